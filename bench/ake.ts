@@ -1,0 +1,98 @@
+/** `ake serve` as a target: started as a user would, filled through its own API. */
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Address, Credentials, Target } from './bench.ts'
+import { type Ask, sendAll } from './client.ts'
+import { makeNamespaces, namespaceName, type Pod } from './fixture.ts'
+
+const program = join(import.meta.dirname, '..', 'bin', 'ake')
+
+/** Writers at once while filling: enough for group commit to matter. */
+const writers = 64
+
+type Options = {
+  readonly dir: string
+  /** Options of the Node that runs it, for profiles. */
+  readonly nodeOptions?: string
+}
+
+/** Resolves when it has said that it is ready; what it says otherwise goes to our standard error. */
+export async function startAke({ dir, nodeOptions = '' }: Options): Promise<Target> {
+  const env = { ...process.env, AKE_NODE_OPTIONS: nodeOptions }
+  const args = ['serve', '--listen', '127.0.0.1:0', '--data', dir]
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
+  const exit = once(child, 'exit')
+  const endWithUs = () => child.kill('SIGKILL')
+  process.once('exit', endWithUs)
+  const stop = async () => {
+    process.removeListener('exit', endWithUs)
+    child.kill('SIGTERM')
+    await exit
+  }
+  const url = await Promise.race([
+    readyUrl(createInterface(child.stdout)),
+    exit.then(([code]) => {
+      throw new Error(`ake serve ended with ${code} before it was ready`)
+    }),
+  ])
+  return { name: 'ake', url, tls: await readCredentials(join(dir, 'admin.kubeconfig')), pid: child.pid!, stop }
+}
+
+function readyUrl(lines: ReturnType<typeof createInterface>): Promise<string> {
+  return new Promise((resolve) => {
+    lines.on('line', (line) => {
+      const url = /^ready (https:\S+)/.exec(line)?.[1]
+      if (url !== undefined) resolve(url)
+    })
+  })
+}
+
+async function readCredentials(path: string): Promise<Credentials> {
+  const text = await readFile(path, 'utf8')
+  const field = (name: string) => {
+    const found = new RegExp(`${name}["']?:\\s*["']?([A-Za-z0-9+/=]+)`).exec(text)?.[1]
+    if (found === undefined) throw new Error(`${path} has no ${name}`)
+    return Buffer.from(found, 'base64').toString()
+  }
+  return {
+    ca: field('certificate-authority-data'),
+    cert: field('client-certificate-data'),
+    key: field('client-key-data'),
+  }
+}
+
+/** Creates namespaces and pods; a pod's status is written in a second step, as a kubelet does, since creation drops it. */
+export async function fillByWriting(at: Address, pods: readonly Pod[]): Promise<void> {
+  const account = JSON.stringify({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } })
+  const namespaces = makeNamespaces()
+  const post = (path: string, body: string): Ask => ({ method: 'POST', path, body })
+  const within = (namespace: string, rest: string) => `/api/v1/namespaces/${namespace}/${rest}`
+  await sendAll(
+    at,
+    namespaces.map((one) => post('/api/v1/namespaces', JSON.stringify(one))),
+    writers,
+  )
+  await sendAll(
+    at,
+    namespaces.map((_, index) => post(within(namespaceName(index), 'serviceaccounts'), account)),
+    writers,
+  )
+  await sendAll(
+    at,
+    pods.map(({ namespace, object }) => post(within(namespace, 'pods'), JSON.stringify(object))),
+    writers,
+  )
+  await sendAll(
+    at,
+    pods.map(({ namespace, name, object }) => ({
+      method: 'PUT',
+      path: within(namespace, `pods/${name}/status`),
+      body: JSON.stringify(object),
+    })),
+    writers,
+  )
+}

@@ -1,0 +1,110 @@
+/**
+ * The real kube-apiserver as a target. It is filled through etcd, not through its API: that takes seconds instead of
+ * minutes, and its objects then are ours byte for byte, without the managed fields it would add (they would make its
+ * answers half as big again, and the comparison unfair).
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { access } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { kubernetesVersion } from '../conformance/build.ts'
+import { ask, startOracle } from '../conformance/oracle.ts'
+import type { Target } from './bench.ts'
+import { makeNamespaces, namespaceName, type Pod, seeded, uuid } from './fixture.ts'
+import { argumentsOf } from './process.ts'
+
+/** Puts in one round to etcd. */
+const putsAtOnce = 32
+
+/** How long its watch cache may take to show everything that etcd holds. */
+const visibleWithinMs = 60_000
+const askAgainMs = 100
+
+export type ApiServer = Target & {
+  /** Kills it and starts it again on the same etcd; resolves with the new process when /readyz says ok. */
+  restart(): Promise<Target>
+}
+
+/** Undefined if it was never built here: building takes minutes, which a benchmark should not hide in its run. */
+export async function startApiServer(dir: string, pods: readonly Pod[]): Promise<ApiServer | undefined> {
+  const cache = process.env.AKE_CACHE || join(homedir(), '.cache', 'ake')
+  const built = ['kube-apiserver', 'etcd'].map((name) => access(join(cache, `kubernetes-${kubernetesVersion}`, name)))
+  if (
+    !(await Promise.all(built).then(
+      () => true,
+      () => false,
+    ))
+  )
+    return undefined
+  const oracle = await startOracle({ dir })
+  const tls = { ca: oracle.ca, cert: oracle.cert, key: oracle.key }
+  const command = argumentsOf(oracle.pids.apiserver)
+  const started: ChildProcess[] = []
+  const stop = async () => {
+    for (const child of started) child.kill('SIGKILL')
+    oracle.stop()
+  }
+  const target: Target = { name: 'kube-apiserver', url: oracle.url, tls, pid: oracle.pids.apiserver, stop }
+  await fillEtcd(storeUrl(oracle.pids.etcd), pods)
+  await untilVisible(target, pods.length)
+  const restart = async () => {
+    process.kill(started.at(-1)?.pid ?? oracle.pids.apiserver, 'SIGKILL')
+    const child = spawn(command[0]!, command.slice(1), { stdio: 'ignore' })
+    started.push(child)
+    process.once('exit', () => child.kill('SIGKILL'))
+    await untilReady(target)
+    return { ...target, pid: child.pid! }
+  }
+  return { ...target, restart }
+}
+
+async function untilReady(target: Target): Promise<void> {
+  while ((await ask({ ...target.tls, url: target.url }, '/readyz').catch(() => undefined))?.status !== 200) {
+    await new Promise((resume) => setTimeout(resume, askAgainMs / 10))
+  }
+}
+
+function storeUrl(etcd: number): string {
+  const option = '--listen-client-urls='
+  const found = argumentsOf(etcd).find((argument) => argument.startsWith(option))
+  if (found === undefined) throw new Error(`etcd was started without ${option}`)
+  return found.slice(option.length)
+}
+
+async function fillEtcd(url: string, pods: readonly Pod[]): Promise<void> {
+  const random = seeded(2)
+  const creationTimestamp = '2026-11-01T00:00:00Z'
+  const born = <T extends { metadata: object }>(object: T): T => ({
+    ...object,
+    metadata: { ...object.metadata, uid: uuid(random), creationTimestamp },
+  })
+  const namespaces = makeNamespaces().map((object, index): [string, object] => [
+    `namespaces/${namespaceName(index)}`,
+    born(object as { metadata: object }),
+  ])
+  const rows = [
+    ...namespaces,
+    ...pods.map((pod): [string, object] => [`pods/${pod.namespace}/${pod.name}`, born(pod.object)]),
+  ]
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  for (let from = 0; from < rows.length; from += putsAtOnce) {
+    const puts = rows.slice(from, from + putsAtOnce).map(([key, object]) => ({
+      requestPut: { key: base64(`/registry/${key}`), value: base64(JSON.stringify(object)) },
+    }))
+    const answer = await fetch(`${url}/v3/kv/txn`, { method: 'POST', body: JSON.stringify({ success: puts }) })
+    if (!answer.ok) throw new Error(`etcd: ${answer.status} ${await answer.text()}`)
+  }
+}
+
+async function untilVisible(target: Target, count: number): Promise<void> {
+  const give = performance.now() + visibleWithinMs
+  for (;;) {
+    const { status, body } = await ask({ ...target.tls, url: target.url }, '/api/v1/pods?limit=1')
+    const list = JSON.parse(body) as { metadata?: { remainingItemCount?: number } }
+    if (status === 200 && list.metadata?.remainingItemCount === count - 1) return
+    if (performance.now() > give)
+      throw new Error(`kube-apiserver does not show the ${count} pods: ${body.slice(0, 300)}`)
+    await new Promise((resume) => setTimeout(resume, askAgainMs))
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * What is measured: questions, each asked of us and of an alternative in the same run, because on a shared machine only
+ * ratios and CPU time mean anything. A question returns figures; run.ts prints them beside their goals.
+ */
+
+import type { Load } from './load.ts'
+
+export type Contestant = 'ake' | 'nginx' | 'kube-apiserver' | 'node:sqlite'
+
+/** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
+export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }
+
+export type Address = { readonly url: string; readonly tls: Credentials }
+
+/** A serving process under measurement: one process, so that its CPU time and memory are the whole cost of serving. */
+export type Target = Address & {
+  readonly name: Contestant
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** Measured values by contestant, and what ours should be: in absolute terms, or as a multiple of `versus`. */
+export type Figure = {
+  readonly name: string
+  readonly unit: string
+  readonly measured: { readonly [name in Contestant]?: number }
+  readonly versus?: Contestant
+  readonly atMost?: number
+  readonly atLeast?: number
+}
+
+/** What a question may use. Targets are started on first use and shared, all holding the same objects. */
+export type Bench = {
+  /** Of `ake`, `nginx`, `kube-apiserver` those that can run here, holding the pods of fixture.ts. */
+  targets(...names: Contestant[]): Promise<readonly Target[]>
+  /** The bytes nginx serves at `path` are those that we answer to `like`. */
+  mirror(path: string, like: string): Promise<void>
+  readonly load: Load
+  say(line: string): void
+}
+
+export type Question = { readonly name: string; ask(bench: Bench): Promise<Figure[]> }

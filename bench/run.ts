@@ -1,0 +1,84 @@
+/**
+ * `npm run bench [name…]`: asks the questions, prints a table of figures beside their goals, keeps them in results.json
+ * and writes them into the README between its markers. The exit code is about errors, not about goals missed.
+ */
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Contestant, Figure, Question } from './bench.ts'
+import { get } from './get.ts'
+import { list } from './list.ts'
+import { nodename } from './nodename.ts'
+import { openStage } from './stage.ts'
+import { table } from './table.ts'
+import { watch } from './watch.ts'
+
+const questions: readonly Question[] = [list, get, nodename, watch]
+
+const resultsPath = join(import.meta.dirname, 'results.json')
+const readmePath = join(import.meta.dirname, '..', 'README.md')
+
+/** By question, so that asking one again leaves the others' answers. */
+type Results = { [question: string]: { when: string; machine: string; figures: Figure[] } }
+
+async function run(names: readonly string[]): Promise<void> {
+  const unknown = names.filter((name) => !questions.some((question) => question.name === name))
+  if (unknown.length > 0) {
+    console.error(`no question "${unknown[0]}": there are ${questions.map(({ name }) => name).join(', ')}`)
+    process.exit(2)
+  }
+  const dir = await mkdtemp(join(tmpdir(), 'ake-bench-'))
+  const stage = openStage({ dir, say: (line) => console.error(line) })
+  const results = await readResults()
+  try {
+    for (const question of questions.filter(({ name }) => names.length === 0 || names.includes(name))) {
+      console.error(`${question.name}:`)
+      const figures = (await question.ask(stage)).map(rounded)
+      console.log(`\n${table(figures)}\n`)
+      // Without a figure of ours there is nothing to keep: an alternative alone is no answer.
+      if (!figures.some(({ measured }) => measured.ake !== undefined)) continue
+      results[question.name] = { when: new Date().toISOString(), machine: machine(), figures }
+      await writeFile(resultsPath, `${JSON.stringify(results, null, 2)}\n`)
+    }
+    await writeReadme(results)
+  } finally {
+    await stage.stop()
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+function rounded(figure: Figure): Figure {
+  const entries = Object.entries(figure.measured) as [Contestant, number][]
+  return {
+    ...figure,
+    measured: Object.fromEntries(entries.map(([name, value]) => [name, Number(value.toPrecision(3))])),
+  }
+}
+
+function machine(): string {
+  return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.versions.node}`
+}
+
+async function readResults(): Promise<Results> {
+  const text = await readFile(resultsPath, 'utf8').catch(() => '{}')
+  return JSON.parse(text) as Results
+}
+
+async function writeReadme(results: Results): Promise<void> {
+  const figures = questions.flatMap(({ name }) => results[name]?.figures ?? [])
+  if (figures.length === 0) return
+  const readme = await readFile(readmePath, 'utf8').catch(() => '')
+  const markers = /(<!-- figures -->\n)[\s\S]*?(<!-- \/figures -->)/
+  if (!markers.test(readme)) {
+    console.error('README.md has no <!-- figures --> … <!-- /figures --> lines: its table is not updated')
+    return
+  }
+  await writeFile(
+    readmePath,
+    readme.replace(markers, (_, open, close) => `${open}${table(figures)}\n${close}`),
+  )
+}
+
+await run(process.argv.slice(2))
+process.exit()

@@ -1,0 +1,57 @@
+/** Figures as a Markdown table that also reads well on a terminal. */
+
+import type { Contestant, Figure } from './bench.ts'
+
+const others: readonly Contestant[] = ['nginx', 'kube-apiserver', 'node:sqlite']
+
+export function table(figures: readonly Figure[]): string {
+  const head = [
+    '',
+    'unit',
+    'ake',
+    ...others.filter((name) => figures.some((one) => name in one.measured)),
+    'ratio',
+    'goal',
+  ]
+  const columns = head.slice(2, -2) as Contestant[]
+  const rows = figures.map((figure) => [
+    figure.name,
+    figure.unit,
+    ...columns.map((name) => number(figure.measured[name])),
+    ratio(figure),
+    goal(figure),
+  ])
+  const widths = head.map((title, index) => Math.max(3, title.length, ...rows.map((row) => row[index]!.length)))
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, index) => cell.padEnd(widths[index]!)).join(' | ')} |`
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}
+
+function number(value: number | undefined): string {
+  if (value === undefined) return ''
+  return value >= 1_000 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3)))
+}
+
+/** Ours as a multiple of the alternative the goal names, or of the only one there is. */
+function ratio({ measured, versus }: Figure): string {
+  const other = versus ?? others.find((name) => measured[name] !== undefined)
+  const alternative = other && measured[other]
+  if (measured.ake === undefined || alternative === undefined) return ''
+  return `${number(measured.ake / alternative)} × ${other}`
+}
+
+function goal(figure: Figure): string {
+  const { atMost, atLeast, versus } = figure
+  const limit = atMost ?? atLeast
+  if (limit === undefined) return ''
+  const text = `${atMost === undefined ? '≥' : '≤'} ${number(limit)}${versus === undefined ? '' : ' ×'}`
+  const met = isMet(figure)
+  return met === undefined ? text : `${text} ${met ? '✓' : '✗'}`
+}
+
+function isMet({ measured, atMost, atLeast, versus }: Figure): boolean | undefined {
+  const other = versus === undefined ? 1 : measured[versus]
+  if (measured.ake === undefined || other === undefined) return undefined
+  const value = measured.ake / other
+  return atMost === undefined ? value >= (atLeast ?? 0) : value <= atMost
+}

@@ -1,0 +1,86 @@
+/**
+ * What does an event cost per watcher, and how late is it? 1,000 watchers of all pods on 100 connections. CPU is compared
+ * at a rate that kube-apiserver can keep up with on two cores; the promised rate is for us alone.
+ */
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Bench, Contestant, Figure, Question, Target } from './bench.ts'
+import { connectTo } from './client.ts'
+import { makePods, podCount } from './fixture.ts'
+import { cpuMs, memoryKb } from './process.ts'
+import { writeSteadily } from './writer.ts'
+
+const connections = 100
+const streams = 10
+const watchers = connections * streams
+const comparedPerSecond = 10
+const promisedPerSecond = 100
+const writeForMs = 8_000
+
+/** For the last events to arrive, and for memory to settle after opening. */
+const settleMs = 2_000
+
+type Cost = { readonly cpuUs: number; readonly p99Ms: number }
+type Measured = { [name in Contestant]?: number }
+
+export const watch: Question = {
+  name: 'watch',
+  ask: async (bench) => {
+    const cpu: Measured = {}
+    const memory: Measured = {}
+    const promised: { cpu: Measured; p99: Measured } = { cpu: {}, p99: {} }
+    for (const target of await bench.targets('ake', 'kube-apiserver')) {
+      memory[target.name] = await openWatchers(bench, target)
+      cpu[target.name] = (await measureRate(bench, target, comparedPerSecond)).cpuUs
+      if (target.name === 'ake') {
+        const cost = await measureRate(bench, target, promisedPerSecond)
+        promised.cpu.ake = cost.cpuUs
+        promised.p99.ake = cost.p99Ms
+      }
+      await bench.load.order({ kind: 'close' })
+    }
+    const at = (perSecond: number) => `1,000 watchers, ${perSecond} events/s`
+    const us = 'µs CPU per delivery'
+    const figures: Figure[] = [
+      { name: at(comparedPerSecond), unit: us, measured: cpu, versus: 'kube-apiserver', atMost: 1 / 3 },
+      { name: at(promisedPerSecond), unit: us, measured: promised.cpu },
+      { name: `${at(promisedPerSecond)}, p99`, unit: 'ms from update to delivery', measured: promised.p99, atMost: 50 },
+      { name: 'memory of a watcher', unit: 'KB RSS', measured: memory, atMost: 20 },
+    ]
+    return figures
+  },
+}
+
+/** Opens them from now on; returns what each costs in memory while nothing happens. */
+async function openWatchers({ load, say }: Bench, target: Target): Promise<number> {
+  const version = await currentVersion(target)
+  const path = `/api/v1/pods?watch=true&resourceVersion=${version}&timeoutSeconds=3600`
+  const before = memoryKb(target.pid, 'VmRSS')
+  const at = { url: target.url, tls: target.tls }
+  await load.order({ kind: 'watch', at, path, connections, streams })
+  await pause(settleMs)
+  const each = (memoryKb(target.pid, 'VmRSS') - before) / watchers
+  say(`  ${target.name}: ${watchers} watchers open, ${each.toFixed(1)} KB each`)
+  return each
+}
+
+async function measureRate({ load, say }: Bench, target: Target, perSecond: number): Promise<Cost> {
+  await load.order({ kind: 'collect' })
+  const before = cpuMs(target.pid)
+  const updates = await writeSteadily({ at: target, pods: makePods(podCount), perSecond, forMs: writeForMs })
+  await pause(settleMs)
+  const usedMs = cpuMs(target.pid) - before
+  const { done, p50Ms, p99Ms } = await load.order({ kind: 'collect' })
+  const cpuUs = (usedMs * 1_000) / done
+  const share = `${Math.round((done * 100) / (updates * watchers))} % of ${updates * watchers} events delivered`
+  const times = `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`
+  say(`  ${target.name} at ${perSecond}/s: ${cpuUs.toFixed(1)} µs CPU per delivery, ${share}, ${times}`)
+  return { cpuUs, p99Ms }
+}
+
+async function currentVersion(target: Target): Promise<string> {
+  const connection = await connectTo(target, 'h2')
+  const { text } = await connection.ask({ path: '/api/v1/pods?limit=1' }, true)
+  connection.close()
+  return (JSON.parse(text ?? '{}') as { metadata: { resourceVersion: string } }).metadata.resourceVersion
+}

@@ -1,0 +1,129 @@
+/**
+ * The command line: finds the command, reads its configuration, runs it until it ends or a signal asks it to. Commands
+ * are imported when they run, so that `ake help` does not load a server. Exit codes: 0 done, 1 a fault of ours, 2 the
+ * operator has to change something.
+ */
+import { createLog } from '../base/log.ts'
+import { type Configs, isNear, readConfig, reasonOf, UsageError } from './config.ts'
+import { optionsHelp } from './options.ts'
+
+type Command = {
+  readonly summary: string
+  /** More than the summary says, for `ake help COMMAND`. */
+  readonly about: string
+  run(args: readonly string[]): Promise<void>
+}
+
+const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    summary: 'serve the Kubernetes API from a folder on this machine',
+    about: `The first start makes certificates and DIR/admin.kubeconfig. When ready it prints "ready https://HOST:PORT";
+SIGTERM and Ctrl-C end it in order. Try: kubectl --kubeconfig ./ake-data/admin.kubeconfig get namespaces`,
+    run: (args) =>
+      untilSignal('serve', args, async (config, parts) => {
+        const { serve } = await import('./serve.ts')
+        await serve(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
+      }),
+  },
+  demo: {
+    summary: 'serve sample objects that keep changing, from a temporary folder',
+    about: 'Everything is removed when it ends (Ctrl-C).',
+    run: (args) =>
+      untilSignal('demo', args, async (config, parts) => {
+        const { demo } = await import('./demo.ts')
+        await demo(config, parts)
+      }),
+  },
+  version: {
+    summary: 'print the versions of ake, its Kubernetes API and Node',
+    about: 'It takes no options.',
+    async run(args) {
+      refuseArguments('version', args)
+      const { versionText } = await import('./version.ts')
+      process.stdout.write(versionText())
+    },
+  },
+  help: {
+    summary: 'print this, or what a command does: ake help COMMAND',
+    about: 'ake help COMMAND says what a command does and which options it takes.',
+    async run([name, ...rest]) {
+      refuseArguments('help', rest)
+      process.stdout.write(name === undefined ? overview() : helpFor(name))
+    },
+  },
+}
+
+/** Answers the exit code. */
+export async function run(argv: readonly string[]): Promise<number> {
+  // The reader of a pipe may leave early (`ake help | head -1`): no reason to crash.
+  process.stdout.on('error', () => {})
+  const [first, ...rest] = argv
+  try {
+    if (first === undefined) throw new UsageError('no command given: try "ake serve", "ake demo" or "ake help"')
+    const name = alias(first)
+    const command = find(name)
+    if (rest.some((arg) => arg === '--help' || arg === '-h')) process.stdout.write(helpFor(name))
+    else await command.run(rest)
+    return 0
+  } catch (error) {
+    const sentence = sentenceOf(error)
+    process.stderr.write(`ake: ${sentence ?? (error instanceof Error ? error.stack : String(error))}\n`)
+    return sentence === undefined ? 1 : 2
+  }
+}
+
+type Running = { readonly log: ReturnType<typeof createLog>; readonly signal: AbortSignal }
+
+async function untilSignal<C extends keyof Configs>(
+  command: C,
+  args: readonly string[],
+  work: (config: Configs[C], parts: Running) => Promise<void>,
+): Promise<void> {
+  const config = await readConfig(command, { args, env: process.env })
+  const stop = new AbortController()
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      // The second time somebody is impatient: the store opens clean after any end.
+      if (stop.signal.aborted) process.exit(1)
+      stop.abort()
+    })
+  }
+  await work(config, { log: createLog({ level: config.logLevel }), signal: stop.signal })
+}
+
+function alias(first: string): string {
+  if (first === '--help' || first === '-h') return 'help'
+  return first === '--version' || first === '-v' ? 'version' : first
+}
+
+function find(name: string): Command {
+  if (Object.hasOwn(commands, name)) return commands[name] as Command
+  const close = Object.keys(commands).find((known) => isNear(known, name))
+  throw new UsageError(`unknown command "${name}": ${close ? `did you mean "${close}"?` : 'see "ake help"'}`)
+}
+
+function refuseArguments(command: string, args: readonly string[]): void {
+  if (args.length > 0) throw new UsageError(`"ake ${command}" takes no "${args[0]}": see "ake help ${command}"`)
+}
+
+/** One sentence for what the operator can put right; undefined for faults of ours, which show their stack. */
+function sentenceOf(error: unknown): string | undefined {
+  if (error instanceof UsageError) return error.message
+  if (!(error instanceof Error) || !('syscall' in error) || error.syscall !== 'listen') return undefined
+  const { code, address, port } = error as Error & { code?: string; address?: string; port?: number }
+  const where = `${address?.includes(':') ? `[${address}]` : address}:${port}`
+  if (code === 'EADDRINUSE') return `${where} is in use: choose another address with --listen, or port 0 for a free one`
+  return `cannot listen on ${where} (${reasonOf(error)}): choose another address with --listen`
+}
+
+function overview(): string {
+  const rows = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}\n`)
+  return `ake: a small Kubernetes API server\n\nusage: ake COMMAND [options]\n\n${rows.join('')}`
+}
+
+function helpFor(name: string): string {
+  const { summary, about } = find(name)
+  const options = optionsHelp(name)
+  const usage = options === '' ? `usage: ake ${name}\n` : `usage: ake ${name} [options]\n\n${options}`
+  return `ake ${name}: ${summary}\n\n${usage}\n${about}\n`
+}

@@ -1,0 +1,140 @@
+/**
+ * What a command is told to do: flags, `AKE_*` variables, the YAML file and defaults, in that order of precedence, read
+ * through the option table into one typed value. Whatever is wrong is said in one sentence with what to do about it.
+ */
+import { readFile } from 'node:fs/promises'
+import { type ConfigOf, kinds, type Option, optionsOf } from './options.ts'
+
+/** Something only the operator can put right: shown as one sentence, exit 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export type ServeConfig = ConfigOf<'serve'>
+export type DemoConfig = ConfigOf<'demo'>
+export type Configs = { serve: ServeConfig; demo: DemoConfig }
+
+export type Sources = { readonly args: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> }
+
+/** Where a value came from, in the words of an error message. */
+type Given = { readonly text: string; readonly where: string }
+
+export async function readConfig<C extends keyof Configs>(command: C, { args, env }: Sources): Promise<Configs[C]> {
+  const taken = optionsOf(command)
+  const flags = parseFlags(command, args)
+  const fromEnv = (option: Option): Given | undefined => {
+    const text = env[option.env]
+    return text === undefined || text === '' ? undefined : { text, where: option.env }
+  }
+  const fileOption = taken.find((option) => option.name === 'config')
+  const path = fileOption && (flags.get(fileOption.name) ?? fromEnv(fileOption))
+  const file = path ? await readConfigFile(command, path.text) : new Map<string, Given>()
+
+  const config: Record<string, unknown> = {}
+  for (const option of taken) {
+    if (option === fileOption) continue
+    const fallback = { text: option.commands[command] ?? '', where: 'default' }
+    const given = flags.get(option.name) ?? fromEnv(option) ?? file.get(option.name) ?? fallback
+    config[camel(option.name)] = parseValue(option, given)
+  }
+  return config as Configs[C]
+}
+
+function parseFlags(command: string, args: readonly string[]): Map<string, Given> {
+  const found = new Map<string, Given>()
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? ''
+    if (!arg.startsWith('--') || arg === '--') {
+      throw new UsageError(`"${arg}" is not an option of "ake ${command}": see "ake help ${command}"`)
+    }
+    const equals = arg.indexOf('=')
+    const name = arg.slice(2, equals < 0 ? undefined : equals)
+    const option = known(command, name, (close) => `unknown option --${name} of "ake ${command}"${close}`)
+    const next = args[at + 1]
+    if (equals < 0 && (next === undefined || next.startsWith('--'))) {
+      throw new UsageError(`--${name} needs a value: write --${name} ${kinds[option.type].placeholder}`)
+    }
+    found.set(name, { text: equals < 0 ? (next ?? '') : arg.slice(equals + 1), where: `--${name}` })
+    if (equals < 0) at++
+  }
+  return found
+}
+
+async function readConfigFile(command: string, path: string): Promise<Map<string, Given>> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    throw new UsageError(`cannot read the configuration file ${path} (${reasonOf(error)}): check --config`)
+  }
+  const { load } = await import('js-yaml')
+  let content: unknown
+  try {
+    // js-yaml refuses an empty document; a file with nothing but comments sets nothing.
+    content = /^\s*(#.*\s*)*$/.test(text) ? {} : load(text)
+  } catch (error) {
+    const reason = (error as Error).message.split('\n', 1)[0]
+    throw new UsageError(`the configuration file ${path} is not YAML (${reason}): correct it`)
+  }
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    throw new UsageError(
+      `the configuration file ${path} must hold "option: value" lines, such as "listen: 127.0.0.1:10005"`,
+    )
+  }
+  const found = new Map<string, Given>()
+  for (const [name, value] of Object.entries(content)) {
+    const option = known(command, name, (close) => `unknown option "${name}" in ${path}${close}`)
+    const where = `${name} in ${path}`
+    if (name === 'config')
+      throw new UsageError(`${where} has no effect: a configuration file cannot name another, remove it`)
+    if (typeof value !== 'string' && !(option.type === 'bytes' && typeof value === 'number')) {
+      throw wrongValue(option, { text: JSON.stringify(value), where })
+    }
+    found.set(name, { text: String(value), where })
+  }
+  return found
+}
+
+function parseValue(option: Option, given: Given): unknown {
+  const value = kinds[option.type].parse(given.text)
+  if (value === undefined) throw wrongValue(option, given)
+  return value
+}
+
+function wrongValue(option: Option, { text, where }: Given): UsageError {
+  const { placeholder, example } = kinds[option.type]
+  return new UsageError(`${where} cannot be ${quote(text)}: give ${placeholder}, for example ${example}`)
+}
+
+function known(command: string, name: string, sentence: (close: string) => string): Option {
+  const taken = optionsOf(command)
+  const option = taken.find((candidate) => candidate.name === name)
+  if (option !== undefined) return option
+  const close = taken.find((candidate) => name.length > 1 && isNear(candidate.name, name))
+  throw new UsageError(sentence(close ? `: did you mean "${close.name}"?` : `: see "ake help ${command}"`))
+}
+
+/** One letter wrong, missing, added or swapped with its neighbour, or one name beginning with the other. */
+export function isNear(a: string, b: string): boolean {
+  if (a.startsWith(b) || b.startsWith(a)) return true
+  let start = 0
+  while (start < a.length && a[start] === b[start]) start++
+  let [endA, endB] = [a.length, b.length]
+  while (endA > start && endB > start && a[endA - 1] === b[endB - 1]) [endA, endB] = [endA - 1, endB - 1]
+  const [restA, restB] = [a.slice(start, endA), b.slice(start, endB)]
+  return (restA.length <= 1 && restB.length <= 1) || (restA.length === 2 && restA === `${restB[1]}${restB[0]}`)
+}
+
+function camel(name: string): string {
+  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function quote(text: string): string {
+  return text.startsWith('"') ? text : JSON.stringify(text)
+}
+
+/** `ENOENT: no such file or directory, open '…'` → `no such file or directory`. */
+export function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  return /^E[A-Z]+: ([^,]+),/.exec(message)?.[1] ?? message
+}

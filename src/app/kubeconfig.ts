@@ -1,0 +1,38 @@
+/** The administrator's kubeconfig: everything kubectl needs, certificates included, in one file for its owner only. */
+import { isIP } from 'node:net'
+import type { Pki } from './pki.ts'
+import { writePrivateFile } from './privatefile.ts'
+
+/** `https://HOST:PORT` as a client on this machine reaches it: a wildcard address is reached over loopback. */
+export function serverUrl(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `https://${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`
+}
+
+/** Written anew at each start, because the port and the certificates may have changed. */
+export async function writeKubeconfig(path: string, server: string, pki: Pki): Promise<void> {
+  await writePrivateFile(path, kubeconfig(server, pki))
+}
+
+function kubeconfig(server: string, { ca, admin }: Pki): string {
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  return `apiVersion: v1
+kind: Config
+clusters:
+- name: ake
+  cluster:
+    server: ${JSON.stringify(server)}
+    certificate-authority-data: ${base64(ca)}
+users:
+- name: ake-admin
+  user:
+    client-certificate-data: ${base64(admin.cert)}
+    client-key-data: ${base64(admin.key)}
+contexts:
+- name: ake
+  context:
+    cluster: ake
+    user: ake-admin
+current-context: ake
+`
+}

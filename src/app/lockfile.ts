@@ -1,0 +1,59 @@
+/**
+ * One process per data folder. The lock is SQLite's exclusive lock on an empty DIR/lock.db, since Node has no flock: the
+ * kernel drops it when the process dies, however it dies, so a stale lock cannot exist. DIR/pid is only for the message.
+ */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { reasonOf, UsageError } from './config.ts'
+import { makePrivateFolder } from './privatefile.ts'
+
+const sqliteBusy = 5
+
+// A lock whose owner forgot it must not be collected, and so released, while the process lives.
+const held = new Set<DatabaseSync>()
+
+/** Takes the folder, creating it if need be, or refuses with who holds it; the answer gives it back. */
+export async function lockFolder(folder: string): Promise<() => void> {
+  await makePrivateFolder(folder)
+  const pidFile = join(folder, 'pid')
+  let lock: DatabaseSync | undefined
+  try {
+    lock = openLock(join(folder, 'lock.db'))
+    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+  } catch (error) {
+    lock?.close()
+    if ((error as { errcode?: number }).errcode === sqliteBusy) {
+      throw new UsageError(`${folder} is in use by ${holder(pidFile)}: stop it, or choose another folder with --data`)
+    }
+    throw new UsageError(`cannot lock ${folder} (${reasonOf(error)}): check its owner, mode and free space`)
+  }
+  held.add(lock)
+  return () => {
+    if (!held.delete(lock)) return
+    rmSync(pidFile, { force: true })
+    lock.close()
+  }
+}
+
+function openLock(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: 0 })
+  try {
+    // Nothing is ever written to it: no journal, nothing to recover.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function holder(pidFile: string): string {
+  try {
+    const pid = Number(readFileSync(pidFile, 'utf8'))
+    process.kill(pid, 0) // throws unless alive: the file may be of an earlier holder
+    return `process ${pid}`
+  } catch {
+    return 'another process'
+  }
+}

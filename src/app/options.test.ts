@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { optionsHelp, optionsMarkdown } from './options.ts'
+
+test('help shows each option of the command with its variable and default', () => {
+  const help = optionsHelp('serve')
+  assert.match(help, /^ {2}--listen HOST:PORT +address to serve on.*\(AKE_LISTEN, default 127\.0\.0\.1:10005\)$/m)
+  assert.match(help, /^ {2}--config FILE +.*\(AKE_CONFIG\)$/m)
+  assert.match(optionsHelp('demo'), /default 127\.0\.0\.1:0\)/)
+  assert.doesNotMatch(optionsHelp('demo'), /--data/)
+  assert.equal(optionsHelp('version'), '')
+})
+
+test('the README table has a row for each option', () => {
+  const table = optionsMarkdown()
+  assert.match(
+    table,
+    /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), demo \(`127.0.0.1:0`\) \|/m,
+  )
+  assert.match(table, /^\| `--config FILE` \| `AKE_CONFIG` \| serve \|/m)
+})

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fakeClock, systemClock } from './clock.ts'
+
+test('advance runs due timers in the order of their times, each at its own time', () => {
+  const clock = fakeClock(1000)
+  const seen: string[] = []
+  const note = (name: string) => () => void seen.push(`${name}@${clock.now()}`)
+  clock.setTimer(30, note('c'))
+  clock.setTimer(10, note('a'))
+  clock.setTimer(10, note('b'))
+  clock.setTimer(31, note('later'))
+  clock.advance(30)
+  assert.deepEqual(seen, ['a@1010', 'b@1010', 'c@1030'])
+  assert.equal(clock.now(), 1030)
+  assert.equal(clock.pending(), 1)
+})
+
+test('a timer set by a timer runs in the same advance if it falls due', () => {
+  const clock = fakeClock(0)
+  const seen: number[] = []
+  const tick = () => {
+    seen.push(clock.now())
+    clock.setTimer(10, tick)
+  }
+  clock.setTimer(10, tick)
+  clock.advance(35)
+  assert.deepEqual(seen, [10, 20, 30])
+})
+
+test('a cancelled timer never runs', () => {
+  const clock = fakeClock()
+  const cancel = clock.setTimer(5, () => assert.fail('cancelled'))
+  cancel()
+  cancel()
+  clock.advance(10)
+  assert.equal(clock.pending(), 0)
+})
+
+test('the system clock fires and cancels', async () => {
+  const cancel = systemClock.setTimer(1, () => assert.fail('cancelled'))
+  cancel()
+  await new Promise<void>((resolve) => void systemClock.setTimer(2, resolve))
+  assert.ok(Math.abs(systemClock.now() - Date.now()) < 1000)
+})

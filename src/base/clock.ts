@@ -1,0 +1,54 @@
+/**
+ * Time as a part that is passed in: whatever waits or dates takes a `Clock`, so that tests decide what time it is.
+ */
+
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number
+  /** Calls `fn` once after `ms`; the returned function cancels it. */
+  setTimer(ms: number, fn: () => void): () => void
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  setTimer(ms, fn) {
+    const timer = setTimeout(fn, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+export interface FakeClock extends Clock {
+  /** Moves time forward and runs every timer that falls due on the way, in the order of their times. */
+  advance(ms: number): void
+  /** How many timers wait: a test can see that nothing was left behind. */
+  pending(): number
+}
+
+export function fakeClock(startMs = Date.UTC(2026, 0, 1)): FakeClock {
+  let now = startMs
+  const timers = new Set<{ at: number; fn: () => void }>()
+  const earliest = (until: number) => {
+    let found: { at: number; fn: () => void } | undefined
+    // Strictly less: timers of the same instant run in the order they were set.
+    for (const timer of timers) if (timer.at <= until && (found === undefined || timer.at < found.at)) found = timer
+    return found
+  }
+  return {
+    now: () => now,
+    setTimer(ms, fn) {
+      const timer = { at: now + Math.max(0, ms), fn }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    advance(ms) {
+      const until = now + ms
+      for (let timer = earliest(until); timer !== undefined; timer = earliest(until)) {
+        timers.delete(timer)
+        now = Math.max(now, timer.at)
+        timer.fn()
+      }
+      now = until
+    },
+    pending: () => timers.size,
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * One interest's live copy: its objects in key order, the newest part of its history, and everybody who watches it.
+ *
+ * Bytes are kept once per object version and shared by lists, frames and history. Reads never touch the disk, except a
+ * watch or a list that asks for a version older than memory holds. What is in here has been committed (D1): `publish` is
+ * called only by the copy that owns it, after the store answered.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import { internalError, type Status } from '../kube/status.ts'
+import type { LoadedInterest, Store } from '../store/store.ts'
+import { Dispatch } from './dispatch.ts'
+import type { Event, Form } from './event.ts'
+import type { Filter } from './filter.ts'
+import { History } from './history.ts'
+import { type Item, makeItem } from './item.ts'
+import { Ordered } from './ordered.ts'
+import type { Progress } from './progress.ts'
+import { indexFromObjects, Terms } from './terms.ts'
+import { Watcher, type WatchStart } from './watcher.ts'
+
+export class Cache {
+  readonly interest: string
+  readonly progress: Progress
+  readonly #clock: Clock
+  #plan: FieldPlan
+  #terms: Terms
+  #dispatch: Dispatch<Watcher>
+  readonly #objects = new Ordered()
+  readonly #watchers = new Set<Watcher>()
+  /** Keys whose stored bytes are damaged: known to exist, impossible to serve. */
+  readonly #corrupt: Set<string>
+  readonly history: History
+  /** Positions handed out so far; a failed commit leaves a hole. */
+  lastPosition: number
+  bytes = 0
+
+  constructor(parts: {
+    interest: string
+    store: Store
+    plan: FieldPlan
+    progress: Progress
+    clock: Clock
+    loaded?: LoadedInterest | undefined
+  }) {
+    const { loaded, plan } = parts
+    this.interest = parts.interest
+    this.progress = parts.progress
+    this.#clock = parts.clock
+    this.#plan = plan
+    this.#terms = new Terms(plan)
+    this.#dispatch = new Dispatch(plan)
+    this.#corrupt = new Set(loaded?.corrupt)
+    this.lastPosition = loaded?.lastPosition ?? 0
+    for (const { body, version } of loaded?.objects ?? []) {
+      this.#objects.set(makeItem(body, version, plan))
+      this.bytes += body.length
+    }
+    this.history = new History({
+      interest: parts.interest,
+      store: parts.store,
+      plan,
+      // Nothing is in memory yet: everything published so far has to be read from disk.
+      end: { version: parts.progress.version, position: this.lastPosition },
+      gaps: loaded?.gaps ?? [],
+    })
+  }
+
+  get plan(): FieldPlan {
+    return this.#plan
+  }
+
+  get size(): number {
+    return this.#objects.size
+  }
+
+  get watchers(): ReadonlySet<Watcher> {
+    return this.#watchers
+  }
+
+  /** The newest version at which this copy is complete. */
+  get version(): number {
+    return this.progress.version
+  }
+
+  get(key: string): Item | undefined {
+    if (this.#corrupt.size > 0) this.#refuseCorrupt(key)
+    return this.#objects.get(key)
+  }
+
+  /** What is there, damaged neighbours or not: for the copy itself, which replaces what it finds. */
+  peek(key: string): Item | undefined {
+    return this.#objects.get(key)
+  }
+
+  /** Matching objects in key order. */
+  list(filter: Filter): Item[] {
+    for (const key of this.#corrupt) {
+      if (filter.key === undefined || filter.key === key) this.#refuseCorrupt(key)
+    }
+    if (filter.key !== undefined) {
+      const item = this.#objects.get(filter.key)
+      return item !== undefined && filter.matches(item) ? [item] : []
+    }
+    const term = this.#objects.size < indexFromObjects ? undefined : filter.terms.find((one) => one.value !== '')
+    if (term !== undefined) {
+      const found = [...this.#terms.find(term.on, term.value, () => this.#objects.all())].filter(filter.matches)
+      return found.sort(byKey)
+    }
+    if (filter.namespace === undefined) {
+      const items = this.#objects.all()
+      return filter.selects ? items.filter(filter.matches) : items
+    }
+    const items = this.#objects.inNamespace(filter.namespace)
+    return filter.selects ? items.filter(filter.matches) : items
+  }
+
+  /** The objects as they were at a version, by undoing what came after. Rejects with HistoryGone below the floor. */
+  async listAt(version: number, filter: Filter): Promise<Item[]> {
+    if (version === this.version) return this.list(filter)
+    const before = await this.history.undo(version)
+    const items = this.list(filter).filter((item) => !before.has(item.key))
+    for (const item of before.values()) if (item !== undefined && filter.matches(item)) items.push(item)
+    return items.sort(byKey)
+  }
+
+  watch(parts: {
+    filter: Filter
+    form: Form
+    start: WatchStart
+    bookmarks: boolean
+    errorFrame: (status: Status) => Buffer
+  }): Watcher {
+    const watcher = new Watcher({
+      ...parts,
+      source: {
+        history: this.history,
+        dispatch: this.#dispatch,
+        version: () => this.version,
+        now: () => this.#clock.now(),
+      },
+      onEnd: (ended) => this.#watchers.delete(ended),
+    })
+    this.#watchers.add(watcher)
+    return watcher
+  }
+
+  /** Makes a committed change visible. */
+  publish(event: Event): void {
+    const { previous, item } = event
+    this.#corrupt.delete(event.key)
+    if (item !== undefined) this.#objects.set(item)
+    else this.#objects.delete(event.key)
+    this.bytes += (item?.bytes.length ?? 0) - (previous?.bytes.length ?? 0)
+    this.#terms.update(previous, item)
+    this.history.window.push(event)
+    this.#dispatch.send(event)
+  }
+
+  /** Another set of selectable fields (a CRD changed): every object is read again, and watches end so that clients ask anew. */
+  replan(plan: FieldPlan): void {
+    if (plan.paths.join() === this.#plan.paths.join()) return
+    for (const watcher of this.#watchers) watcher.finish()
+    this.#plan = plan
+    this.#terms = new Terms(plan)
+    this.#dispatch = new Dispatch(plan)
+    this.history.plan = plan
+    this.history.window.shrink(Number.POSITIVE_INFINITY)
+    for (const item of this.#objects.all()) this.#objects.set(makeItem(item.bytes, item.version, plan))
+  }
+
+  #refuseCorrupt(key: string): void {
+    if (!this.#corrupt.has(key)) return
+    throw internalError(
+      `the stored bytes of ${this.interest} "${key}" are damaged: delete it or restore the data folder`,
+    )
+  }
+}
+
+function byKey(a: Item, b: Item): number {
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0
+}

@@ -1,0 +1,225 @@
+/**
+ * The durable local copy: every interest of one store, and the only way anything gets into it. Commit, then publish, then
+ * acknowledge (D1): a watcher never sees what a crash could forget. Changes handed over in one turn share a commit.
+ *
+ * `put` and `remove` are for an authority (`ake serve`, later the outbox): they take the next version of the one counter
+ * that all interests share.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import { failure, internalError, tooManyRequests } from '../kube/status.ts'
+import { type Change, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
+import { Cache } from './cache.ts'
+import { Event } from './event.ts'
+import { type Item, makeItem, relabel } from './item.ts'
+import { Progress } from './progress.ts'
+
+/** Memory for replaced objects that watches may still want; the disk holds the rest. Shared by all interests. */
+const windowBytesMax = 8 * 1024 * 1024
+/** Accepted but not yet on disk: beyond this a slow disk would turn into a full memory. */
+const uncommittedBytesMax = 64 * 1024 * 1024
+/** kube-apiserver's rhythm, which client-go's reflectors count on to stay resumable. */
+const bookmarkEveryMs = 60_000
+const tickMs = 1_000
+
+type Pending = {
+  readonly change: Change
+  publish(): void
+  settle(error?: Error): void
+}
+
+export class Copy {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #planOf: (interest: string) => FieldPlan
+  readonly #progress: Progress
+  readonly #caches = new Map<string, Cache>()
+  #pending: Pending[] = []
+  #uncommittedBytes = 0
+  /** The newest version given to a change, committed or not. */
+  #allocated: number
+  #refusing = false
+
+  private constructor(parts: CopyParts, version: number, interests: readonly LoadedInterest[]) {
+    this.#store = parts.store
+    this.#clock = parts.clock
+    this.#log = parts.log
+    this.#planOf = parts.planOf
+    this.#progress = new Progress(version)
+    this.#allocated = version
+    for (const loaded of interests) this.#open(loaded.name, loaded)
+  }
+
+  static async open(parts: CopyParts): Promise<Copy> {
+    const { version, interests } = await parts.store.load()
+    for (const { name, corrupt } of interests) {
+      for (const key of corrupt) parts.log.error('store.corrupt', { interest: name, object: key })
+    }
+    // Version 0 means "any" to clients and 1 is etcd's empty store: the first object gets 2.
+    return new Copy(parts, Math.max(1, version), interests)
+  }
+
+  get progress(): Progress {
+    return this.#progress
+  }
+
+  get caches(): ReadonlyMap<string, Cache> {
+    return this.#caches
+  }
+
+  /** Whether the disk took the last commit. */
+  get healthy(): boolean {
+    return !this.#refusing
+  }
+
+  cache(interest: string): Cache {
+    return this.#caches.get(interest) ?? this.#open(interest)
+  }
+
+  #open(interest: string, loaded?: LoadedInterest): Cache {
+    const cache = new Cache({
+      interest,
+      loaded,
+      store: this.#store,
+      plan: this.#planOf(interest),
+      progress: this.#progress,
+      clock: this.#clock,
+    })
+    this.#caches.set(interest, cache)
+    return cache
+  }
+
+  /** Stores what `build` prints for the version it is given. Two writes of one key must not be under way together. */
+  put(interest: string, key: string, build: (version: number) => Buffer): Promise<Item> {
+    const cache = this.cache(interest)
+    this.#refuseFlood()
+    const version = ++this.#allocated
+    const body = build(version)
+    const item = makeItem(body, version, cache.plan)
+    return this.#submit(cache, { interest, key, version, kind: 'put', body, position: ++cache.lastPosition }, item)
+  }
+
+  /** Resolves with the last state, labelled with the version of the removal. */
+  async remove(interest: string, key: string): Promise<Item> {
+    const cache = this.cache(interest)
+    this.#refuseFlood()
+    const last = cache.get(key)
+    const version = ++this.#allocated
+    const change: Change = { interest, key, version, kind: 'delete', position: ++cache.lastPosition }
+    await this.#submit(cache, change, undefined)
+    if (last === undefined) throw internalError(`${interest} "${key}" was removed twice`)
+    return relabel(last, version)
+  }
+
+  #refuseFlood(): void {
+    if (this.#uncommittedBytes > uncommittedBytesMax) throw tooManyRequests('the disk is slower than the writes', 1)
+  }
+
+  #submit(cache: Cache, change: Change, item: Item | undefined): Promise<Item> {
+    const size = change.body?.length ?? 0
+    this.#uncommittedBytes += size
+    if (this.#pending.length === 0) queueMicrotask(() => void this.#flush())
+    return new Promise((resolve, reject) => {
+      const { position, version, key } = change
+      this.#pending.push({
+        change,
+        publish: () => {
+          cache.publish(new Event({ position, version, key, item, previous: cache.peek(key) }))
+          this.#progress.advance(version)
+        },
+        settle: (error) => {
+          this.#uncommittedBytes -= size
+          if (error === undefined) resolve(item as Item)
+          else reject(error)
+        },
+      })
+    })
+  }
+
+  async #flush(): Promise<void> {
+    const pending = this.#pending
+    this.#pending = []
+    try {
+      await this.#store.commit({ changes: pending.map((one) => one.change), synced: true })
+      this.#noteDisk(undefined)
+    } catch (error) {
+      const refusal = refusalOf(error)
+      this.#noteDisk(refusal)
+      for (const one of pending) one.settle(refusal)
+      return
+    }
+    for (const one of pending) one.publish()
+    for (const one of pending) one.settle()
+    this.#boundWindows()
+  }
+
+  /** Said once when the disk begins to refuse and once when it takes writes again (D3). */
+  #noteDisk(refusal: Error | undefined): void {
+    if ((refusal !== undefined) === this.#refusing) return
+    this.#refusing = refusal !== undefined
+    if (refusal !== undefined) this.#log.error('store.refused', { why: refusal.message })
+    else this.#log.info('store.healed')
+  }
+
+  #boundWindows(): void {
+    let total = 0
+    for (const cache of this.#caches.values()) total += cache.history.window.bytes
+    while (total > windowBytesMax) {
+      let largest: Cache | undefined
+      for (const cache of this.#caches.values()) {
+        if (cache.history.window.bytes > (largest?.history.window.bytes ?? 0)) largest = cache
+      }
+      if (largest === undefined) return
+      const { window } = largest.history
+      const before = window.bytes
+      window.shrink(Math.max(total - windowBytesMax, before / 8))
+      total -= before - window.bytes
+    }
+  }
+
+  /** Keeps bookmarks coming; on the signal ends every watch in order, and returns when all have ended. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#pause(tickMs, signal)
+      for (const cache of this.#caches.values()) for (const watcher of cache.watchers) watcher.bookmark(bookmarkEveryMs)
+    }
+    for (;;) {
+      let waitMs = 0
+      for (const cache of this.#caches.values()) {
+        for (const watcher of cache.watchers) waitMs = Math.max(waitMs, watcher.finish())
+      }
+      if (waitMs === 0) return
+      await this.#pause(waitMs)
+    }
+  }
+
+  #pause(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel()
+        signal?.removeEventListener('abort', end)
+        resolve()
+      }
+      const cancel = this.#clock.setTimer(ms, end)
+      signal?.addEventListener('abort', end)
+    })
+  }
+}
+
+export type CopyParts = {
+  store: Store
+  clock: Clock
+  log: Log
+  /** Which fields of an interest's objects are read at ingest. */
+  planOf: (interest: string) => FieldPlan
+}
+
+function refusalOf(error: unknown): Error {
+  if (!(error instanceof StoreRefused)) return internalError(error instanceof Error ? error.message : String(error))
+  if (error.full) {
+    return failure(507, 'InsufficientStorage', `the write was not stored: the disk is full (${error.message})`)
+  }
+  return internalError(`the write was not stored: ${error.message}`)
+}

@@ -1,0 +1,117 @@
+/**
+ * Reading an interest's history from any version: from memory where the window reaches, from the store below it. Pages
+ * are pulled, so a reader that falls behind costs no memory. Gaps (decision 3 of docs/architecture.md) are told here:
+ * a watch that resumes inside one first hears of every deletion of that gap.
+ */
+import type { FieldPlan } from '../kube/object.ts'
+import { afterAll, type Cursor, type Entry, type Gap, type Store } from '../store/store.ts'
+import { Event } from './event.ts'
+import { makeItem } from './item.ts'
+import { Window } from './window.ts'
+
+/** One page from disk: enough to keep a stream busy, little enough to hold for each of many readers. */
+const pageLimit = { entries: 256, bytes: 512 * 1024 }
+
+export class History {
+  readonly #interest: string
+  readonly #store: Store
+  readonly #gaps: Gap[]
+  #plan: FieldPlan
+  readonly window: Window
+
+  constructor(parts: {
+    interest: string
+    store: Store
+    plan: FieldPlan
+    end: Cursor
+    gaps: readonly Gap[]
+  }) {
+    this.#interest = parts.interest
+    this.#store = parts.store
+    this.#plan = parts.plan
+    this.#gaps = [...parts.gaps]
+    this.window = new Window(parts.end)
+  }
+
+  /** Versions below this one are too old to resume from. */
+  get floor(): number {
+    return this.#store.floor(this.#interest)
+  }
+
+  set plan(plan: FieldPlan) {
+    this.#plan = plan
+  }
+
+  noteGap(gap: Gap): void {
+    this.#gaps.push(gap)
+  }
+
+  /**
+   * The next events after the cursor: `ready` from memory (all there are), or a promise of a page from disk. Entries the
+   * disk holds but nobody has published yet are left for the window to bring.
+   */
+  next(cursor: Cursor): Iterable<Event> | Promise<Event[]> {
+    return this.window.reaches(cursor) ? this.window.after(cursor) : this.#page(cursor)
+  }
+
+  async #page(cursor: Cursor): Promise<Event[]> {
+    const page = await this.#store.history(this.#interest, cursor, pageLimit)
+    const published = this.window.end.position
+    const entries = page.entries.filter((entry) => entry.position <= published)
+    return entries.map((entry) => this.#event(entry))
+  }
+
+  /** A gap's own entry becomes an event that concerns no object, and so nobody. */
+  #event(entry: Entry): Event {
+    const { position, version, key } = entry
+    const previous = entry.previous && makeItem(entry.previous, entry.previousVersion, this.#plan)
+    const item = entry.body && makeItem(entry.body, version, this.#plan)
+    return new Event({ position, version, key, item, previous })
+  }
+
+  /** The gap a watch from version n falls into, if any: from ≤ n < to. */
+  gapAt(version: number): Gap | undefined {
+    return this.#gaps.findLast((gap) => gap.from <= version && version < gap.to && gap.from >= this.floor)
+  }
+
+  /**
+   * What a watch that resumes at version n inside a gap hears first: every deletion of the gap, except of keys that were
+   * added again at a label not above n. In doubt twice, never skipped.
+   */
+  async gapDeletions(gap: Gap, version: number): Promise<Event[]> {
+    const deletions: Event[] = []
+    const addedAgain = new Set<string>()
+    const last: Cursor = { version, position: afterAll }
+    for await (const event of this.#between({ version: gap.from, position: gap.position }, last)) {
+      if (event.item !== undefined) addedAgain.add(event.key)
+      else if (event.version === gap.from) deletions.push(event)
+    }
+    return deletions.filter((event) => !addedAgain.has(event.key))
+  }
+
+  /** Every event in (after, upTo]. */
+  async *#between(after: Cursor, upTo: Cursor): AsyncIterable<Event> {
+    let cursor = after
+    for (;;) {
+      let seen = 0
+      for (const event of await this.next(cursor)) {
+        if (event.version > upTo.version) return
+        seen++
+        cursor = { version: event.version, position: event.position }
+        yield event
+      }
+      if (seen === 0) return
+    }
+  }
+
+  /** For each key changed after `version`, the state it had then (undefined: it was not there). */
+  async undo(version: number): Promise<Map<string, Event['previous']>> {
+    const before = new Map<string, Event['previous']>()
+    const from: Cursor = { version, position: afterAll }
+    for await (const event of this.#between(from, { version: afterAll, position: afterAll })) {
+      const concernsObject = event.item !== undefined || event.previous !== undefined
+      if (concernsObject && !before.has(event.key)) before.set(event.key, event.previous)
+    }
+    return before
+  }
+}

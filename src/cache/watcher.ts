@@ -1,0 +1,323 @@
+/**
+ * One watch: an async iterable of frames, pulled by whoever writes them to a client.
+ *
+ * It goes through its first objects (if asked for), then reads history until it has caught up, then lives on a queue that
+ * events are pushed to. A reader that does not keep up overflows its bounded queue and goes back to reading history at its
+ * own pace: it delays nobody and costs no memory (A8). Below the floor of history it gets 410, as from kube-apiserver.
+ */
+import { type Status, StatusError } from '../kube/status.ts'
+import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
+import type { Dispatch, Receiver } from './dispatch.ts'
+import type { Event, Form } from './event.ts'
+import type { Filter } from './filter.ts'
+import type { History } from './history.ts'
+import type { Item } from './item.ts'
+
+/** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
+const chunkBytesMax = 128 * 1024
+/** What may wait for one reader before it has to read history instead: a burst, not a backlog. */
+const queueBytesMax = 1024 * 1024
+/** client-go takes a watch that ends within a second without an event for a fault and lists again. */
+const ageMsMin = 1_000
+
+export type WatchStart =
+  | { readonly kind: 'after'; readonly version: number }
+  | { readonly kind: 'state'; readonly items: readonly Item[]; readonly closingBookmark: boolean }
+  | { readonly kind: 'now' }
+
+/** What a watcher needs of the cache it belongs to. */
+export type WatchSource = {
+  readonly history: History
+  readonly dispatch: Dispatch<Watcher>
+  /** The version up to which everything published is known. */
+  version(): number
+  now(): number
+}
+
+type Mode =
+  | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly then: Buffer | undefined }
+  | { readonly kind: 'gap'; readonly version: number }
+  | { readonly kind: 'history' }
+  | { readonly kind: 'live' }
+  | { readonly kind: 'ended' }
+
+const done: IteratorResult<Buffer> = { value: undefined, done: true }
+
+export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
+  readonly filter: Filter
+  readonly bookmarks: boolean
+  readonly #source: WatchSource
+  readonly #form: Form
+  readonly #openedMs: number
+  readonly #onEnd: (watcher: Watcher) => void
+  readonly #errorFrame: (status: Status) => Buffer
+  #mode: Mode
+  #cursor: Cursor
+  #queue: Buffer[] = []
+  #queueFirst: Cursor | undefined
+  #queueBytes = 0
+  #lastQueued: Cursor | undefined
+  #waiting: ((result: IteratorResult<Buffer>) => void) | undefined
+  #finishing = false
+  /** Whether anything was ever handed out. */
+  #spoke = false
+  #bookmarkAtMs: number
+
+  constructor(parts: {
+    source: WatchSource
+    filter: Filter
+    form: Form
+    start: WatchStart
+    bookmarks: boolean
+    errorFrame: (status: Status) => Buffer
+    onEnd: (watcher: Watcher) => void
+  }) {
+    this.filter = parts.filter
+    this.bookmarks = parts.bookmarks
+    this.#source = parts.source
+    this.#form = parts.form
+    this.#errorFrame = parts.errorFrame
+    this.#onEnd = parts.onEnd
+    this.#openedMs = parts.source.now()
+    this.#bookmarkAtMs = this.#openedMs
+    const { start, source } = parts
+    if (start.kind === 'after') {
+      this.#cursor = { version: start.version, position: afterAll }
+      const gap = source.history.gapAt(start.version)
+      this.#mode = gap === undefined ? { kind: 'history' } : { kind: 'gap', version: start.version }
+    } else {
+      this.#cursor = source.history.window.end
+      const then =
+        start.kind === 'state' && start.closingBookmark ? parts.form.bookmark(source.version(), true) : undefined
+      this.#mode = { kind: 'state', items: start.kind === 'state' ? start.items : [], next: 0, then }
+    }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Chunks of whole frames. */
+  next(): Promise<IteratorResult<Buffer>> {
+    if (this.#mode.kind === 'live') {
+      const chunk = this.#takeQueued()
+      if (chunk !== undefined) return Promise.resolve({ value: chunk, done: false })
+      if (this.#finishing) return this.#end()
+      return new Promise((resolve) => {
+        this.#waiting = resolve
+      })
+    }
+    return this.#nextSlow()
+  }
+
+  return(): Promise<IteratorResult<Buffer>> {
+    this.#close()
+    return Promise.resolve(done)
+  }
+
+  async #nextSlow(): Promise<IteratorResult<Buffer>> {
+    try {
+      for (;;) {
+        const { kind } = this.#mode
+        if (kind === 'ended') return done
+        if (kind === 'live') return await this.next()
+        const chunk =
+          this.#mode.kind === 'state'
+            ? this.#takeState(this.#mode)
+            : this.#mode.kind === 'gap'
+              ? await this.#takeGap(this.#mode.version)
+              : await this.#takeHistory()
+        if (chunk !== undefined) {
+          this.#spoke = true
+          return { value: chunk, done: false }
+        }
+      }
+    } catch (error) {
+      return this.#fail(error)
+    }
+  }
+
+  #takeState(mode: Extract<Mode, { kind: 'state' }>): Buffer | undefined {
+    const frames: Buffer[] = []
+    let bytes = 0
+    while (mode.next < mode.items.length && bytes < chunkBytesMax) {
+      const frame = this.#form.frame('ADDED', mode.items[mode.next++] as Item)
+      frames.push(frame)
+      bytes += frame.length
+    }
+    if (mode.next === mode.items.length) {
+      if (mode.then !== undefined) frames.push(mode.then)
+      this.#mode = { kind: 'history' }
+    }
+    return join(frames)
+  }
+
+  async #takeGap(version: number): Promise<Buffer | undefined> {
+    const gap = this.#source.history.gapAt(version)
+    const events = gap === undefined ? [] : await this.#source.history.gapDeletions(gap, version)
+    if (this.#mode.kind === 'gap') this.#mode = { kind: 'history' }
+    return join(events.flatMap((event) => this.#frameFor(event) ?? []))
+  }
+
+  /** A chunk of what history has after the cursor; undefined after switching to live, or when a page had no match. */
+  async #takeHistory(): Promise<Buffer | undefined> {
+    const found = this.#source.history.next(this.#cursor)
+    const fromDisk = found instanceof Promise
+    const events = fromDisk ? await found : found
+    if (this.#mode.kind !== 'history') return undefined
+    const frames: Buffer[] = []
+    let bytes = 0
+    let seen = 0
+    for (const event of events) {
+      if (bytes >= chunkBytesMax) return join(frames)
+      seen++
+      this.#cursor = { version: event.version, position: event.position }
+      const frame = this.#frameFor(event)
+      if (frame === undefined) continue
+      frames.push(frame)
+      bytes += frame.length
+    }
+    if (!fromDisk) this.#goLive()
+    // The disk had nothing more that is published: the window continues from here.
+    else if (seen === 0) this.#cursor = laterOf(this.#cursor, this.#source.history.window.floor)
+    return join(frames)
+  }
+
+  /** From here on events are pushed. Nothing can be missed: this runs in the same turn as the read that found the end. */
+  #goLive(): void {
+    this.#mode = { kind: 'live' }
+    this.#source.dispatch.add(this)
+  }
+
+  #frameFor(event: Event): Buffer | undefined {
+    const type = event.typeFor(this.filter.matches)
+    if (type === undefined) return undefined
+    return this.#form.frame(type, (type === 'DELETED' ? event.removed : event.item) as Item)
+  }
+
+  receive(event: Event): void {
+    const type = event.typeFor(this.filter.matches)
+    if (type === undefined) return
+    this.#push(event.frame(this.#form, type), event)
+  }
+
+  #push(frame: Buffer, place: Cursor): void {
+    if (this.#waiting !== undefined) {
+      this.#spoke = true
+      this.#give({ value: frame, done: false })
+      return
+    }
+    if (this.#queueBytes + frame.length > queueBytesMax && this.#queue.length > 0) {
+      this.#fallBack()
+      return
+    }
+    this.#queueFirst ??= { version: place.version, position: place.position - 1 }
+    this.#lastQueued = { version: place.version, position: place.position }
+    this.#queue.push(frame)
+    this.#queueBytes += frame.length
+  }
+
+  #fallBack(): void {
+    this.#cursor = this.#queueFirst as Cursor
+    this.#source.dispatch.delete(this)
+    this.#clearQueue()
+    this.#mode = { kind: 'history' }
+  }
+
+  #clearQueue(): void {
+    this.#queue = []
+    this.#queueBytes = 0
+    this.#queueFirst = undefined
+  }
+
+  #takeQueued(): Buffer | undefined {
+    if (this.#queue.length === 0) return undefined
+    this.#spoke = true
+    const chunk = join(this.#queue)
+    if (this.#lastQueued !== undefined) this.#cursor = this.#lastQueued
+    this.#clearQueue()
+    return chunk
+  }
+
+  /** Tells how far the stream is, if its client asked to know and nothing else is on the way to it. */
+  bookmark(dueMs: number): void {
+    if (!this.bookmarks || this.#mode.kind !== 'live') return
+    const nowMs = this.#source.now()
+    if (nowMs - this.#bookmarkAtMs < dueMs) return
+    this.#bookmarkAtMs = nowMs
+    this.#pushBookmark()
+  }
+
+  #pushBookmark(): void {
+    const { position } = this.#source.history.window.end
+    const version = this.#source.version()
+    this.#push(this.#form.bookmark(version, false), { version, position })
+  }
+
+  /** Ends the stream in order: what is queued, a bookmark for who asked, then the end. Returns how long to wait first. */
+  finish(): number {
+    if (this.#mode.kind === 'ended' || this.#finishing) return 0
+    const young = ageMsMin - (this.#source.now() - this.#openedMs)
+    if (!this.#spoke && !this.bookmarks && young > 0) return young
+    if (this.#mode.kind === 'live') {
+      if (this.bookmarks) this.#pushBookmark()
+      this.#finishing = true
+      if (this.#waiting !== undefined) void this.#end()
+    } else {
+      // Still catching up: the client resumes from the last event it got.
+      this.#close()
+    }
+    return 0
+  }
+
+  #end(): Promise<IteratorResult<Buffer>> {
+    this.#close()
+    return Promise.resolve(done)
+  }
+
+  #fail(error: unknown): IteratorResult<Buffer> {
+    let status: Status
+    if (error instanceof HistoryGone) status = tooOld(this.#cursor.version, error.floor).status
+    else if (error instanceof StatusError) status = error.status
+    else throw error
+    const frame = this.#errorFrame(status)
+    this.#close()
+    return { value: frame, done: false }
+  }
+
+  #close(): void {
+    if (this.#mode.kind === 'ended') return
+    if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
+    this.#mode = { kind: 'ended' }
+    this.#clearQueue()
+    this.#give(done)
+    this.#onEnd(this)
+  }
+
+  #give(result: IteratorResult<Buffer>): void {
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.(result)
+  }
+}
+
+export function tooOld(asked: number, floor: number): StatusError {
+  return new StatusError({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: `too old resource version: ${asked} (${floor})`,
+    reason: 'Expired',
+    code: 410,
+  })
+}
+
+function laterOf(a: Cursor, b: Cursor): Cursor {
+  return a.version > b.version || (a.version === b.version && a.position > b.position) ? a : b
+}
+
+function join(frames: readonly Buffer[]): Buffer | undefined {
+  if (frames.length < 2) return frames[0]
+  return Buffer.concat(frames)
+}

@@ -1,0 +1,240 @@
+/**
+ * One pass over an object's JSON bytes that finds what reading needs: identity, version, labels, the selectable fields
+ * asked for, and where metadata and the version stand, so that other forms of the object are made by splicing bytes.
+ */
+
+/** What a scan of one object's bytes found. Offsets are into those bytes. */
+export type Scan = {
+  name: string
+  namespace: string
+  uid: string
+  /** As spelled; '' when absent. */
+  resourceVersion: string
+  /** The characters of the version inside its quotes; -1 when absent. */
+  versionStart: number
+  versionEnd: number
+  /** The metadata value, braces included; -1 when absent. */
+  metadataStart: number
+  metadataEnd: number
+  /** Where the members after a leading apiVersion and kind begin: 1 if there are none in front. */
+  bodyStart: number
+  labels: ReadonlyMap<string, string> | undefined
+  /** Values of the planned fields, in plan order; '' when absent. */
+  fields: readonly string[]
+}
+
+/** Which dotted paths to read besides metadata. Compiled once per resource. */
+export type FieldPlan = { readonly paths: readonly string[]; readonly root: PlanNode }
+type PlanNode = { readonly index: number; readonly children: ReadonlyMap<string, PlanNode> | undefined }
+
+export class ScanError extends Error {}
+
+export function planFields(paths: readonly string[]): FieldPlan {
+  type Growing = { index: number; children: Map<string, Growing> | undefined }
+  const root: Growing = { index: -1, children: undefined }
+  paths.forEach((path, index) => {
+    let node = root
+    for (const part of path.split('.')) {
+      node.children ??= new Map()
+      let child = node.children.get(part)
+      if (child === undefined) {
+        child = { index: -1, children: undefined }
+        node.children.set(part, child)
+      }
+      node = child
+    }
+    node.index = index
+  })
+  return { paths, root }
+}
+
+export const noFields: FieldPlan = planFields([])
+const noValues: readonly string[] = []
+
+const quote = 0x22
+const backslash = 0x5c
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+const comma = 0x2c
+const colon = 0x3a
+
+export function scanObject(bytes: Buffer, plan: FieldPlan = noFields): Scan {
+  const scan: Scan = {
+    name: '',
+    namespace: '',
+    uid: '',
+    resourceVersion: '',
+    versionStart: -1,
+    versionEnd: -1,
+    metadataStart: -1,
+    metadataEnd: -1,
+    bodyStart: 1,
+    labels: undefined,
+    fields: noValues,
+  }
+  const values = plan.paths.length === 0 ? undefined : new Array<string>(plan.paths.length).fill('')
+  if (values !== undefined) scan.fields = values
+  let heads = true
+  eachMember(bytes, skipSpace(bytes, 0), (key, at) => {
+    if (key === 'metadata') {
+      heads = false
+      scan.metadataStart = at
+      scan.metadataEnd = scanMetadata(bytes, at, scan)
+      return scan.metadataEnd
+    }
+    if (heads && (key === 'apiVersion' || key === 'kind')) {
+      const end = skipValue(bytes, at)
+      const next = skipSpace(bytes, end)
+      // Only a member that is followed by another can be cut off together with its comma.
+      if (bytes[next] === comma) scan.bodyStart = skipSpace(bytes, next + 1)
+      return end
+    }
+    heads = false
+    const node = values === undefined ? undefined : plan.root.children?.get(key)
+    return node === undefined ? skipValue(bytes, at) : readPlanned(bytes, at, node, values as string[])
+  })
+  return scan
+}
+
+function scanMetadata(bytes: Buffer, start: number, scan: Scan): number {
+  return eachMember(bytes, start, (key, at) => {
+    const end = skipValue(bytes, at)
+    switch (key) {
+      case 'name':
+        scan.name = scalar(bytes, at, end)
+        break
+      case 'namespace':
+        scan.namespace = scalar(bytes, at, end)
+        break
+      case 'uid':
+        scan.uid = scalar(bytes, at, end)
+        break
+      case 'resourceVersion':
+        if (bytes[at] === quote) {
+          scan.versionStart = at + 1
+          scan.versionEnd = end - 1
+          scan.resourceVersion = bytes.toString('latin1', at + 1, end - 1)
+        }
+        break
+      case 'labels':
+        if (bytes[at] === openBrace) scan.labels = readLabels(bytes, at)
+        break
+    }
+    return end
+  })
+}
+
+function readLabels(bytes: Buffer, start: number): ReadonlyMap<string, string> | undefined {
+  const labels = new Map<string, string>()
+  eachMember(bytes, start, (key, at) => {
+    const end = skipValue(bytes, at)
+    labels.set(key, scalar(bytes, at, end))
+    return end
+  })
+  return labels.size === 0 ? undefined : labels
+}
+
+function readPlanned(bytes: Buffer, at: number, node: PlanNode, values: string[]): number {
+  if (node.children !== undefined && bytes[at] === openBrace) {
+    const children = node.children
+    return eachMember(bytes, at, (key, member) => {
+      const child = children.get(key)
+      return child === undefined ? skipValue(bytes, member) : readPlanned(bytes, member, child, values)
+    })
+  }
+  const end = skipValue(bytes, at)
+  const first = bytes[at]
+  if (node.index >= 0 && first !== openBrace && first !== openBracket) values[node.index] = scalar(bytes, at, end)
+  return end
+}
+
+/** A string's text, or a number or boolean as spelled; null reads as absent. */
+function scalar(bytes: Buffer, start: number, end: number): string {
+  if (bytes[start] !== quote) {
+    const text = bytes.toString('latin1', start, end)
+    return text === 'null' ? '' : text
+  }
+  return stringAt(bytes, start, end)
+}
+
+/** Text between the quotes at start and end-1; escapes and UTF-8 take the slower way. */
+function stringAt(bytes: Buffer, start: number, end: number): string {
+  for (let i = start + 1; i < end - 1; i++) {
+    const byte = bytes[i] as number
+    if (byte === backslash || byte > 0x7f) return JSON.parse(bytes.toString('utf8', start, end)) as string
+  }
+  return bytes.toString('latin1', start + 1, end - 1)
+}
+
+/** Calls `visit` with each key and the offset of its value; it answers where the value ends. Returns the object's end. */
+function eachMember(bytes: Buffer, start: number, visit: (key: string, at: number) => number): number {
+  if (bytes[start] !== openBrace) throw new ScanError(`no object at byte ${start}`)
+  let at = skipSpace(bytes, start + 1)
+  if (bytes[at] === closeBrace) return at + 1
+  for (;;) {
+    if (bytes[at] !== quote) throw new ScanError(`no member name at byte ${at}`)
+    const keyEnd = skipString(bytes, at)
+    const key = stringAt(bytes, at, keyEnd)
+    at = skipSpace(bytes, keyEnd)
+    if (bytes[at] !== colon) throw new ScanError(`no colon at byte ${at}`)
+    at = skipSpace(bytes, visit(key, skipSpace(bytes, at + 1)))
+    const byte = bytes[at]
+    if (byte === closeBrace) return at + 1
+    if (byte !== comma) throw new ScanError(`neither comma nor brace at byte ${at}`)
+    at = skipSpace(bytes, at + 1)
+  }
+}
+
+function skipSpace(bytes: Buffer, start: number): number {
+  let at = start
+  for (;;) {
+    const byte = bytes[at]
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
+    at++
+  }
+}
+
+function skipString(bytes: Buffer, start: number): number {
+  const length = bytes.length
+  let at = start + 1
+  while (at < length) {
+    const byte = bytes[at] as number
+    if (byte === quote) return at + 1
+    at += byte === backslash ? 2 : 1
+  }
+  throw new ScanError('a string does not end')
+}
+
+function skipValue(bytes: Buffer, start: number): number {
+  const first = bytes[start]
+  if (first === quote) return skipString(bytes, start)
+  const length = bytes.length
+  if (first !== openBrace && first !== openBracket) {
+    let at = start
+    while (at < length) {
+      const byte = bytes[at] as number
+      if (byte === comma || byte === closeBrace || byte === closeBracket || byte <= 0x20) break
+      at++
+    }
+    if (at === start) throw new ScanError(`no value at byte ${start}`)
+    return at
+  }
+  let depth = 0
+  let at = start
+  while (at < length) {
+    const byte = bytes[at] as number
+    if (byte === quote) {
+      at = skipString(bytes, at)
+      continue
+    }
+    at++
+    if (byte === openBrace || byte === openBracket) depth++
+    else if (byte === closeBrace || byte === closeBracket) {
+      depth--
+      if (depth === 0) return at
+    }
+  }
+  throw new ScanError('an object or array does not end')
+}

@@ -1,0 +1,206 @@
+/**
+ * The functions Kubernetes adds to CEL: lists, regular expressions, sets, strings, formats; addresses and amounts are
+ * registered from celnetwork and celamount. Arguments arrive as the engine represents them (integers are bigint).
+ */
+
+import type * as Cel from '@marcbachmann/cel-js'
+import { registerAmounts } from './celamount.ts'
+import { registerNetwork } from './celnetwork.ts'
+import { formatText, quoteText } from './celtext.ts'
+import { stringFormat } from './formats.ts'
+import { dns1035Label, dns1123Label, dns1123Subdomain, labelValue, qualifiedName } from './names.ts'
+import { goPattern } from './pattern.ts'
+
+export type Environment = Cel.Environment
+
+/** An error of the data a rule looks at, as opposed to something the engine lacks. */
+export type Fail = (message: string) => Error
+
+export function registerLibrary(environment: Environment, cel: typeof Cel): void {
+  const fail: Fail = (message) => new cel.EvaluationError({ code: 'library_error', message } as never)
+  registerLists(environment, fail)
+  registerPatterns(environment, fail)
+  registerSets(environment)
+  registerStrings(environment, fail)
+  registerFormats(environment, cel)
+  registerNetwork(environment, fail)
+  registerAmounts(environment, fail)
+}
+
+type Comparable = bigint | number | string | boolean | Date
+
+function registerLists(environment: Environment, fail: Fail): void {
+  const best = (name: string, better: (a: Comparable, b: Comparable) => boolean) => (list: Comparable[]) => {
+    const first = list[0]
+    if (first === undefined) throw fail(`${name} called on empty list`)
+    return list.reduce((a, b) => (better(b, a) ? b : a), first)
+  }
+  environment
+    .registerFunction('list.isSorted(): bool', (list: Comparable[]) =>
+      list.every((item, index) => index === 0 || (list[index - 1] as Comparable) <= item),
+    )
+    .registerFunction('list.sum(): dyn', (list: Array<bigint | number>) => {
+      if (list.length === 0) return 0n
+      return typeof list[0] === 'bigint'
+        ? (list as bigint[]).reduce((a, b) => a + b, 0n)
+        : (list as number[]).reduce((a, b) => a + b, 0)
+    })
+    .registerFunction(
+      'list.min(): dyn',
+      best('min', (a, b) => a < b),
+    )
+    .registerFunction(
+      'list.max(): dyn',
+      best('max', (a, b) => a > b),
+    )
+    .registerFunction('list.indexOf(dyn): int', (list: unknown[], item: unknown) =>
+      BigInt(list.findIndex((other) => sameItem(other, item))),
+    )
+    .registerFunction('list.lastIndexOf(dyn): int', (list: unknown[], item: unknown) =>
+      BigInt(list.findLastIndex((other) => sameItem(other, item))),
+    )
+}
+
+/** Deep equality of the engine's values. */
+function sameItem(left: unknown, right: unknown): boolean {
+  if (left === right) return true
+  if (
+    (typeof left === 'bigint' || typeof left === 'number') &&
+    (typeof right === 'bigint' || typeof right === 'number')
+  )
+    // biome-ignore lint/suspicious/noDoubleEquals: 1n and 1.0 are equal in CEL
+    return left == right
+  if (left instanceof Date && right instanceof Date) return left.getTime() === right.getTime()
+  if (Array.isArray(left) && Array.isArray(right))
+    return left.length === right.length && left.every((item, index) => sameItem(item, right[index]))
+  if (left instanceof Map && right instanceof Map)
+    return (
+      left.size === right.size && [...left].every(([key, item]) => right.has(key) && sameItem(item, right.get(key)))
+    )
+  return false
+}
+
+function registerPatterns(environment: Environment, fail: Fail): void {
+  const pattern = (source: string): RegExp => {
+    try {
+      return goPattern(source)
+    } catch (error) {
+      throw fail(`Illegal regex: ${(error as Error).message}`)
+    }
+  }
+  const findAll = (text: string, source: string, limit: number): string[] => {
+    const { flags } = pattern(source)
+    const all = [...text.matchAll(new RegExp(pattern(source).source, `${flags}g`))].map((match) => match[0])
+    return limit < 0 ? all : all.slice(0, limit)
+  }
+  environment
+    .registerFunction('string.matchesPattern(string): bool', (text: string, source: string) =>
+      pattern(source).test(text),
+    )
+    .registerFunction('matchesPattern(string, string): bool', (text: string, source: string) =>
+      pattern(source).test(text),
+    )
+    .registerFunction(
+      'string.find(string): string',
+      (text: string, source: string) => pattern(source).exec(text)?.[0] ?? '',
+    )
+    .registerFunction('string.findAll(string): list<string>', (text: string, source: string) =>
+      findAll(text, source, -1),
+    )
+    .registerFunction('string.findAll(string, int): list<string>', (text: string, source: string, limit: bigint) =>
+      findAll(text, source, Number(limit)),
+    )
+}
+
+class SetsNamespace {}
+class StringsNamespace {}
+class FormatNamespace {}
+class Format {
+  readonly problems: (text: string) => string[]
+
+  constructor(problems: (text: string) => string[]) {
+    this.problems = problems
+  }
+}
+
+function registerSets(environment: Environment): void {
+  const within = (list: unknown[], item: unknown) => list.some((other) => sameItem(other, item))
+  const contains = (list: unknown[], part: unknown[]) => part.every((item) => within(list, item))
+  environment
+    .registerType('SetsNamespace', SetsNamespace)
+    .registerConstant('sets', 'SetsNamespace', new SetsNamespace())
+    .registerFunction('SetsNamespace.contains(list, list): bool', (_: unknown, list: unknown[], part: unknown[]) =>
+      contains(list, part),
+    )
+    .registerFunction(
+      'SetsNamespace.equivalent(list, list): bool',
+      (_: unknown, a: unknown[], b: unknown[]) => contains(a, b) && contains(b, a),
+    )
+    .registerFunction('SetsNamespace.intersects(list, list): bool', (_: unknown, a: unknown[], b: unknown[]) =>
+      a.some((item) => within(b, item)),
+    )
+}
+
+function registerStrings(environment: Environment, fail: Fail): void {
+  environment
+    .registerFunction('string.charAt(int): string', (text: string, index: bigint) => {
+      const characters = [...text]
+      if (index < 0n || index > BigInt(characters.length)) throw fail(`index out of range: ${index}`)
+      return characters[Number(index)] ?? ''
+    })
+    .registerFunction('string.replace(string, string): string', (text: string, from: string, to: string) =>
+      text.replaceAll(from, () => to),
+    )
+    .registerFunction(
+      'string.replace(string, string, int): string',
+      (text: string, from: string, to: string, limit: bigint) => {
+        if (limit < 0n) return text.replaceAll(from, () => to)
+        const parts = text.split(from)
+        const head = parts.slice(0, Number(limit) + 1).join(to)
+        const rest = parts.slice(Number(limit) + 1)
+        return rest.length === 0 ? head : [head, ...rest].join(from)
+      },
+    )
+    .registerFunction('string.reverse(): string', (text: string) => [...text].reverse().join(''))
+    .registerFunction('string.format(list): string', (text: string, list: unknown[]) => formatText(text, list, fail))
+    .registerType('StringsNamespace', StringsNamespace)
+    .registerConstant('strings', 'StringsNamespace', new StringsNamespace())
+    .registerFunction('StringsNamespace.quote(string): string', (_: unknown, text: string) => quoteText(text))
+}
+
+function registerFormats(environment: Environment, cel: typeof Cel): void {
+  const known = (name: string, text: string) =>
+    stringFormat(name)?.(text) ? [] : [`does not match the ${name} format`]
+  // A name under construction may end in a dash: what generateName appends comes later.
+  const prefix = (check: (text: string) => string[]) => (text: string) => check(text.replace(/-$/, 'a'))
+  const formats: Record<string, (text: string) => string[]> = {
+    dns1123Label,
+    dns1123Subdomain,
+    dns1035Label,
+    dns1123LabelPrefix: prefix(dns1123Label),
+    dns1123SubdomainPrefix: prefix(dns1123Subdomain),
+    dns1035LabelPrefix: prefix(dns1035Label),
+    qualifiedName,
+    labelValue,
+    uri: (text) => known('uri', text),
+    uuid: (text) => known('uuid', text),
+    byte: (text) => known('byte', text),
+    date: (text) => known('date', text),
+    datetime: (text) => known('datetime', text),
+  }
+  environment
+    .registerType('FormatNamespace', FormatNamespace)
+    .registerType('Format', Format)
+    .registerConstant('format', 'FormatNamespace', new FormatNamespace())
+    .registerFunction('FormatNamespace.named(string): optional<Format>', (_: unknown, name: string) => {
+      const check = Object.hasOwn(formats, name) ? formats[name] : undefined
+      return check === undefined ? cel.Optional.none() : cel.Optional.of(new Format(check))
+    })
+    .registerFunction('Format.validate(string): optional<list<string>>', (format: Format, text: string) => {
+      const problems = format.problems(text)
+      return problems.length === 0 ? cel.Optional.none() : cel.Optional.of(problems)
+    })
+  for (const [name, check] of Object.entries(formats)) {
+    environment.registerFunction(`FormatNamespace.${name}(): Format`, () => new Format(check))
+  }
+}

@@ -1,0 +1,46 @@
+/** Resources inside resources (`x-kubernetes-embedded-resource`): they need a kind and an apiVersion of their own. */
+
+import { isObject, type Json, type JsonObject } from '../kube/json.ts'
+import type { FieldError } from '../kube/status.ts'
+import { child, invalidField, keyed, NO_PATH, requiredField } from './errors.ts'
+import { dns1035Label } from './names.ts'
+import { propertyOf, type Schema, valuesOf } from './schema.ts'
+
+export function checkEmbedded(value: Json, schema: Schema | undefined, path = NO_PATH): FieldError[] {
+  if (schema === undefined) return []
+  const found: FieldError[] = []
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) found.push(...checkEmbedded(item, schema.items, keyed(path, index)))
+  } else if (isObject(value)) {
+    if (schema['x-kubernetes-embedded-resource'] === true) found.push(...checkOne(value, path))
+    for (const [key, item] of value) {
+      const property = propertyOf(schema, key)
+      if (property !== undefined) found.push(...checkEmbedded(item, property, child(path, key)))
+      else found.push(...checkEmbedded(item, valuesOf(schema), keyed(path, key)))
+    }
+  }
+  return found
+}
+
+function checkOne(value: JsonObject, path: string): FieldError[] {
+  const found: FieldError[] = []
+  for (const name of ['apiVersion', 'kind']) {
+    const item = value.get(name)
+    const at = child(path, name)
+    if (item === undefined) found.push(requiredField(at))
+    else if (typeof item !== 'string') found.push(invalidField(at, item, 'must be a string'))
+    else if (item === '') found.push(invalidField(at, item, 'must not be empty'))
+    else if (name === 'apiVersion' && item.split('/').length > 2) {
+      found.push(invalidField(at, item, `unexpected GroupVersion string: ${item}`))
+    } else if (name === 'kind') {
+      const wrong = dns1035Label(item.toLowerCase())
+      const detail = `may have mixed case, but should otherwise match: ${wrong.join(',')}`
+      if (wrong.length > 0) found.push(invalidField(at, item, detail))
+    }
+  }
+  const metadata = value.get('metadata')
+  if (metadata !== undefined && metadata !== null && !isObject(metadata)) {
+    found.push(invalidField(child(path, 'metadata'), metadata, 'must be an object'))
+  }
+  return found
+}

@@ -1,0 +1,78 @@
+/** Bounds of numbers. Integers are compared as int64 and bounds lose their fraction then, as in kube-openapi. */
+
+import { goValue } from '../kube/goformat.ts'
+import type { Spelled } from '../kube/json.ts'
+import type { FieldError } from '../kube/status.ts'
+import { invalidField, NO_PATH } from './errors.ts'
+import type { Schema } from './schema.ts'
+import { bigOf, floatOf, kindOf } from './values.ts'
+
+const INT32_MAX = 2 ** 31 - 1
+const FLOAT32_MAX = 3.4028234663852886e38
+
+/** `schema.type` must be empty where the type is ambiguous: no range is enforced then. */
+export function checkNumber(
+  value: number | Spelled,
+  schema: Schema,
+  format: string,
+  path: string,
+): Array<FieldError | undefined> {
+  const found = [range(floatOf(value), schema, format, 'Checked', path)]
+  const { minimum, maximum, multipleOf } = schema
+  if (multipleOf !== undefined) {
+    found.push(range(multipleOf, schema, format, 'MultipleOf', path))
+    found.push(multiple(value, multipleOf, path))
+  }
+  if (minimum !== undefined) {
+    found.push(range(minimum, schema, format, 'Minimum boundary', path))
+    found.push(bound(value, minimum, schema.exclusiveMinimum === true, 'greater', path))
+  }
+  if (maximum !== undefined) {
+    found.push(range(maximum, schema, format, 'Maximum boundary', path))
+    found.push(bound(value, maximum, schema.exclusiveMaximum === true, 'less', path))
+  }
+  return found
+}
+
+function range(value: number, schema: Schema, format: string, what: string, path: string): FieldError | undefined {
+  let fits = true
+  if (schema.type === 'integer') {
+    fits = Number.isInteger(value) && Math.abs(value) <= 2 ** 63
+    if (format === 'int32') fits = fits && value <= INT32_MAX && value >= -INT32_MAX - 1
+  } else if (schema.type === 'number' && format === 'float') {
+    fits = Math.abs(value) <= FLOAT32_MAX
+  }
+  if (fits) return undefined
+  const kind = format === '' ? '(default format)' : `with format ${format}`
+  return invalidField(NO_PATH, '', `${what} value must be of type ${schema.type} ${kind} in ${path}`)
+}
+
+function bound(
+  value: number | Spelled,
+  limit: number,
+  exclusive: boolean,
+  side: 'greater' | 'less',
+  path: string,
+): FieldError | undefined {
+  const whole = kindOf(value) === 'integer'
+  const actual = whole ? bigOf(value) : floatOf(value)
+  const against = whole ? BigInt(Math.trunc(limit)) : limit
+  const beyond = side === 'greater' ? actual < against : actual > against
+  if (!beyond && !(exclusive && actual === against)) return undefined
+  const shown = typeof against === 'bigint' ? String(against) : goValue(against)
+  const text = `${path} in body should be ${side} than ${exclusive ? '' : 'or equal to '}${shown}`
+  return invalidField(path, value, text)
+}
+
+function multiple(value: number | Spelled, factor: number, path: string): FieldError | undefined {
+  const whole = kindOf(value) === 'integer' && Math.trunc(factor) !== 0
+  if (factor <= 0 || (kindOf(value) === 'integer' && !whole)) {
+    const shown = goValue(Math.min(factor, 0))
+    return invalidField(path, factor, `factor MultipleOf declared for ${path} must be positive: ${shown}`)
+  }
+  const steps = factor < 1 ? (1 / factor) * floatOf(value) : floatOf(value) / factor
+  const fits = whole ? bigOf(value) % BigInt(Math.trunc(factor)) === 0n : Number.isSafeInteger(steps)
+  if (fits) return undefined
+  const shown = whole ? String(Math.trunc(factor)) : goValue(factor)
+  return invalidField(path, value, `${path} in body should be a multiple of ${shown}`)
+}

@@ -1,0 +1,126 @@
+/**
+ * Durable objects and the history of their changes, by interest.
+ *
+ * An interest is a named collection of objects that changes in one order. Its history is a log of entries, each with a
+ * position (an ordinal, unique and rising) and a version (the resourceVersion: a label that never falls but may repeat).
+ * `commit` is atomic: objects and history change together or not at all, and it resolves only when a crash of the process
+ * can no longer take the change back (D1, D2). The bytes of an object version are kept once, whichever entries and
+ * interests refer to them, under a checksum that is verified before they are handed out (D4).
+ *
+ * History is bounded by bytes. The engine forgets the oldest entries of the interest that holds the most; what it forgot
+ * raises that interest's floor, and only that one's: a quiet interest never expires.
+ */
+
+/** One step in the history of one interest. */
+export type Entry = {
+  readonly position: number
+  readonly version: number
+  readonly key: string
+  readonly kind: EntryKind
+  /** The object after this step; undefined for a delete. For a gap: undefined. */
+  readonly body: Buffer | undefined
+  /** The object before this step, with the version it had; undefined when it was not there. */
+  readonly previous: Buffer | undefined
+  readonly previousVersion: number
+}
+
+/**
+ * `gap` opens a difference found by a relist: `key` holds the version up to which it reaches (decision 3 of
+ * docs/architecture.md). Standalone servers never write one.
+ */
+export type EntryKind = 'put' | 'delete' | 'gap'
+
+export type Change = {
+  readonly interest: string
+  readonly position: number
+  readonly version: number
+  readonly key: string
+  readonly kind: EntryKind
+  readonly body?: Buffer
+}
+
+export type Batch = {
+  readonly changes: readonly Change[]
+  /** Synced to the disk before commit resolves: for whatever was accepted from a client. Otherwise within seconds. */
+  readonly synced: boolean
+}
+
+export type LoadedObject = { readonly key: string; readonly version: number; readonly body: Buffer }
+
+export type LoadedInterest = {
+  readonly name: string
+  /** Every watch from a version below this one is too old. */
+  readonly floor: number
+  readonly lastPosition: number
+  readonly gaps: readonly Gap[]
+  /** Ordered by key, bytewise. */
+  readonly objects: readonly LoadedObject[]
+  /** Keys whose stored bytes fail their checksum. */
+  readonly corrupt: readonly string[]
+}
+
+export type Gap = { readonly position: number; readonly from: number; readonly to: number }
+
+export type Loaded = {
+  /** The highest version ever committed. */
+  readonly version: number
+  readonly interests: readonly LoadedInterest[]
+}
+
+/** A place in a history: after every entry up to and including (version, position). */
+export type Cursor = { readonly version: number; readonly position: number }
+
+export type HistoryPage = {
+  /** In order; `more` says whether the page was cut by its limit. */
+  readonly entries: readonly Entry[]
+  readonly more: boolean
+}
+
+export type HistoryLimit = { readonly entries: number; readonly bytes: number }
+
+export type StoreFigures = {
+  commits: number
+  groups: number
+  bytesWritten: number
+  historyBytes: number
+  failures: number
+}
+
+export interface Store {
+  /** Everything needed to serve, read once when the store is opened. */
+  load(): Promise<Loaded>
+  commit(batch: Batch): Promise<void>
+  /** Entries strictly after the cursor. Rejects with `HistoryGone` when the cursor lies below the floor. */
+  history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage>
+  /** The version below which an interest's history was forgotten; 0 when all of it is there. */
+  floor(interest: string): number
+  readonly figures: Readonly<StoreFigures>
+  /** Waits for what was handed over, then closes. */
+  close(): Promise<void>
+}
+
+/** The history asked for is no longer there. */
+export class HistoryGone extends Error {
+  readonly floor: number
+
+  constructor(interest: string, floor: number) {
+    super(`history of ${interest} begins at ${floor}`)
+    this.floor = floor
+  }
+}
+
+/** The disk refused a write: full, failing or gone. Nothing of the batch was stored. */
+export class StoreRefused extends Error {
+  readonly full: boolean
+
+  constructor(message: string, full: boolean) {
+    super(message)
+    this.full = full
+  }
+}
+
+/** The folder cannot be used at all: a newer schema, a damaged file, held by another process. */
+export class StoreUnusable extends Error {}
+
+/** After every version and position: "everything labelled up to this version has been seen". */
+export const afterAll = Number.MAX_SAFE_INTEGER

@@ -1,0 +1,55 @@
+/** The body of a request as a tree, with Go's words for what cannot be one. */
+
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../kube/json.ts'
+import { parseYaml } from './yaml.ts'
+
+export type Parsed = { readonly tree: JsonObject; readonly duplicates: string[] } | { readonly fault: string }
+
+const typeMeta = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+/** `fault` is what the real decoder says before it knows of any kind. */
+export function parseBody(body: Buffer | undefined, format: 'json' | 'yaml'): Parsed {
+  const duplicates: string[] = []
+  let tree: Json
+  try {
+    const source = body ?? Buffer.alloc(0)
+    tree =
+      format === 'yaml'
+        ? parseYaml(source.toString('utf8'))
+        : parseJson(source, { duplicates: (path) => duplicates.push(path) })
+  } catch (error) {
+    if (format === 'json' && !(error instanceof JsonError)) throw error
+    return { fault: `couldn't get version/kind; json parse error: ${(error as Error).message}` }
+  }
+  if (tree === null) return { tree: new Map(), duplicates }
+  if (!isObject(tree)) {
+    const fault = `json: cannot unmarshal ${goKind(tree)} into Go value of type ${typeMeta}`
+    return { fault: `couldn't get version/kind; json parse error: ${fault}` }
+  }
+  for (const key of ['apiVersion', 'kind']) {
+    const value = tree.get(key)
+    if (value !== undefined && value !== null && typeof value !== 'string') {
+      const fault = `json: cannot unmarshal ${goKind(value)} into Go struct field .${key} of type string`
+      return { fault: `couldn't get version/kind; json parse error: ${fault}` }
+    }
+  }
+  return { tree, duplicates }
+}
+
+/** How encoding/json names what it met. */
+export function goKind(value: Json): string {
+  if (typeof value === 'string') return 'string'
+  if (typeof value === 'boolean') return 'bool'
+  if (Array.isArray(value)) return 'array'
+  return isObject(value) ? 'object' : 'number'
+}
+
+const shownMax = 30 // as much of a body as the real server quotes
+
+/** The beginning of a body, for messages. */
+export function bodyShown(body: Buffer | undefined): string {
+  if (body === undefined || body.length === 0) return '<empty>'
+  const encoding = body[0] === 0x7b ? 'utf8' : 'hex'
+  const shown = body.toString(encoding, 0, Math.min(shownMax, body.length))
+  return body.length > shownMax ? `${shown} ...` : shown
+}

@@ -1,0 +1,45 @@
+/** What every verb works with: the parts given to the writer, and the facts of the resource at hand. */
+
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { WriteRules } from '../kube/builtin.ts'
+import type { Resource } from '../kube/resource.ts'
+import type { KeyLock } from './lock.ts'
+import { rulesOf } from './rules.ts'
+import type { Definition, Objects, ObjectsOf, Registry } from './write.ts'
+
+export type Engine = {
+  readonly objectsOf: ObjectsOf
+  readonly registry: Registry
+  readonly clock: Clock
+  readonly log: Log
+  readonly lock: KeyLock
+  /** A whole number below its argument. */
+  readonly random: (below: number) => number
+  readonly newUid: () => string
+  /** Something may have to be swept: a namespace or a definition began to end, or something inside one is gone. */
+  readonly wakeSweeper: () => void
+}
+
+/** One resource as a verb sees it. */
+export type Scope = {
+  readonly resource: Resource
+  readonly objects: Objects
+  readonly rules: WriteRules
+  readonly definition: Definition | undefined
+}
+
+export function scopeOf(engine: Engine, resource: Resource): Scope {
+  const definition = engine.registry.definitionOf(resource)
+  return { resource, objects: engine.objectsOf(resource.interest), rules: rulesOf(resource, definition), definition }
+}
+
+/** Objects of one interest share their lock, whichever version they are written through. */
+export function lockKey(resource: Resource, key: string): string {
+  return `${resource.interest}\n${key}`
+}
+
+export const namespacesInterest = '/namespaces'
+export const definitionsInterest = 'apiextensions.k8s.io/customresourcedefinitions'
+export const podsInterest = '/pods'
+export const secretsInterest = '/secrets'

@@ -1,0 +1,131 @@
+/** The options of write requests: read from the query (or, for deletes, from the body) and validated as the real ones. */
+
+import { parseInt64 } from '../kube/gotext.ts'
+import { field, isNumber, type Json, text } from '../kube/json.ts'
+import { badRequest, type FieldError, invalid } from '../kube/status.ts'
+import { forbiddenField, invalidField, requiredField, tooLong, unsupportedField } from '../schema/errors.ts'
+import { goKind, parseBody } from './body.ts'
+import type { WriteRequest } from './write.ts'
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
+export type WriteOptions = { readonly dryRun: boolean; readonly fieldValidation: FieldValidation }
+
+const managerBytesMax = 128 // the real server's
+const directives = ['', 'Ignore', 'Strict', 'Warn']
+
+export function readOptions(kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions', request: WriteRequest): WriteOptions {
+  const { query } = request
+  const found: FieldError[] = []
+  const manager = query('fieldManager') ?? ''
+  if (kind === 'PatchOptions') {
+    if (request.patchKind === 'apply') {
+      if (manager === '') found.push(requiredField('fieldManager', 'is required for apply patch'))
+    } else if (query('force') !== undefined) {
+      found.push(forbiddenField('force', 'may not be specified for non-apply patch'))
+    }
+  }
+  if (Buffer.byteLength(manager) > managerBytesMax) found.push(tooLong('fieldManager', managerBytesMax))
+  const dryRun = query('dryRun')
+  found.push(...dryRunFaults(dryRun === undefined ? [] : [dryRun]))
+  const directive = query('fieldValidation') ?? ''
+  if (!directives.includes(directive)) found.push(unsupportedField('fieldValidation', directive, directives))
+  if (found.length > 0) throw invalid('meta.k8s.io', kind, '', found)
+  return { dryRun: dryRun !== undefined, fieldValidation: directive === '' ? 'Warn' : (directive as FieldValidation) }
+}
+
+function dryRunFaults(values: string[]): FieldError[] {
+  return values.every((value) => value === 'All') ? [] : [unsupportedField('dryRun', values, ['All'])]
+}
+
+export type DeleteOptions = {
+  readonly gracePeriodSeconds: number | undefined
+  readonly uid: string | undefined
+  readonly resourceVersion: string | undefined
+  readonly orphanDependents: boolean | undefined
+  readonly propagationPolicy: string | undefined
+  readonly dryRun: boolean
+}
+
+export const plainDelete: DeleteOptions = {
+  gracePeriodSeconds: undefined,
+  uid: undefined,
+  resourceVersion: undefined,
+  orphanDependents: undefined,
+  propagationPolicy: undefined,
+  dryRun: false,
+}
+
+const policies = ['Foreground', 'Background', 'Orphan', 'nil']
+
+/** A body, if there is one, takes the place of the query. */
+export function readDeleteOptions(request: WriteRequest): DeleteOptions {
+  const { body } = request
+  const { dryRun, ...options } = body === undefined || body.length === 0 ? fromQuery(request) : fromBody(request, body)
+  const found: FieldError[] = []
+  const policy = options.propagationPolicy
+  if (policy !== undefined) {
+    if (options.orphanDependents !== undefined) {
+      const detail = 'orphanDependents and deletionPropagation cannot be both set'
+      found.push(invalidField('propagationPolicy', policy, detail))
+    }
+    if (!policies.slice(0, 3).includes(policy)) found.push(unsupportedField('propagationPolicy', policy, policies))
+  }
+  found.push(...dryRunFaults(dryRun))
+  if (found.length > 0) throw invalid('meta.k8s.io', 'DeleteOptions', '', found)
+  return { ...options, dryRun: dryRun.length > 0 }
+}
+
+type Unchecked = Omit<DeleteOptions, 'dryRun'> & { readonly dryRun: string[] }
+
+function fromQuery({ query }: WriteRequest): Unchecked {
+  const orphan = query('orphanDependents')
+  const dryRun = query('dryRun')
+  const grace = query('gracePeriodSeconds')
+  return {
+    ...plainDelete,
+    gracePeriodSeconds: grace === undefined ? undefined : wholeNumber(grace),
+    orphanDependents: orphan === undefined ? undefined : !/^(false|0)$/i.test(orphan),
+    propagationPolicy: query('propagationPolicy'),
+    dryRun: dryRun === undefined ? [] : [dryRun],
+  }
+}
+
+function wholeNumber(source: string): number {
+  const parsed = parseInt64(source)
+  if ('fault' in parsed) throw badRequest(parsed.fault)
+  return Number(parsed.value)
+}
+
+function fromBody(request: WriteRequest, body: Buffer): Unchecked {
+  const parsed = parseBody(body, request.format)
+  if ('fault' in parsed) throw badRequest(parsed.fault)
+  const { tree } = parsed
+  const kind = text(tree, 'kind')
+  if (kind !== '' && kind !== 'DeleteOptions') {
+    const version = text(tree, 'apiVersion') || 'meta.k8s.io/v1'
+    throw badRequest(`no kind "${kind}" is registered for version "${version}" in scheme "pkg/runtime/scheme.go:111"`)
+  }
+  const typed = <T>(type: string, fits: (value: Json) => T | undefined, ...path: string[]): T | undefined => {
+    const value = field(tree, ...path)
+    if (value === undefined || value === null) return undefined
+    const fitting = fits(value)
+    if (fitting !== undefined) return fitting
+    const name = ['DeleteOptions', ...path].join('.')
+    throw badRequest(`json: cannot unmarshal ${goKind(value)} into Go struct field ${name} of type ${type}`)
+  }
+  const aString = (value: Json) => (typeof value === 'string' ? value : undefined)
+  const strings = (value: Json) =>
+    Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined
+  return {
+    gracePeriodSeconds: typed('int64', (value) => (isNumber(value) ? asNumber(value) : undefined), 'gracePeriodSeconds'),
+    uid: typed('types.UID', aString, 'preconditions', 'uid'),
+    resourceVersion: typed('string', aString, 'preconditions', 'resourceVersion'),
+    orphanDependents: typed('bool', (value) => (typeof value === 'boolean' ? value : undefined), 'orphanDependents'),
+    propagationPolicy: typed('v1.DeletionPropagation', aString, 'propagationPolicy'),
+    dryRun: typed('[]string', strings, 'dryRun') ?? [],
+  }
+}
+
+function asNumber(value: Json): number {
+  return Number(typeof value === 'object' && value !== null && 'source' in value ? value.source : value)
+}

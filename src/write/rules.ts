@@ -1,0 +1,58 @@
+/**
+ * How one resource is written: the generated rules of built-ins (kube/builtin), the same in the same form for custom
+ * resources, and what a name must look like.
+ */
+
+import { builtinFacts, type WriteRules } from '../kube/builtin.ts'
+import type { Resource } from '../kube/resource.ts'
+import { methodNotServed } from './refusals.ts'
+import type { NameRule } from './names.ts'
+import type { Definition } from './write.ts'
+
+let builtins: ReadonlyMap<string, WriteRules> | undefined
+
+/** Throws 405 for resources that store nothing. */
+export function rulesOf(resource: Resource, definition: Definition | undefined): WriteRules {
+  if (resource.custom) return definition?.status === true ? customWithStatus : custom
+  builtins ??= new Map(
+    builtinFacts().resources.flatMap((one) => (one.writes === undefined ? [] : [[identity(one), one.writes]])),
+  )
+  const rules = builtins.get(identity(resource))
+  if (rules === undefined) throw methodNotServed()
+  return rules
+}
+
+function identity({ group, version, resource }: Resource): string {
+  return `${group}/${version}/${resource}`
+}
+
+/** An empty path in `raisedBy` stands for everything but metadata. */
+export const everything = ''
+
+const custom: WriteRules = {
+  storageVersion: '',
+  unconditionalUpdate: false,
+  createOnUpdate: false,
+  generation: { created: true, raisedBy: [everything] },
+  reset: { create: [], update: [] },
+  deleteAnswers: 'status',
+  propagation: 'Background',
+}
+
+const customWithStatus: WriteRules = { ...custom, reset: { create: ['status'], update: ['status'] } }
+
+const nameRules: Readonly<Record<string, NameRule>> = {
+  '/namespaces': 'label',
+  '/services': 'label1035',
+  'apps/statefulsets': 'label',
+  'rbac.authorization.k8s.io/roles': 'segment',
+  'rbac.authorization.k8s.io/clusterroles': 'segment',
+  'rbac.authorization.k8s.io/rolebindings': 'segment',
+  'rbac.authorization.k8s.io/clusterrolebindings': 'segment',
+  'networking.k8s.io/ipaddresses': 'segment',
+  'apiregistration.k8s.io/apiservices': 'segment',
+}
+
+export function nameRuleOf(resource: Resource): NameRule {
+  return (resource.custom ? undefined : nameRules[resource.interest]) ?? 'subdomain'
+}

@@ -1,0 +1,108 @@
+/**
+ * The local write engine: what kube-apiserver's registry does between a decoded request and its storage. A write takes
+ * the lock of its key, reads the committed object, computes the next one (defaults, merge, preconditions, validation,
+ * finalizers) and commits it; only then does it answer. Nothing here knows of sockets, so a standalone server and an
+ * edge without its cloud use the same engine. One file per verb (create, update, patch, delete), `writer.ts` in front.
+ *
+ * Objects are handled as trees (kube/json) and kept as the bytes of a list item: built-ins without kind and apiVersion,
+ * custom resources with those of their storage version. What the engine needs from its surroundings is declared here
+ * and supplied by whoever builds it.
+ */
+
+import type { FieldSelector } from '../kube/fieldselector.ts'
+import type { JsonObject } from '../kube/json.ts'
+import type { PatchKind } from '../kube/patch.ts'
+import type { Resource } from '../kube/resource.ts'
+import type { LabelSelector } from '../kube/selector.ts'
+import type { Status } from '../kube/status.ts'
+import type { Schema } from '../schema/schema.ts'
+
+/** An object at a committed version (0 for what a dry run made). */
+export type Stored = {
+  readonly key: string
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly version: number
+  readonly bytes: Buffer
+}
+
+/** One interest's objects as the writer sees them: committed state only. */
+export interface Objects {
+  /** The newest committed version of the whole store. */
+  readonly version: number
+  get(key: string): Stored | undefined
+  /** Ordered by key; undefined as namespace means all. */
+  select(namespace: string | undefined, labels?: LabelSelector, fields?: FieldSelector): readonly Stored[]
+  /**
+   * Assigns the next version, lets `build` print the bytes for it, commits durably, publishes, then resolves. Rejects
+   * with a StatusError when the disk refuses.
+   */
+  put(key: string, build: (version: number) => Buffer): Promise<Stored>
+  /** Resolves with the last state, its resourceVersion being the version of the removal. */
+  remove(key: string): Promise<Stored>
+}
+
+export type ObjectsOf = (interest: string) => Objects
+
+/** What is served, as far as writing depends on it. */
+export interface Registry {
+  resolve(group: string, version: string, plural: string): Resource | undefined
+  /** Everything served, built-in and custom: what the end of a namespace has to visit. */
+  resources(): Iterable<Resource>
+  /** The definition behind a custom resource; undefined for built-ins. */
+  definitionOf(resource: Resource): Definition | undefined
+}
+
+/** One served version of a custom resource. */
+export type Definition = {
+  /** The version in which objects are kept, like `v1`. */
+  readonly storageVersion: string
+  readonly schema: Schema | undefined
+  /** Whether the status subresource is on. */
+  readonly status: boolean
+  readonly scale: ScalePaths | undefined
+  /** The definition is being deleted: nothing new is accepted. */
+  readonly terminating: boolean
+}
+
+export type ScalePaths = {
+  readonly specReplicasPath: string
+  readonly statusReplicasPath: string
+  readonly labelSelectorPath: string | undefined
+}
+
+/** Who asks, for the reviews that speak about the caller. */
+export type Caller = {
+  readonly name: string
+  readonly uid: string
+  readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>>
+}
+
+export type WriteRequest = {
+  readonly resource: Resource
+  /** '' for the object itself. */
+  readonly subresource: string
+  readonly namespace: string
+  /** '' for create and deletecollection. */
+  readonly name: string
+  readonly query: (name: string) => string | undefined
+  readonly body: Buffer | undefined
+  readonly format: 'json' | 'yaml'
+  /** What the content type of a PATCH said. */
+  readonly patchKind?: PatchKind | 'apply'
+  readonly caller: Caller
+}
+
+/** Exactly one of item, status, list and review is there. */
+export type WriteResult = {
+  readonly code: number
+  readonly item?: Stored
+  readonly status?: Status
+  /** The objects as they were before a deletecollection, with the version of that reading. */
+  readonly list?: { readonly version: number; readonly items: readonly Stored[] }
+  /** A complete object that is never stored: a review, a Scale. */
+  readonly review?: JsonObject
+  readonly warnings: readonly string[]
+}
