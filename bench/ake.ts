@@ -9,7 +9,8 @@ import type { Address, Credentials, Target } from './bench.ts'
 import { type Ask, sendAll } from './client.ts'
 import { makeNamespaces, namespaceName, type Pod } from './fixture.ts'
 
-const program = join(import.meta.dirname, '..', 'bin', 'ake')
+/** Another checkout's launcher can be named, to compare two states of the code. */
+const program = process.env.AKE_PROGRAM || join(import.meta.dirname, '..', 'bin', 'ake')
 
 /** Writers at once while filling: enough for group commit to matter. */
 const writers = 64
@@ -24,6 +25,7 @@ type Options = {
 export async function startAke({ dir, nodeOptions = '' }: Options): Promise<Target> {
   const env = { ...process.env, AKE_NODE_OPTIONS: nodeOptions }
   const args = ['serve', '--listen', '127.0.0.1:0', '--data', dir]
+  const startedAt = performance.now()
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   const exit = once(child, 'exit')
   const endWithUs = () => child.kill('SIGKILL')
@@ -39,7 +41,12 @@ export async function startAke({ dir, nodeOptions = '' }: Options): Promise<Targ
       throw new Error(`ake serve ended with ${code} before it was ready`)
     }),
   ])
-  return { name: 'ake', url, tls: await readCredentials(join(dir, 'admin.kubeconfig')), pid: child.pid!, stop }
+  const restart = async () => {
+    await stop()
+    return startAke({ dir, nodeOptions })
+  }
+  const tls = await readCredentials(join(dir, 'admin.kubeconfig'))
+  return { name: 'ake', url, tls, pid: child.pid!, startedAt, restart, stop }
 }
 
 function readyUrl(lines: ReturnType<typeof createInterface>): Promise<string> {

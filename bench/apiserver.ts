@@ -5,9 +5,11 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { openSync } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { kubernetesVersion } from '../conformance/build.ts'
 import { ask, startOracle } from '../conformance/oracle.ts'
 import type { Target } from './bench.ts'
@@ -21,13 +23,8 @@ const putsAtOnce = 32
 const visibleWithinMs = 60_000
 const askAgainMs = 100
 
-export type ApiServer = Target & {
-  /** Kills it and starts it again on the same etcd; resolves with the new process when /readyz says ok. */
-  restart(): Promise<Target>
-}
-
 /** Undefined if it was never built here: building takes minutes, which a benchmark should not hide in its run. */
-export async function startApiServer(dir: string, pods: readonly Pod[]): Promise<ApiServer | undefined> {
+export async function startApiServer(dir: string, pods: readonly Pod[]): Promise<Target | undefined> {
   const cache = process.env.AKE_CACHE || join(homedir(), '.cache', 'ake')
   const built = ['kube-apiserver', 'etcd'].map((name) => access(join(cache, `kubernetes-${kubernetesVersion}`, name)))
   if (
@@ -37,6 +34,7 @@ export async function startApiServer(dir: string, pods: readonly Pod[]): Promise
     ))
   )
     return undefined
+  const startedAt = performance.now()
   const oracle = await startOracle({ dir })
   const tls = { ca: oracle.ca, cert: oracle.cert, key: oracle.key }
   const command = argumentsOf(oracle.pids.apiserver)
@@ -45,23 +43,40 @@ export async function startApiServer(dir: string, pods: readonly Pod[]): Promise
     for (const child of started) child.kill('SIGKILL')
     oracle.stop()
   }
-  const target: Target = { name: 'kube-apiserver', url: oracle.url, tls, pid: oracle.pids.apiserver, stop }
-  await fillEtcd(storeUrl(oracle.pids.etcd), pods)
+  const { url, pids } = oracle
+  const target: Target = { name: 'kube-apiserver', url, tls, pid: pids.apiserver, startedAt, stop }
+  await fillEtcd(storeUrl(pids.etcd), pods)
   await untilVisible(target, pods.length)
-  const restart = async () => {
-    process.kill(started.at(-1)?.pid ?? oracle.pids.apiserver, 'SIGKILL')
-    const child = spawn(command[0]!, command.slice(1), { stdio: 'ignore' })
+  const restart = async (): Promise<Target> => {
+    await kill(started.at(-1)?.pid ?? pids.apiserver)
+    const log = openSync(join(dir, 'restarted.log'), 'w')
+    const againAt = performance.now()
+    const child = spawn(command[0]!, command.slice(1), { stdio: ['ignore', log, log] })
     started.push(child)
     process.once('exit', () => child.kill('SIGKILL'))
-    await untilReady(target)
-    return { ...target, pid: child.pid! }
+    await untilReady(target, child)
+    return { ...target, pid: child.pid!, startedAt: againAt, restart }
   }
   return { ...target, restart }
 }
 
-async function untilReady(target: Target): Promise<void> {
+async function untilReady(target: Target, child: ChildProcess): Promise<void> {
   while ((await ask({ ...target.tls, url: target.url }, '/readyz').catch(() => undefined))?.status !== 200) {
-    await new Promise((resume) => setTimeout(resume, askAgainMs / 10))
+    if (child.exitCode !== null) throw new Error(`kube-apiserver ended with ${child.exitCode} when started again`)
+    await pause(askAgainMs / 10)
+  }
+}
+
+/** Its port is free only when it is gone, which takes a moment for a process of that size. */
+async function kill(pid: number): Promise<void> {
+  process.kill(pid, 'SIGKILL')
+  for (;;) {
+    try {
+      process.kill(pid, 0)
+    } catch {
+      return
+    }
+    await pause(1)
   }
 }
 
@@ -105,6 +120,6 @@ async function untilVisible(target: Target, count: number): Promise<void> {
     if (status === 200 && list.metadata?.remainingItemCount === count - 1) return
     if (performance.now() > give)
       throw new Error(`kube-apiserver does not show the ${count} pods: ${body.slice(0, 300)}`)
-    await new Promise((resume) => setTimeout(resume, askAgainMs))
+    await pause(askAgainMs)
   }
 }

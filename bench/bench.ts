@@ -16,6 +16,10 @@ export type Address = { readonly url: string; readonly tls: Credentials }
 export type Target = Address & {
   readonly name: Contestant
   readonly pid: number
+  /** The moment its process was started, by performance.now(). */
+  readonly startedAt: number
+  /** Ends it and starts it again with the objects it had; the address may change. */
+  restart?(): Promise<Target>
   stop(): Promise<void>
 }
 
@@ -33,10 +37,12 @@ export type Figure = {
 export type Bench = {
   /** Of `ake`, `nginx`, `kube-apiserver` those that can run here, holding the pods of fixture.ts. */
   targets(...names: Contestant[]): Promise<readonly Target[]>
+  /** The same as `targets`, each in a process that has done nothing yet: for measuring memory. */
+  fresh(...names: Contestant[]): Promise<readonly Target[]>
   /** The bytes nginx serves at `path` are those that we answer to `like`. */
   mirror(path: string, like: string): Promise<void>
   readonly load: Load
-  say(line: string): void
+  readonly say: (line: string) => void
 }
 
 export type Question = { readonly name: string; ask(bench: Bench): Promise<Figure[]> }

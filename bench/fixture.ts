@@ -3,8 +3,8 @@
  * namespaces. Deterministic, so that two runs and two servers hold the same bytes.
  */
 
-export const nodeCount = 100
-export const namespaceCount = 20
+const nodeCount = 100
+const namespaceCount = 20
 
 /** A whole LIST of these is 17.4 MB. */
 export const podCount = 5_000

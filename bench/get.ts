@@ -1,4 +1,4 @@
-/** What does a GET of one pod cost, with 32 requests under way at any time? */
+/** What does a GET of one pod cost, asked by 32 clients? */
 
 import type { Question } from './bench.ts'
 import { makePods } from './fixture.ts'
@@ -11,8 +11,7 @@ export const get: Question = {
     return measureReading(bench, {
       name: 'GET of a pod',
       path: `/api/v1/namespaces/${pod!.namespace}/pods/${pod!.name}`,
-      connections: { h2: 4, h1: 32 },
-      streams: 8,
+      clients: 32,
       atMost: 2,
     })
   },

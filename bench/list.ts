@@ -9,8 +9,7 @@ export const list: Question = {
     measureReading(bench, {
       name: 'LIST of 5,000 pods',
       path: '/api/v1/pods',
-      connections: { h2: 1, h1: 1 },
-      streams: 1,
+      clients: 1,
       atMost: 1.5,
     }),
 }

@@ -5,6 +5,7 @@
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Address } from './bench.ts'
 import { type Connection, connectTo } from './client.ts'
 import { type Watching, watchMany } from './reader.ts'
@@ -13,8 +14,8 @@ export type Order =
   | { kind: 'open'; at: Address; protocol: 'h2' | 'h1'; path: string; connections: number; streams: number }
   | { kind: 'run'; forMs: number }
   | { kind: 'watch'; at: Address; path: string; connections: number; streams: number }
-  /** What the watches brought since they were opened or last collected. */
-  | { kind: 'collect' }
+  /** What the watches brought since they were opened or last collected; waits for `atLeast` events, but not for ever. */
+  | { kind: 'collect'; atLeast: number; withinMs: number }
   | { kind: 'close' }
 
 export type Report = { readonly done: number; readonly bytes: number; readonly p50Ms: number; readonly p99Ms: number }
@@ -40,6 +41,9 @@ export function startLoad(): Load {
     stop: () => child.kill('SIGKILL'),
   }
 }
+
+/** While waiting for events: short beside what is measured, long beside what it costs. */
+const pollMs = 20
 
 const nothing: Report = { done: 0, bytes: 0, p50Ms: 0, p99Ms: 0 }
 
@@ -90,8 +94,11 @@ function makeWorker(): (order: Order) => Promise<Report> {
         await Promise.race([Promise.all(watching.map((one) => one.opened)), failing.promise])
         return collect()
       }
-      case 'collect':
+      case 'collect': {
+        const give = performance.now() + order.withinMs
+        while (events < order.atLeast && failure === undefined && performance.now() < give) await pause(pollMs)
         return collect()
+      }
       case 'close':
         for (const one of [...connections, ...watching]) one.close()
         connections = []

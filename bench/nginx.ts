@@ -28,6 +28,7 @@ export async function startNginx(dir: string): Promise<FileServer | undefined> {
   await makeCertificate(dir)
   const port = await freePort()
   await writeFile(join(dir, 'nginx.conf'), configuration(dir, port))
+  const startedAt = performance.now()
   const child = spawn('nginx', ['-p', dir, '-c', join(dir, 'nginx.conf'), '-e', join(dir, 'error.log')], {
     stdio: 'inherit',
   })
@@ -46,6 +47,7 @@ export async function startNginx(dir: string): Promise<FileServer | undefined> {
     url,
     tls,
     pid: child.pid!,
+    startedAt,
     stop: async () => {
       process.removeListener('exit', endWithUs)
       child.kill('SIGTERM')

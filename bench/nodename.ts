@@ -10,8 +10,7 @@ export const nodename: Question = {
     measureReading(bench, {
       name: 'LIST of one node',
       path: `/api/v1/pods?fieldSelector=spec.nodeName%3D${nodeName(7)}`,
-      connections: { h2: 4, h1: 8 },
-      streams: 2,
+      clients: 8,
       atMost: 2,
     }),
 }

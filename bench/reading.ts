@@ -13,8 +13,8 @@ export type Reading = {
   readonly name: string
   /** As the API has it; nginx serves the same bytes as a file. */
   readonly path: string
-  readonly connections: { readonly h2: number; readonly h1: number }
-  readonly streams: number
+  /** Clients, each with a connection of its own and one request at a time. */
+  readonly clients: number
   /** As a multiple of nginx. */
   readonly atMost: number
 }
@@ -42,9 +42,8 @@ type Round = { bench: Bench; target: Target; protocol: 'h2' | 'h1'; reading: Rea
 async function measureRound({ bench, target, protocol, reading }: Round): Promise<number> {
   const { load, say } = bench
   const path = target.name === 'nginx' ? `/${fileOf(reading)}` : reading.path
-  const streams = protocol === 'h2' ? reading.streams : 1
   const at = { url: target.url, tls: target.tls }
-  await load.order({ kind: 'open', at, protocol, path, connections: reading.connections[protocol], streams })
+  await load.order({ kind: 'open', at, protocol, path, connections: reading.clients, streams: 1 })
   const before = cpuMs(target.pid)
   const { done, bytes, p50Ms, p99Ms } = await load.order({ kind: 'run', forMs: roundMs })
   const cost = (cpuMs(target.pid) - before) / done

@@ -3,21 +3,28 @@
  * and writes them into the README between its markers. The exit code is about errors, not about goals missed.
  */
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Contestant, Figure, Question } from './bench.ts'
+import { commit } from './commit.ts'
 import { get } from './get.ts'
 import { list } from './list.ts'
+import { memory } from './memory.ts'
 import { nodename } from './nodename.ts'
 import { openStage } from './stage.ts'
+import { start } from './start.ts'
 import { table } from './table.ts'
 import { watch } from './watch.ts'
 
-const questions: readonly Question[] = [list, get, nodename, watch]
+const questions: readonly Question[] = [list, get, nodename, watch, commit, start, memory]
 
 const resultsPath = join(import.meta.dirname, 'results.json')
 const readmePath = join(import.meta.dirname, '..', 'README.md')
+
+/** The committed figures are those of this checkout, and of nothing that only stands in for it. */
+const isOtherProgram = Boolean(process.env.AKE_PROGRAM)
 
 /** By question, so that asking one again leaves the others' answers. */
 type Results = { [question: string]: { when: string; machine: string; figures: Figure[] } }
@@ -29,6 +36,9 @@ async function run(names: readonly string[]): Promise<void> {
     process.exit(2)
   }
   const dir = await mkdtemp(join(tmpdir(), 'ake-bench-'))
+  // Whatever ends us, the processes and the folder end with us: they hold ports and hundreds of megabytes.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+  process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
   const stage = openStage({ dir, say: (line) => console.error(line) })
   const results = await readResults()
   try {
@@ -38,13 +48,14 @@ async function run(names: readonly string[]): Promise<void> {
       console.log(`\n${table(figures)}\n`)
       // Without a figure of ours there is nothing to keep: an alternative alone is no answer.
       if (!figures.some(({ measured }) => measured.ake !== undefined)) continue
+      if (isOtherProgram) continue
       results[question.name] = { when: new Date().toISOString(), machine: machine(), figures }
       await writeFile(resultsPath, `${JSON.stringify(results, null, 2)}\n`)
     }
-    await writeReadme(results)
+    if (isOtherProgram) console.error('AKE_PROGRAM is set: figures of another program are shown, not kept')
+    else await writeReadme(results)
   } finally {
     await stage.stop()
-    await rm(dir, { recursive: true, force: true })
   }
 }
 

@@ -54,6 +54,12 @@ export function openStage({ dir, say }: { dir: string; say: (line: string) => vo
     load,
     say,
     targets,
+    fresh: async (...names) => {
+      for (const target of await targets(...names)) {
+        if (target.restart !== undefined) started.set(target.name, target.restart())
+      }
+      return targets(...names)
+    },
     mirror: async (path, like) => {
       const nginx = (await one('nginx')) as FileServer | undefined
       const original = (await targets('ake', 'kube-apiserver'))[0]
@@ -73,7 +79,8 @@ async function startFilledAke(dir: string): Promise<Target | undefined> {
   return target
 }
 
-export function isOurServerThere(): Promise<boolean> {
+export async function isOurServerThere(): Promise<boolean> {
+  if (process.env.AKE_PROGRAM) return true
   return access(join(import.meta.dirname, '..', 'src', 'app', 'serve.ts')).then(
     () => true,
     () => false,

@@ -62,7 +62,7 @@ export function foldPaths(documents: Documents): BuiltinPaths {
         tag = String((tags as string[])[0])
         const named: string[] = []
         const shape = shapes.index(hollow(rest, named))
-        methods[method] = [shape, String(operationId), kind === undefined ? '' : kindText(kind as Json), ...named]
+        methods[method] = [shape, String(operationId), kind === undefined ? '' : kindText(kind as Kind), ...named]
       }
       paths[path] = [shared === undefined ? -1 : parameters.index(withoutProse(shared)), methods]
     }
@@ -112,7 +112,9 @@ function hollow(value: unknown, named: string[]): unknown {
   return left
 }
 
-function kindText({ group, version, kind }: Json): string {
+type Kind = { readonly group: string; readonly version: string; readonly kind: string }
+
+function kindText({ group, version, kind }: Kind): string {
   return `${group}/${version}/${kind}`
 }
 

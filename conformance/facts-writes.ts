@@ -32,7 +32,6 @@ const resets: { readonly [groupPlural: string]: Reset } = {
   '/nodes': { ...statusOnly, create: [] },
   '/pods': { ...statusOnly, status: ['spec', 'metadata.deletionTimestamp', 'metadata.ownerReferences'] },
   'admissionregistration.k8s.io/validatingadmissionpolicies': statusAndMetadata,
-  'apiextensions.k8s.io/customresourcedefinitions': statusAndMetadata,
   'apiregistration.k8s.io/apiservices': statusAndMetadata,
   'apps/deployments': { ...statusOnly, status: ['spec', 'metadata.labels'] },
   'certificates.k8s.io/certificatesigningrequests': {
@@ -68,12 +67,14 @@ export async function writeRules(
   const seen = await observe(oracle, of, sample)
   const generation = seen.generation || key in raisedBy
   const plain: Reset = of.subresources.some(({ name }) => name === 'status') ? statusOnly : { create: [], update: [] }
+  const reset = resets[key] ?? plain
+  expectReset(of, reset.status, seen.keptByStatus)
   return {
     storageVersion: storageVersion(of, all),
     unconditionalUpdate: seen.unconditionalUpdate,
     createOnUpdate: seen.createOnUpdate,
     ...(generation ? { generation: { created: seen.generation, raisedBy: raisedBy[key] ?? ['spec'] } } : {}),
-    reset: (resets[key] ?? plain) as WriteRules['reset'],
+    reset: reset as WriteRules['reset'],
     ...(seen.status === undefined ? {} : { createdStatus: seen.status }),
     deleteAnswers: seen.deleteAnswers,
     propagation: propagation[key] ?? 'Background',
@@ -90,7 +91,11 @@ function storageVersion(of: Resource, all: readonly Resource[]): string {
 type Observed = Pick<WriteRules, 'unconditionalUpdate' | 'createOnUpdate' | 'deleteAnswers'> & {
   readonly generation: boolean
   readonly status: unknown
+  readonly keptByStatus: Kept
 }
+
+/** Whether a write of the status subresource changes labels and annotations. */
+type Kept = { readonly labels: boolean; readonly annotations: boolean }
 
 async function observe(oracle: Oracle, of: Resource, sample: Json): Promise<Observed> {
   const root = of.group === '' ? `/api/${of.version}` : `/apis/${of.group}/${of.version}`
@@ -98,15 +103,18 @@ async function observe(oracle: Oracle, of: Resource, sample: Json): Promise<Obse
   const head = { apiVersion: apiVersion(of), kind: of.kind }
   const name = (sample.metadata as { name: string } | undefined)?.name ?? 'sample'
   const send = async (method: string, path: string, body?: unknown) => {
-    const answer = await ask(oracle, path, { method, body })
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+    const answer = await ask(oracle, path, { method, body, headers: { 'content-type': type } })
     return { status: answer.status, object: JSON.parse(answer.body) as Json }
   }
   const made = await send('POST', collection, { ...sample, ...head, metadata: { name } })
-  if (made.status !== 201) throw new Error(`the sample of ${of.resource} is refused: ${made.object.message}`)
+  if (made.status !== 201) throw new Error(`the sample of ${of.resource} is refused: ${String(made.object.message)}`)
   const metadata = { ...(made.object.metadata as Json) }
   delete metadata.resourceVersion
   delete metadata.uid
   const again = await send('PUT', `${collection}/${name}`, { ...made.object, metadata })
+  const marks = { metadata: { labels: { probe: 'x' }, annotations: { probe: 'x' } } }
+  const marked = await send('PATCH', `${collection}/${name}/status`, marks)
   // Names are checked only where creating is allowed, so a name of the wrong form for some resources does no harm.
   const elsewhere = await send('PUT', `${collection}/elsewhere`, {
     ...sample,
@@ -125,12 +133,25 @@ async function observe(oracle: Oracle, of: Resource, sample: Json): Promise<Obse
     deleteAnswers: gone.object.kind === 'Status' ? 'status' : 'object',
     generation: metadata.generation === 1,
     status: withoutTimes(made.object.status),
+    keptByStatus: { labels: hasMark(marked.object, 'labels'), annotations: hasMark(marked.object, 'annotations') },
   }
+}
+
+function hasMark(object: Json, field: 'labels' | 'annotations'): boolean {
+  const metadata = object.metadata as { labels?: Json; annotations?: Json } | undefined
+  return metadata?.[field]?.probe === 'x'
+}
+
+/** The table must not say otherwise than the server does. */
+function expectReset(of: Resource, status: readonly string[] | undefined, kept: Kept): void {
+  const keeps = (field: string) => status !== undefined && !status.includes('metadata') && !status.includes(field)
+  const right = kept.labels === keeps('metadata.labels') && kept.annotations === keeps('metadata.annotations')
+  if (!right) throw new Error(`resets is wrong about the status of ${of.resource}: ${JSON.stringify(kept)}`)
 }
 
 function expectOneOf(of: Resource, what: string, seen: { status: number; object: Json }, codes: number[]): void {
   if (codes.includes(seen.status)) return
-  throw new Error(`${what} of ${of.resource} gave ${seen.status}: ${seen.object.message}`)
+  throw new Error(`${what} of ${of.resource} gave ${seen.status}: ${String(seen.object.message)}`)
 }
 
 /** Timestamps differ from run to run and are no facts. */

@@ -6,7 +6,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { BuiltinColumns, BuiltinFacts, BuiltinGroup, BuiltinResource } from '../src/kube/builtin.ts'
+import type { BuiltinColumn, BuiltinColumns, BuiltinFacts, BuiltinGroup, BuiltinResource } from '../src/kube/builtin.ts'
 import type { Resource, Subresource, Verb } from '../src/kube/resource.ts'
 import { kubernetesVersion } from './build.ts'
 import { type Documents, foldPaths, unionOfSchemas } from './facts-openapi.ts'
@@ -147,14 +147,15 @@ function listKindOf(documents: Documents, root: string, plural: string): string 
 }
 
 async function columnsOf(oracle: Oracle, resources: readonly Resource[]): Promise<BuiltinColumns> {
-  type Column = { name: string; type: string; format: string; priority: number; description: string }
-  const columns: { [key: string]: Omit<Column, 'description'>[] } = {}
+  const columns: { [key: string]: BuiltinColumn[] } = {}
   for (const { group, version, resource, verbs } of resources) {
     if (!verbs.includes('list')) continue
     const path = `/${group === '' ? 'api' : `apis/${group}`}/${version}/${resource}`
     const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io'
-    const table = await get<{ columnDefinitions: Column[] }>(oracle, path, accept)
-    columns[`${group}/${version}/${resource}`] = table.columnDefinitions.map(({ description, ...column }) => column)
+    const table = await get<{ columnDefinitions: BuiltinColumn[] }>(oracle, path, accept)
+    columns[`${group}/${version}/${resource}`] = table.columnDefinitions.map(({ name, type, format, priority }) => {
+      return { name, type, format, priority }
+    })
   }
   return columns
 }
@@ -172,24 +173,33 @@ const selectable = [
   ]),
 ]
 
-async function selectableFields(oracle: Oracle, { group, version, resource, verbs }: Resource): Promise<string[]> {
+/** A field that no resource has, to see in which words it is refused. */
+const absentField = 'spec.absent'
+const usualRefusal = `"${absentField}" is not a known field selector: only "metadata.name", "metadata.namespace"`
+
+type Selection = Pick<BuiltinResource, 'selectableFields' | 'fieldRefusal'>
+
+async function selection(oracle: Oracle, { group, version, resource, verbs }: Resource): Promise<Selection> {
+  if (!verbs.includes('list')) return { selectableFields: [] }
+  const path = `/${group === '' ? 'api' : `apis/${group}`}/${version}/${resource}?limit=1&fieldSelector=`
   const taken: string[] = []
-  for (const field of verbs.includes('list') ? selectable : []) {
-    const path = `/${group === '' ? 'api' : `apis/${group}`}/${version}/${resource}?limit=1&fieldSelector=${field}%3Dx`
-    const { status } = await ask(oracle, path)
+  for (const field of selectable) {
+    const { status } = await ask(oracle, `${path}${field}%3Dx`)
     if (status === 200) taken.push(field)
-    else if (status !== 400) throw new Error(`GET ${path}: ${status}`)
+    else if (status !== 400) throw new Error(`field selector ${field} of ${resource}: ${status}`)
   }
-  return taken
+  const { message } = JSON.parse((await ask(oracle, `${path}${absentField}%3Dx`)).body) as { message: string }
+  if (message === usualRefusal) return { selectableFields: taken }
+  return { selectableFields: taken, fieldRefusal: message.replace(absentField, '{field}') }
 }
 
 /** One after the other: what is created for one resource must not get in the way of the next. */
 async function withRules(oracle: Oracle, resources: readonly Resource[]): Promise<BuiltinResource[]> {
   const ruled: BuiltinResource[] = []
   for (const resource of resources) {
-    const fields = await selectableFields(oracle, resource)
+    const fields = await selection(oracle, resource)
     const writes = await writeRules(oracle, resource, resources)
-    ruled.push({ ...resource, selectableFields: fields, ...(writes === undefined ? {} : { writes }) })
+    ruled.push({ ...resource, ...fields, ...(writes === undefined ? {} : { writes }) })
   }
   return ruled
 }

@@ -107,11 +107,13 @@ function refuseArguments(command: string, args: readonly string[]): void {
 }
 
 /** One sentence for what the operator can put right; undefined for faults of ours, which show their stack. */
-function sentenceOf(error: unknown): string | undefined {
+export function sentenceOf(error: unknown): string | undefined {
   if (error instanceof UsageError) return error.message
-  if (!(error instanceof Error) || !('syscall' in error) || error.syscall !== 'listen') return undefined
-  const { code, address, port } = error as Error & { code?: string; address?: string; port?: number }
-  const where = `${address?.includes(':') ? `[${address}]` : address}:${port}`
+  if (!(error instanceof Error)) return undefined
+  const { syscall, code, address, port, hostname } = error as Error & Record<string, string | number | undefined>
+  if (syscall === 'getaddrinfo') return `cannot find the address of ${hostname}: give an IP address with --listen`
+  if (syscall !== 'listen') return undefined
+  const where = `${String(address).includes(':') ? `[${address}]` : address}:${port ?? 0}`
   if (code === 'EADDRINUSE') return `${where} is in use: choose another address with --listen, or port 0 for a free one`
   return `cannot listen on ${where} (${reasonOf(error)}): choose another address with --listen`
 }

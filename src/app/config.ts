@@ -136,5 +136,5 @@ function quote(text: string): string {
 /** `ENOENT: no such file or directory, open '…'` → `no such file or directory`. */
 export function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  return /^E[A-Z]+: ([^,]+),/.exec(message)?.[1] ?? message
+  return /^(?:\w+ )?E[A-Z]+: ([a-z -]+)/.exec(message)?.[1]?.trim() ?? message
 }

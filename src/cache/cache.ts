@@ -28,6 +28,7 @@ export class Cache {
   #dispatch: Dispatch<Watcher>
   readonly #objects = new Ordered()
   readonly #watchers = new Set<Watcher>()
+  readonly #listeners: ((event: Event) => void)[] = []
   /** Keys whose stored bytes are damaged: known to exist, impossible to serve. */
   readonly #corrupt: Set<string>
   readonly history: History
@@ -93,6 +94,11 @@ export class Cache {
     return this.#objects.get(key)
   }
 
+  /** Everything sound, in key order. */
+  all(): Item[] {
+    return this.#objects.all()
+  }
+
   /** Matching objects in key order. */
   list(filter: Filter): Item[] {
     for (const key of this.#corrupt) {
@@ -139,10 +145,15 @@ export class Cache {
         version: () => this.version,
         now: () => this.#clock.now(),
       },
-      onEnd: (ended) => this.#watchers.delete(ended),
     })
     this.#watchers.add(watcher)
+    watcher.onEnd(() => this.#watchers.delete(watcher))
     return watcher
+  }
+
+  /** Hears of every change the moment it is published, before any watcher's client can. */
+  observe(listener: (event: Event) => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Makes a committed change visible. */
@@ -154,6 +165,7 @@ export class Cache {
     this.bytes += (item?.bytes.length ?? 0) - (previous?.bytes.length ?? 0)
     this.#terms.update(previous, item)
     this.history.window.push(event)
+    for (const listener of this.#listeners) listener(event)
     this.#dispatch.send(event)
   }
 

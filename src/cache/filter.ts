@@ -2,8 +2,9 @@
  * Which objects of an interest a request means: namespace, exact key, selectors. Compiled once per request; its equality
  * terms let lists and events find their matches by index instead of trying everyone.
  */
+import type { FieldPath } from '../kube/fields.ts'
 import type { FieldSelector } from '../kube/fieldselector.ts'
-import type { FieldPlan } from '../kube/object.ts'
+import { type FieldPlan, planFields } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { LabelSelector } from '../kube/selector.ts'
 import type { Item } from './item.ts'
@@ -31,42 +32,47 @@ export const everything: Filter = {
   matches: () => true,
 }
 
+type Paths = Readonly<Record<string, FieldPath>>
+
 export function makeFilter(parts: {
   namespaced: boolean
   namespace: string
   name?: string | undefined
   labels?: LabelSelector | undefined
+  /** Over canonical field names. */
   fields?: FieldSelector | undefined
+  paths: Paths
   plan: FieldPlan
-  /** The value a planned field has where an object does not spell it. */
-  defaults?: ReadonlyMap<string, string> | undefined
 }): Filter {
-  const { labels, fields, plan, defaults } = parts
+  const { labels, plan } = parts
+  const requirements = parts.fields?.requirements ?? []
   const namespace = parts.namespace === '' ? undefined : parts.namespace
-  let name = parts.name
+  const named = requirements.find((one) => one.field === 'metadata.name' && one.operator === '=')
+  const name = parts.name ?? named?.value
   const terms: Term[] = []
   const tests: ((item: Item) => boolean)[] = []
   if (namespace !== undefined) tests.push((item) => item.namespace === namespace)
-  for (const { field, operator, value } of fields?.requirements ?? []) {
-    if (field === 'metadata.name' && operator === '=' && name === undefined) name = value
-    if (operator === '=' && plan.paths.includes(field) && !defaults?.has(field)) terms.push({ on: `f:${field}`, value })
-    const read = fieldReader(field, plan, defaults)
+  if (parts.name !== undefined) tests.push((item) => item.name === parts.name)
+  for (const { field, operator, value } of requirements) {
+    const place = parts.paths[field]
+    const read = fieldReader(field, place, plan)
     tests.push(operator === '=' ? (item) => read(item) === value : (item) => read(item) !== value)
-  }
-  if (name !== undefined && parts.name !== undefined) {
-    const wanted = name
-    tests.push((item) => item.name === wanted)
+    // Only a value that stands in the object itself can be looked up; a default or a fallback cannot.
+    const plain = place !== undefined && place.default === undefined && place.otherwise === undefined
+    if (operator === '=' && plain && plan.paths.includes(place.path)) terms.push({ on: `f:${place.path}`, value })
   }
   if (labels !== undefined && !labels.empty) {
     for (const [label, value] of labels.equalities) terms.push({ on: `l:${label}`, value })
     tests.push((item) => labels.matches(item.labels))
   }
-  const key =
-    name === undefined || (parts.namespaced && namespace === undefined)
-      ? undefined
-      : objectKey(parts.namespaced ? (namespace as string) : '', name)
-  const selects = tests.length > (namespace === undefined ? 0 : 1)
-  return { namespace, key, terms, selects, matches: allOf(tests) }
+  const single = name !== undefined && name !== '' && (!parts.namespaced || namespace !== undefined)
+  return {
+    namespace,
+    key: single ? objectKey(parts.namespaced ? (namespace as string) : '', name) : undefined,
+    terms,
+    selects: tests.length > (namespace === undefined ? 0 : 1),
+    matches: allOf(tests),
+  }
 }
 
 function allOf(tests: readonly ((item: Item) => boolean)[]): (item: Item) => boolean {
@@ -77,16 +83,26 @@ function allOf(tests: readonly ((item: Item) => boolean)[]): (item: Item) => boo
   return (item) => tests.every((test) => test(item))
 }
 
-export function fieldReader(
-  field: string,
-  plan: FieldPlan,
-  defaults: ReadonlyMap<string, string> | undefined,
-): (item: Item) => string {
+function fieldReader(field: string, place: FieldPath | undefined, plan: FieldPlan): (item: Item) => string {
   if (field === 'metadata.name') return (item) => item.name
   if (field === 'metadata.namespace') return (item) => item.namespace
-  const index = plan.paths.indexOf(field)
-  const absent = defaults?.get(field) ?? ''
-  return (item) => item.fields[index] || absent
+  const index = plan.paths.indexOf(place?.path ?? '')
+  const otherwise = plan.paths.indexOf(place?.otherwise ?? '')
+  const absent = place?.default ?? ''
+  return (item) => item.fields[index] || item.fields[otherwise] || absent
+}
+
+/** The fields that have to be read at ingest so that these paths can be selected on. */
+export function planFor(all: readonly Paths[]): FieldPlan {
+  const paths = new Set<string>()
+  for (const fields of all) {
+    for (const { path, otherwise } of Object.values(fields)) {
+      for (const one of [path, otherwise]) {
+        if (one !== undefined && one !== '' && !one.startsWith('metadata.')) paths.add(one)
+      }
+    }
+  }
+  return planFields([...paths])
 }
 
 /** The value an item has for a term's left side; undefined when it has none (a label that is not there). */

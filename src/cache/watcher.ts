@@ -49,7 +49,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   readonly #source: WatchSource
   readonly #form: Form
   readonly #openedMs: number
-  readonly #onEnd: (watcher: Watcher) => void
+  readonly #endings: (() => void)[] = []
   readonly #errorFrame: (status: Status) => Buffer
   #mode: Mode
   #cursor: Cursor
@@ -70,14 +70,12 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     start: WatchStart
     bookmarks: boolean
     errorFrame: (status: Status) => Buffer
-    onEnd: (watcher: Watcher) => void
   }) {
     this.filter = parts.filter
     this.bookmarks = parts.bookmarks
     this.#source = parts.source
     this.#form = parts.form
     this.#errorFrame = parts.errorFrame
-    this.#onEnd = parts.onEnd
     this.#openedMs = parts.source.now()
     this.#bookmarkAtMs = this.#openedMs
     const { start, source } = parts
@@ -91,6 +89,11 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
         start.kind === 'state' && start.closingBookmark ? parts.form.bookmark(source.version(), true) : undefined
       this.#mode = { kind: 'state', items: start.kind === 'state' ? start.items : [], next: 0, then }
     }
+  }
+
+  /** Called once, however the watch ends. */
+  onEnd(ending: () => void): void {
+    this.#endings.push(ending)
   }
 
   [Symbol.asyncIterator](): this {
@@ -291,7 +294,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     this.#mode = { kind: 'ended' }
     this.#clearQueue()
     this.#give(done)
-    this.#onEnd(this)
+    for (const ending of this.#endings) ending()
   }
 
   #give(result: IteratorResult<Buffer>): void {

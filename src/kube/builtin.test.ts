@@ -38,7 +38,7 @@ test('every default-enabled built-in of Kubernetes 1.36 is known, in the order o
 })
 
 test('pods as discovery has them', () => {
-  const { writes, subresources, ...pods } = find('', 'v1', 'pods')
+  const { writes, subresources, selectableFields, fieldRefusal, ...pods } = find('', 'v1', 'pods')
   assert.deepEqual(pods, {
     group: '',
     version: 'v1',
@@ -60,6 +60,8 @@ test('pods as discovery has them', () => {
     eviction,
   )
   assert.equal(subresources.length, 10)
+  assert.ok(selectableFields.includes('spec.nodeName'))
+  assert.equal(fieldRefusal, 'field label not supported: {field}')
   assert.equal(writes?.deleteAnswers, 'object')
 })
 
@@ -105,6 +107,16 @@ test('exactly what can be created and updated is stored and has write rules', ()
     const hasStatus = subresources.some(({ name }) => name === 'status')
     if (writes !== undefined) assert.equal(writes.reset.status !== undefined, hasStatus, resource)
     if (hasStatus) assert.ok(writes?.createdStatus, resource)
+  }
+})
+
+test('everything listable can be selected by name, and most of it by nothing but name and namespace', () => {
+  const listable = builtinFacts().resources.filter(({ verbs }) => verbs.includes('list'))
+  assert.ok(listable.every(({ selectableFields }) => selectableFields[0] === 'metadata.name'))
+  for (const { resource, selectableFields, fieldRefusal } of listable) {
+    if (fieldRefusal === undefined)
+      assert.deepEqual(selectableFields, ['metadata.name', 'metadata.namespace'], resource)
+    else assert.match(fieldRefusal, /^field label .*\{field\}/, resource)
   }
 })
 

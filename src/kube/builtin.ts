@@ -24,6 +24,11 @@ export type BuiltinGroup = { readonly name: string; readonly versions: readonly 
 export type BuiltinResource = Resource & {
   /** What a field selector may name; a pod's spec.host is spec.nodeName, and its status.podIPs is always empty. */
   readonly selectableFields: readonly string[]
+  /**
+   * The message of the 400 for any other field, which stands where the text has `{field}`. Absent for the usual text:
+   * `"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"`.
+   */
+  readonly fieldRefusal?: string
   /** Absent where nothing is stored: reviews, bindings, componentstatuses. */
   readonly writes?: WriteRules
 }

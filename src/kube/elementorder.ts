@@ -87,15 +87,17 @@ function positions(list: Json[], idOf: (element: Json) => string): Map<string, n
  */
 export function orderAfterMerge(before: Json[], deleted: string[], added: Json[], mergeKey: string): Json[] {
   const slots = [...before]
-  const idAt = (index: number): string => identity(mergeValue(slots[index]!, mergeKey))
+  const ids = slots.map((element) => identity(mergeValue(element, mergeKey)))
+  const known = new Set(ids)
   let used = slots.length
   for (const id of deleted) {
-    for (let index = 0; index < used; ) {
-      if (idAt(index) === id) slots.copyWithin(index, index + 1, used--)
-      else index++
+    if (!known.delete(id)) continue
+    for (let index = ids.indexOf(id); index >= 0 && index < used; index = ids.indexOf(id, index)) {
+      slots.copyWithin(index, index + 1, used)
+      ids.copyWithin(index, index + 1, used)
+      used--
     }
   }
-  const known = new Set(slots.slice(0, used).map((_, index) => idAt(index)))
   for (const element of added) {
     const id = identity(mergeValue(element, mergeKey))
     if (known.has(id)) continue

@@ -11,8 +11,7 @@ export class FieldSelector {
   readonly requirements: readonly FieldRequirement[]
 
   constructor(requirements: readonly FieldRequirement[]) {
-    const byText = new Map(requirements.map((requirement) => [spelled(requirement), requirement]))
-    this.requirements = [...byText.keys()].sort().map((text) => byText.get(text) as FieldRequirement)
+    this.requirements = requirements.length < 2 ? requirements : distinct(requirements)
   }
 
   get empty(): boolean {
@@ -40,6 +39,11 @@ export class FieldSelector {
   toString(): string {
     return this.requirements.map(spelled).join(',')
   }
+}
+
+function distinct(requirements: readonly FieldRequirement[]): FieldRequirement[] {
+  const byText = new Map(requirements.map((requirement) => [spelled(requirement), requirement]))
+  return [...byText.keys()].sort().map((text) => byText.get(text) as FieldRequirement)
 }
 
 function spelled({ field, operator, value }: FieldRequirement): string {

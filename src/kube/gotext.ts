@@ -22,8 +22,8 @@ export function quoted(text: string): string {
   let out = '"'
   for (const char of text) {
     const code = char.codePointAt(0) as number
-    const escape = escapes[char]
-    if (escape !== undefined) out += escape
+    const spelling = escapes[char]
+    if (spelling !== undefined) out += spelling
     else if (printable.test(char)) out += char
     else if (code < 0x80) out += `\\x${code.toString(16).padStart(2, '0')}`
     else if (code < 0x10000) out += `\\u${code.toString(16).padStart(4, '0')}`
@@ -37,7 +37,7 @@ const MAX_INT64 = 2n ** 63n - 1n
 const MAX_UINT64 = 2n ** 64n - 1n
 
 /** A parsed number, or the complaint about it. */
-export type Parsed = { readonly value: bigint } | { readonly fault: string }
+type Parsed = { readonly value: bigint } | { readonly fault: string }
 
 export function parseInt64(text: string): Parsed {
   return parse('ParseInt', /^[+-]?[0-9]+$/, text, MIN_INT64, MAX_INT64)

@@ -44,8 +44,11 @@ export function printJson(value: Json): string {
   return `${out}]`
 }
 
-/** Everything Go's encoder does not copy as it is; surrogates only because a lone one is not a character. */
-const SPECIAL = /["\\\u0000-\u001f<>&\u2028\u2029\ud800-\udfff]/
+/**
+ * All but what Go's encoder copies as it is: control characters, `"`, `\`, `<`, `>`, `&`, two separators, and surrogates,
+ * because a lone one is not a character.
+ */
+const SPECIAL = /[^ !#-%'-;=?-[\]-\u2027\u202a-\ud7ff\ue000-\uffff]/
 const HTML_AND_SEPARATORS = /[<>&\u2028\u2029]/g
 const LONE_SURROGATE = /(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])/
 

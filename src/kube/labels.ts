@@ -48,5 +48,5 @@ function subdomainFaults(text: string): string[] {
 }
 
 function tooLong(text: string, most: number): boolean {
-  return text.length > most || Buffer.byteLength(text) > most
+  return Buffer.byteLength(text) > most
 }

@@ -113,7 +113,7 @@ function forbidden(field: string, why: string): FieldError {
 }
 
 function unsupported(match: string, supported: readonly string[]): FieldError {
-  const text = `Unsupported value: ${quoted(match)}: supported values: ${supported.map(quoted).join(', ')}`
+  const text = `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported.map(quoted).join(', ')}`
   return { field: 'resourceVersionMatch', reason: 'FieldValueNotSupported', text }
 }
 

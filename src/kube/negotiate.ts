@@ -132,7 +132,8 @@ function satisfy(clause: Clause, codec: Codec, { shape, resource }: Endpoint): M
   const { params } = clause
   const stream = params.get('stream') ?? ''
   if (stream !== '' && (stream !== 'watch' || !codec.streams)) return undefined
-  if ((params.get('sv') ?? '') !== '') return undefined
+  const served = params.get('sv') ?? ''
+  if (served !== '' && (served !== 'v1' || shape === 'document')) return undefined
   const pretty = params.get('pretty') === '1'
   if (!params.has('as') && !params.has('g') && !params.has('v')) {
     return resource?.custom && !codec.custom ? undefined : { codec, pretty }

@@ -22,7 +22,9 @@ export type PrinterColumn = {
 export type CompiledColumn = PrinterColumn & { readonly find: JsonPath }
 
 /** What a CRD without columns of its own shows. */
-const AGE_ONLY: readonly PrinterColumn[] = [{ name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }]
+const AGE_ONLY: readonly PrinterColumn[] = [
+  { name: 'Age', type: 'date', description: 'Time since its creation', jsonPath: '.metadata.creationTimestamp' },
+]
 
 /** Keyed by the CRD's own array, which lives as long as that version of the CRD does. */
 const compiled = new WeakMap<readonly PrinterColumn[], readonly CompiledColumn[]>()

@@ -8,7 +8,7 @@ import { ageOf } from './duration.ts'
 /** A parsed object, or a part of one. */
 export type View = Readonly<Record<string, unknown>>
 
-/** One line of a table; conditions let clients hide what is done (`kubectl get` greys nothing, but scripts use it). */
+/** One line of a table; a condition marks what is done, for clients that want to hide it. */
 export type Row = { readonly cells: readonly Cell[]; readonly conditions?: readonly RowCondition[] }
 
 export type Cell = string | number | boolean | null

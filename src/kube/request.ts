@@ -104,7 +104,7 @@ const SLASH = 47
 function originEnd(url: string): number {
   const scheme = url.indexOf('://')
   const slash = scheme < 0 ? -1 : url.indexOf('/', scheme + 3)
-  return slash < 0 ? 0 : slash
+  return Math.max(slash, 0)
 }
 
 /** The segments between the first slash and any trailing ones; an empty segment in between stays, and matches nothing. */

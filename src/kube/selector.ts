@@ -149,7 +149,7 @@ function tokens(text: string): Token[] {
     } else {
       const end = wordEnd(text, at + 1)
       found.push({ kind: 'word', text: text.slice(at, end) })
-      at = end
+      at = text[end] === '\0' ? end + 1 : end // A NUL ends a word and is swallowed; elsewhere it ends the selector.
     }
   }
   found.push({ kind: 'end', text: '' })

@@ -103,12 +103,12 @@ export function methodNotAllowed(of: Named, verb: string): StatusError {
 
 /** 422. `field` is a path like `spec.containers[0].name`; the message lists every cause as kube-apiserver does. */
 export function invalid(group: string, kind: string, name: string, causes: readonly FieldError[]): StatusError {
-  const texts = causes.map((cause) => `${cause.field}: ${cause.text}`)
-  const list = texts.length === 1 ? texts[0] : `[${[...new Set(texts)].join(', ')}]`
+  const texts = [...new Set(causes.map((cause) => `${cause.field}: ${cause.text}`))]
+  const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
   const details: StatusDetails = {}
   if (name !== '') details.name = name
   if (group !== '') details.group = group
-  details.kind = kind
+  if (kind !== '') details.kind = kind
   details.causes = causes.map(({ reason, text, field }) => ({ reason, message: text, field }))
   const qualifiedKind = group === '' ? kind : `${kind}.${group}`
   return failure(422, 'Invalid', `${qualifiedKind} "${name}" is invalid: ${list}`, details)
@@ -138,7 +138,7 @@ export function expired(message: string, continueToken?: string): StatusError {
 
 /** 504 that client-go recognises by its cause: the asked version lies ahead of ours. */
 export function tooLargeResourceVersion(asked: string, current: string): StatusError {
-  return failure(504, 'Timeout', `Too large resource version: ${asked}, current: ${current}`, {
+  return failure(504, 'Timeout', `Timeout: Too large resource version: ${asked}, current: ${current}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   })

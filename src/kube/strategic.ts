@@ -4,6 +4,7 @@
  */
 import { identity, inOrder, internal, mergeValue, noMergeKey, orderAfterMerge, wrongType } from './elementorder.ts'
 import { goType, goValue } from './goformat.ts'
+import { quoted } from './gotext.ts'
 import type { Json, JsonObject } from './json.ts'
 import { unprocessable } from './jsonpatch.ts'
 import { badRequest } from './status.ts'
@@ -79,7 +80,7 @@ function lookUp(schema: MergeSchema, key: string): MergeSchema {
   const property = schema.property(key)
   if (property !== undefined) return property
   if (schema.name === 'map') throw internal('merging an object in json but data type is not struct, instead is: map')
-  throw internal(`unable to find api field in struct ${schema.name} for the json field ${JSON.stringify(key)}`)
+  throw internal(`unable to find api field in struct ${schema.name} for the json field ${quoted(key)}`)
 }
 
 function lookUpList(schema: MergeSchema, key: string): { list: MergeSchema; element: MergeSchema } {

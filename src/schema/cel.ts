@@ -28,7 +28,9 @@ type Compiled = {
 }
 
 type Engine = {
-  readonly environment: Cel.Environment
+  readonly plain: Cel.Environment
+  /** Where `oldSelf` may be missing. */
+  readonly optionalOld: Cel.Environment
   readonly optional: typeof Cel.Optional
   readonly durationOf: DurationOf
 }
@@ -43,11 +45,15 @@ function load(): Engine {
     const require = createRequire(import.meta.url)
     const cel = require('@marcbachmann/cel-js') as typeof Cel
     const environment = new cel.Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false })
-    environment.registerVariable('self', 'dyn').registerVariable('oldSelf', 'dyn')
-    registerLibrary(environment, cel)
+    registerLibrary(environment.registerVariable('self', 'dyn'), cel)
     const { Duration } = require('@marcbachmann/cel-js/evaluator') as typeof Evaluator
     const durationOf = (ns: number) => new Duration(Math.trunc(ns / 1e9), ns % 1e9)
-    engine = { environment, optional: cel.Optional, durationOf }
+    engine = {
+      plain: environment.clone().registerVariable('oldSelf', 'dyn'),
+      optionalOld: environment.clone().registerVariable('oldSelf', 'optional<dyn>'),
+      optional: cel.Optional,
+      durationOf,
+    }
   }
   return engine
 }
@@ -60,11 +66,10 @@ function compile(schema: Schema): readonly Compiled[] {
   let compiled = compiledRules.get(schema)
   if (compiled === undefined) {
     compiled = rules.map((rule) => {
-      // A string that merely contains the word makes the rule wait for an update: harmless.
-      const usesOld = /\boldSelf\b/.test(rule.rule)
+      const usesOld = usesOldSelf(rule)
       try {
-        const message = rule.messageExpression ? programOf(rule.messageExpression) : undefined
-        return { rule, usesOld, program: programOf(rule.rule), message, problem: '' }
+        const message = rule.messageExpression ? programOf(rule.messageExpression, rule) : undefined
+        return { rule, usesOld, program: programOf(rule.rule, rule), message, problem: '' }
       } catch (error) {
         return { rule, usesOld, program: undefined, message: undefined, problem: summary(error) }
       }
@@ -74,11 +79,36 @@ function compile(schema: Schema): readonly Compiled[] {
   return compiled
 }
 
-function programOf(source: string): Program {
-  const parsed = load().environment.parse(redirected(source))
+function programOf(source: string, rule: Rule): Program {
+  const { plain, optionalOld } = load()
+  const parsed = (rule.optionalOldSelf === true ? optionalOld : plain).parse(redirected(source))
   const checked = parsed.check()
   if (!checked.valid) throw checked.error ?? new Error('it does not type-check')
   return parsed
+}
+
+/** Whether a rule looks at the state before an update. A string that merely contains the word counts: harmless. */
+export function usesOldSelf(rule: Rule): boolean {
+  return /\boldSelf\b/.test(rule.rule)
+}
+
+/** The warning for each rule at a schema node that will not be evaluated. */
+export function unevaluatedRules(schema: Schema, path: string): string[] {
+  return compile(schema)
+    .filter((compiled) => compiled.program === undefined)
+    .map((compiled) => unevaluated(path, compiled.rule, compiled.problem))
+}
+
+/** A mistake in the spelling of a rule; what the engine merely does not know is none. */
+export function syntaxProblem(source: string, rule: Rule): string | undefined {
+  // Names in backticks are sound CEL, and unknown to the engine.
+  if (source.includes('`')) return undefined
+  try {
+    programOf(source, rule)
+    return undefined
+  } catch (error) {
+    return error instanceof Error && error.name === 'ParseError' ? summary(error) : undefined
+  }
 }
 
 /** Regular expressions are RE2's in CEL; the engine's own `matches` takes JavaScript's. String literals stay as they are. */
@@ -92,7 +122,7 @@ function summary(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-export type RuleFindings = { readonly errors: FieldError[]; readonly warnings: string[] }
+type RuleFindings = { readonly errors: FieldError[]; readonly warnings: string[] }
 
 export function checkRules(object: Json, schema: Schema, old: Json | undefined): RuleFindings {
   const found: RuleFindings = { errors: [], warnings: [] }
@@ -115,8 +145,7 @@ type Place = {
 function visit(place: Place, found: RuleFindings): void {
   const { value, schema, old, path } = place
   if (value === null) return
-  evaluateRules(place, schema, found)
-  for (const part of schema.allOf ?? []) evaluateRules({ ...place, unchanged: false }, part, found)
+  evaluateRules(place, found)
   if (Array.isArray(value)) {
     const { items } = schema
     if (items === undefined) return
@@ -145,8 +174,8 @@ function descend(
   visit({ value, schema, old, path, root: schema['x-kubernetes-embedded-resource'] === true, unchanged }, found)
 }
 
-function evaluateRules(place: Place, holder: Schema, found: RuleFindings): void {
-  const rules = compile(holder)
+function evaluateRules(place: Place, found: RuleFindings): void {
+  const rules = compile(place.schema)
   if (rules.length === 0) return
   const { optional: optionalOf, durationOf } = load()
   const convert = (value: Json) => celValue(value, place.schema, durationOf, place.root)
@@ -169,7 +198,7 @@ function evaluateRules(place: Place, holder: Schema, found: RuleFindings): void 
       if (why === undefined) found.warnings.push(unevaluated(place.path, rule, summary(error)))
       else {
         const text = `${why} evaluating rule: ${named(rule)}`
-        found.errors.push(invalidField(place.path, holder.type ?? place.schema.type ?? '', text))
+        found.errors.push(invalidField(place.path, place.schema.type ?? '', text))
       }
       continue
     }
@@ -182,7 +211,7 @@ function evaluateRules(place: Place, holder: Schema, found: RuleFindings): void 
 
 function unevaluated(path: string, rule: Rule, why: string): string {
   const at = path === NO_PATH ? '' : ` of ${path}`
-  return `the validation rule${at} ${quote(rule.rule.trim())} was not checked: ${why}`
+  return `the validation rule${at} ${quote(rule.rule.trim())} is not checked: ${why}`
 }
 
 /** What CEL calls an error of the data, in Go's words; undefined where the engine itself fell short. */
@@ -202,6 +231,13 @@ function runtimeProblem(error: unknown): string | undefined {
     case 'optional_value_missing':
       return 'optional.none() dereference'
     case 'library_error':
+    case 'index_out_of_range':
+    case 'bool_conversion_error':
+    case 'double_conversion_error':
+    case 'int_conversion_error':
+    case 'uint_conversion_error':
+    case 'invalid_duration':
+    case 'invalid_timestamp':
       return text
     default:
       return undefined

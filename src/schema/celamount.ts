@@ -1,6 +1,6 @@
 /** `quantity` and `semver` of Kubernetes' CEL libraries. */
 
-import type { Environment, Fail } from './cellibrary.ts'
+import type { Environment, Fail } from './celvalue.ts'
 import { parseQuantity, QUANTITY_SYNTAX } from './quantity.ts'
 
 export function registerAmounts(environment: Environment, fail: Fail): void {

@@ -7,14 +7,10 @@ import type * as Cel from '@marcbachmann/cel-js'
 import { registerAmounts } from './celamount.ts'
 import { registerNetwork } from './celnetwork.ts'
 import { formatText, quoteText } from './celtext.ts'
+import type { Environment, Fail } from './celvalue.ts'
 import { stringFormat } from './formats.ts'
 import { dns1035Label, dns1123Label, dns1123Subdomain, labelValue, qualifiedName } from './names.ts'
 import { goPattern } from './pattern.ts'
-
-export type Environment = Cel.Environment
-
-/** An error of the data a rule looks at, as opposed to something the engine lacks. */
-export type Fail = (message: string) => Error
 
 export function registerLibrary(environment: Environment, cel: typeof Cel): void {
   const fail: Fail = (message) => new cel.EvaluationError({ code: 'library_error', message } as never)
@@ -81,28 +77,28 @@ function sameItem(left: unknown, right: unknown): boolean {
 }
 
 function registerPatterns(environment: Environment, fail: Fail): void {
-  const pattern = (source: string): RegExp => {
+  const pattern = (source: string, text: string): RegExp => {
     try {
-      return goPattern(source)
+      return goPattern(source, text)
     } catch (error) {
       throw fail(`Illegal regex: ${(error as Error).message}`)
     }
   }
   const findAll = (text: string, source: string, limit: number): string[] => {
-    const { flags } = pattern(source)
-    const all = [...text.matchAll(new RegExp(pattern(source).source, `${flags}g`))].map((match) => match[0])
+    const found = pattern(source, text)
+    const all = [...text.matchAll(new RegExp(found.source, `${found.flags}g`))].map((match) => match[0])
     return limit < 0 ? all : all.slice(0, limit)
   }
   environment
     .registerFunction('string.matchesPattern(string): bool', (text: string, source: string) =>
-      pattern(source).test(text),
+      pattern(source, text).test(text),
     )
     .registerFunction('matchesPattern(string, string): bool', (text: string, source: string) =>
-      pattern(source).test(text),
+      pattern(source, text).test(text),
     )
     .registerFunction(
       'string.find(string): string',
-      (text: string, source: string) => pattern(source).exec(text)?.[0] ?? '',
+      (text: string, source: string) => pattern(source, text).exec(text)?.[0] ?? '',
     )
     .registerFunction('string.findAll(string): list<string>', (text: string, source: string) =>
       findAll(text, source, -1),

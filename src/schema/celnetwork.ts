@@ -1,7 +1,7 @@
 /** `url`, `ip` and `cidr` of Kubernetes' CEL libraries. */
 
 import { isIPv4 } from 'node:net'
-import type { Environment, Fail } from './cellibrary.ts'
+import type { Environment, Fail } from './celvalue.ts'
 import { isIp } from './formats.ts'
 
 export function registerNetwork(environment: Environment, fail: Fail): void {
@@ -27,7 +27,7 @@ class Url {
 /** An absolute URL or an absolute path, as Go's ParseRequestURI. */
 function parseUrl(text: string): Url | undefined {
   const found = /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*))?(\/[^?]*|)(?:\?(.*))?$/s.exec(text)
-  if (found === null || text === '' || /[\s\u0000-\u001f\u007f]/.test(text) || /%(?![0-9A-Fa-f]{2})/.test(text)) {
+  if (found === null || text === '' || /[\s\p{Cc}]/u.test(text) || /%(?![0-9A-Fa-f]{2})/.test(text)) {
     return undefined
   }
   const [, scheme = '', authority = '', path = '', query = ''] = found

@@ -1,6 +1,6 @@
 /** `"%s has %d".format([…])` and `strings.quote` of CEL's strings extension. */
 
-import type { Fail } from './cellibrary.ts'
+import type { Fail } from './celvalue.ts'
 
 export function formatText(template: string, values: readonly unknown[], fail: Fail): string {
   let at = 0

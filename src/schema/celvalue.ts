@@ -1,9 +1,15 @@
 /** Objects as CEL sees them, typed by their schema: bigint for integers, times and durations by format, escaped names. */
 
+import type * as Cel from '@marcbachmann/cel-js'
 import { isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
 import { parseDuration } from './formats.ts'
 import { META_FIELDS, type Schema, valuesOf } from './schema.ts'
 import { bigOf, floatOf, kindOf } from './values.ts'
+
+export type Environment = Cel.Environment
+
+/** An error of the data a rule looks at, as opposed to something the engine lacks. */
+export type Fail = (message: string) => Error
 
 /** Makes the engine's duration of nanoseconds. */
 export type DurationOf = (nanoseconds: number) => unknown

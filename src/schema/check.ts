@@ -6,6 +6,7 @@ import { checkRules } from './cel.ts'
 import { checkEmbedded } from './embedded.ts'
 import { invalidField, NO_PATH } from './errors.ts'
 import { checkLists } from './listtype.ts'
+import { checkScaled, type ScalePaths } from './scaled.ts'
 import { propertyOf, type Schema } from './schema.ts'
 import { validate } from './validate.ts'
 
@@ -31,9 +32,9 @@ const BLOCKED =
 export function checkCustom(
   object: JsonObject,
   schema: Schema,
-  options: { readonly old?: JsonObject; readonly status?: boolean } = {},
+  options: { readonly old?: JsonObject; readonly status?: boolean; readonly scale?: ScalePaths } = {},
 ): Verdict {
-  const { old, status = false } = options
+  const { old, status = false, scale } = options
   const errors: FieldError[] = []
   if (status) {
     const inner = propertyOf(schema, 'status')
@@ -42,6 +43,7 @@ export function checkCustom(
   } else {
     errors.push(...validate(object, schema, old), ...checkEmbedded(object, schema))
   }
+  if (scale !== undefined) errors.push(...checkScaled(object, scale, status))
   errors.push(...checkListsUnlessOld(object, schema, old))
   if (errors.some((error) => BLOCKING.has(error.reason))) {
     if (hasRules(schema)) errors.push(invalidField(NO_PATH, null, BLOCKED))
@@ -60,12 +62,12 @@ function checkListsUnlessOld(object: Json, schema: Schema, old: Json | undefined
 const known = new WeakMap<Schema, boolean>()
 
 /** Whether a rule stands anywhere in the schema; CEL is loaded only then. */
-export function hasRules(schema: Schema | undefined): boolean {
+function hasRules(schema: Schema | undefined): boolean {
   if (schema === undefined) return false
   let has = known.get(schema)
   if (has === undefined) {
     const values = typeof schema.additionalProperties === 'object' ? [schema.additionalProperties] : []
-    const inner = [...Object.values(schema.properties ?? {}), ...values, ...(schema.allOf ?? [])]
+    const inner = [...Object.values(schema.properties ?? {}), ...values]
     has = (schema['x-kubernetes-validations']?.length ?? 0) > 0 || hasRules(schema.items) || inner.some(hasRules)
     known.set(schema, has)
   }

@@ -7,6 +7,11 @@ import { quote, shown } from './values.ts'
 /** How a field path without any element prints. */
 export const NO_PATH = '<nil>'
 
+/** Field paths have no leading dot, even where messages name a field of a nameless root. */
+export function fieldOf(path: string): string {
+  return path === '' ? NO_PATH : path.startsWith('.') ? path.slice(1) : path
+}
+
 export function child(path: string, name: string): string {
   return path === '' || path === NO_PATH ? name : `${path}.${name}`
 }

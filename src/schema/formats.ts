@@ -60,7 +60,7 @@ function unpadded(text: string): string {
   return text.includes(':') ? text : text.replace(/(^|\.)0+(?=\d)/g, '$1')
 }
 
-export function isCidr(text: string): boolean {
+function isCidr(text: string): boolean {
   const slash = text.lastIndexOf('/')
   if (slash === -1) return false
   const address = unpadded(text.slice(0, slash))
@@ -90,7 +90,7 @@ function isEmail(text: string): boolean {
 
 /** An absolute URI or an absolute path. */
 function isRequestUri(text: string): boolean {
-  if (text === '' || /[\u0000-\u001f\u007f ]/.test(text.split('?')[0] ?? '') || /%(?![0-9A-Fa-f]{2})/.test(text))
+  if (text === '' || /[\p{Cc} ]/u.test(text.split('?')[0] ?? '') || /%(?![0-9A-Fa-f]{2})/.test(text))
     return text === '*'
   if (text.startsWith('/')) return true
   const scheme = /^[A-Za-z][A-Za-z0-9+.-]*:/.exec(text)

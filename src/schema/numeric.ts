@@ -3,7 +3,7 @@
 import { goValue } from '../kube/goformat.ts'
 import type { Spelled } from '../kube/json.ts'
 import type { FieldError } from '../kube/status.ts'
-import { invalidField, NO_PATH } from './errors.ts'
+import { fieldOf, invalidField, NO_PATH } from './errors.ts'
 import type { Schema } from './schema.ts'
 import { bigOf, floatOf, kindOf } from './values.ts'
 
@@ -61,18 +61,18 @@ function bound(
   if (!beyond && !(exclusive && actual === against)) return undefined
   const shown = typeof against === 'bigint' ? String(against) : goValue(against)
   const text = `${path} in body should be ${side} than ${exclusive ? '' : 'or equal to '}${shown}`
-  return invalidField(path, value, text)
+  return invalidField(fieldOf(path), value, text)
 }
 
 function multiple(value: number | Spelled, factor: number, path: string): FieldError | undefined {
   const whole = kindOf(value) === 'integer' && Math.trunc(factor) !== 0
   if (factor <= 0 || (kindOf(value) === 'integer' && !whole)) {
     const shown = goValue(Math.min(factor, 0))
-    return invalidField(path, factor, `factor MultipleOf declared for ${path} must be positive: ${shown}`)
+    return invalidField(fieldOf(path), factor, `factor MultipleOf declared for ${path} must be positive: ${shown}`)
   }
   const steps = factor < 1 ? (1 / factor) * floatOf(value) : floatOf(value) / factor
   const fits = whole ? bigOf(value) % BigInt(Math.trunc(factor)) === 0n : Number.isSafeInteger(steps)
   if (fits) return undefined
   const shown = whole ? String(Math.trunc(factor)) : goValue(factor)
-  return invalidField(path, value, `${path} in body should be a multiple of ${shown}`)
+  return invalidField(fieldOf(path), value, `${path} in body should be a multiple of ${shown}`)
 }

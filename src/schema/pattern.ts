@@ -3,6 +3,8 @@
  * escapes of punctuation, POSIX classes, \A and \z, inline flags, named groups.
  */
 
+import { setFlagsFromString } from 'node:v8'
+
 const POSIX: Record<string, string> = {
   alnum: '0-9A-Za-z',
   alpha: 'A-Za-z',
@@ -23,36 +25,51 @@ const POSIX: Record<string, string> = {
 /** RE2's classes are ASCII only; JavaScript's \s is wider. */
 const ASCII_SPACE = '\\t\\n\\f\\r '
 
-const compiled = new Map<string, RegExp>()
+type Compiled = {
+  readonly wide: RegExp
+  /** The same without the `u` flag, for texts in which every character is one code unit. */
+  readonly narrow: RegExp | undefined
+}
+
+const compiled = new Map<string, Compiled>()
 
 /** Compiled patterns kept; a cluster has some thousands, beyond that compiling again is cheap enough. */
 const COMPILED_MAX = 5_000
 
-/** Throws a SyntaxError for what neither engine knows. */
-export function goPattern(source: string): RegExp {
-  const known = compiled.get(source)
-  if (known !== undefined) return known
-  let flags = 'u'
-  let body = source
-  const lead = /^\(\?([imsU]+)\)/.exec(source)
-  if (lead !== null) {
-    if (lead[1]?.includes('U')) throw new SyntaxError('swapped greediness is not supported')
-    flags += lead[1] ?? ''
-    body = source.slice(lead[0].length)
+/**
+ * RE2 takes linear time for any pattern; V8 backtracks, and a pattern like `(a+)+$` would stall the process. With this
+ * it changes to a linear engine when backtracking gets out of hand, though only for expressions without the `u` flag.
+ */
+setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
+
+/** The expression to use on `text`. Throws a SyntaxError for what neither engine knows. */
+export function goPattern(source: string, text = ''): RegExp {
+  let known = compiled.get(source)
+  if (known === undefined) {
+    known = compile(source)
+    if (compiled.size >= COMPILED_MAX) compiled.clear()
+    compiled.set(source, known)
   }
-  const pattern = new RegExp(translate(body), [...new Set(flags)].join(''))
-  if (compiled.size >= COMPILED_MAX) compiled.clear()
-  compiled.set(source, pattern)
-  return pattern
+  return known.narrow === undefined || /[\ud800-\udfff]/.test(text) ? known.wide : known.narrow
 }
 
-function translate(source: string): string {
+function compile(source: string): Compiled {
+  const lead = /^\(\?([imsU]+)\)/.exec(source)
+  const flags = lead?.[1] ?? ''
+  if (flags.includes('U')) throw new SyntaxError('swapped greediness is not supported')
+  const body = translate(lead === null ? source : source.slice(lead[0].length), flags.includes('m'))
+  const unique = [...new Set(flags)].join('')
+  const wide = new RegExp(body, `${unique}u`)
+  return { wide, narrow: /\\[pPu]\{/.test(body) ? undefined : new RegExp(body, unique) }
+}
+
+function translate(source: string, lines: boolean): string {
   let out = ''
   let inClass = false
   for (let at = 0; at < source.length; at++) {
     const character = source[at] as string
     if (character === '\\') {
-      const [text, length] = escaped(source.slice(at + 1), inClass)
+      const [text, length] = escaped(source.slice(at + 1), inClass, lines)
       out += text
       at += length
     } else if (inClass) {
@@ -91,11 +108,11 @@ function isRepeat(source: string, at: number, character: string): boolean {
 }
 
 /** What follows a backslash: the JavaScript spelling and how many characters it took. */
-function escaped(rest: string, inClass: boolean): [string, number] {
+function escaped(rest: string, inClass: boolean, lines: boolean): [string, number] {
   const next = rest[0]
   if (next === undefined) throw new SyntaxError('trailing backslash at end of expression')
-  if (next === 'A' && !inClass) return ['(?<![\\s\\S])', 1]
-  if (next === 'z' && !inClass) return ['(?![\\s\\S])', 1]
+  if (next === 'A' && !inClass) return [lines ? '(?<![\\s\\S])' : '^', 1]
+  if (next === 'z' && !inClass) return [lines ? '(?![\\s\\S])' : '$', 1]
   if (next === 'a') return ['\\x07', 1]
   if (next === 's') return [inClass ? ASCII_SPACE : `[${ASCII_SPACE}]`, 1]
   if (next === 'S' && !inClass) return [`[^${ASCII_SPACE}]`, 1]

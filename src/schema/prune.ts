@@ -16,6 +16,13 @@ export function prune(object: JsonObject, schema: Schema | undefined): string[] 
   return removed.sort()
 }
 
+/** The same for a value that is no resource of its own, such as a default. */
+export function pruneValue(value: Json, schema: Schema): string[] {
+  const removed: string[] = []
+  visit(value, schema, '', removed)
+  return removed.sort()
+}
+
 function visit(value: Json, schema: Schema | undefined, path: string, removed: string[]): void {
   if (schema?.[PRESERVE] === true) {
     keep(value, schema, path, removed)

@@ -1,10 +1,11 @@
 /**
  * What an object may look like. A custom resource is shaped by the structural schema of its definition: decoded objects
- * are pruned (prune), nulls dropped and defaults filled in (defaulting), then validated (check): types and values
- * (validate), lists that are sets or maps (listtype), embedded resources (embedded), and `x-kubernetes-validations`
- * (cel). Built-in kinds are checked against the generated OpenAPI components (builtin). Definitions themselves are
- * judged, defaulted and turned into resources in definition, naming and versions. All of it is pure; texts and field
- * paths are those of kube-apiserver, because clients and people match on them.
+ * are pruned (prune), nulls dropped and defaults filled in (defaulting), then checked (check): types and values
+ * (validate), lists that are sets or maps (listtype), embedded resources (embedded), the values /scale reads (scaled),
+ * and `x-kubernetes-validations` (cel). Built-in kinds, and the metadata of all, are checked against the generated
+ * OpenAPI components (builtin). Definitions themselves are judged (definition, with openapi and structural for their
+ * schemas; advice for what is merely warned about), given a status (naming) and turned into resources (versions). All
+ * of it is pure; texts and field paths are those of kube-apiserver, because clients and people match on them.
  */
 
 /** One node of an `openAPIV3Schema`, as a plain object. Only what is acted upon is listed. */

@@ -6,7 +6,17 @@
 
 import { equalJson, fromPlain, isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
 import type { FieldError } from '../kube/status.ts'
-import { child, invalidField, NO_PATH, requiredField, tooLong, tooMany, unsupportedField, wrongType } from './errors.ts'
+import {
+  child,
+  fieldOf,
+  invalidField,
+  NO_PATH,
+  requiredField,
+  tooLong,
+  tooMany,
+  unsupportedField,
+  wrongType,
+} from './errors.ts'
 import { effectiveFormat, stringFormat } from './formats.ts'
 import { oldItems } from './listtype.ts'
 import { checkNumber } from './numeric.ts'
@@ -15,7 +25,7 @@ import { propertyOf, type Schema, valuesOf } from './schema.ts'
 import { floatOf, type Kind, kindOf, marshal, quote } from './values.ts'
 
 /** What was found so far; `matched` counts checks that held, by which the nearest alternative is chosen. */
-export type Findings = { readonly errors: FieldError[]; matched: number }
+type Findings = { readonly errors: FieldError[]; matched: number }
 
 /** `old` is the value this one replaces, where the two can be told to be the same thing; undefined elsewhere. */
 type Old = Json | undefined
@@ -48,13 +58,8 @@ function add(into: Findings, error: FieldError | undefined): void {
   if (!into.errors.some((known) => known.field === error.field && known.text === error.text)) into.errors.push(error)
 }
 
-/** Field paths have no leading dot, even where messages name a field of a nameless root. */
-function fieldOf(path: string): string {
-  return path === '' ? NO_PATH : path.startsWith('.') ? path.slice(1) : path
-}
-
 /** An error without a field of its own: it names the path in its text. */
-export function loose(text: string): FieldError {
+function loose(text: string): FieldError {
   return invalidField(NO_PATH, '', text)
 }
 
@@ -158,7 +163,7 @@ function checkString(value: string, schema: Schema, path: string): FieldError | 
   if (pattern !== undefined && pattern !== '') {
     let matches: boolean
     try {
-      matches = goPattern(pattern).test(value)
+      matches = goPattern(pattern, value).test(value)
     } catch (error) {
       const why = `${pattern}, but pattern is invalid: ${(error as Error).message}`
       return invalidField(fieldOf(path), value, `${path} in body should match '${why}'`)

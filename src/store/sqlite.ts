@@ -164,7 +164,6 @@ class SqliteStore implements Store {
         return
       case 'closed':
         this.#break(new Error('the store is closed'))
-        this.#closed?.()
     }
   }
 
@@ -174,6 +173,7 @@ class SqliteStore implements Store {
     this.#waiters.clear()
     for (const waiter of this.#loading.splice(0)) waiter.reject(this.#broken)
     this.#port.close()
+    this.#closed?.()
   }
 }
 

@@ -5,7 +5,8 @@ import { parseYaml } from './yaml.ts'
 
 export type Parsed = { readonly tree: JsonObject; readonly duplicates: string[] } | { readonly fault: string }
 
-const typeMeta = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+const typeMeta =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 /** `fault` is what the real decoder says before it knows of any kind. */
 export function parseBody(body: Buffer | undefined, format: 'json' | 'yaml'): Parsed {

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { WriteRules } from '../kube/builtin.ts'
 import type { Resource } from '../kube/resource.ts'
+import type { Entering } from './entering.ts'
 import type { KeyLock } from './lock.ts'
 import { rulesOf } from './rules.ts'
 import type { Definition, Objects, ObjectsOf, Registry } from './write.ts'
@@ -17,8 +18,9 @@ export type Engine = {
   /** A whole number below its argument. */
   readonly random: (below: number) => number
   readonly newUid: () => string
-  /** Something may have to be swept: a namespace or a definition began to end, or something inside one is gone. */
-  readonly wakeSweeper: () => void
+  /** `began`: a namespace or a definition was deleted; otherwise something is gone that one may have waited for. */
+  readonly wakeSweeper: (began: boolean) => void
+  readonly entering: Entering
 }
 
 /** One resource as a verb sees it. */

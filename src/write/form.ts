@@ -3,17 +3,19 @@
  * (with kind and apiVersion), and back. Built-ins print metadata in Go's order, custom resources every key sorted.
  */
 
-import { type Json, type JsonObject, isObject, parseJson, printJson, text } from '../kube/json.ts'
+import { bytewise } from '../kube/goformat.ts'
+import { equalJson, isObject, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
 import { metaFields, metaOf } from './meta.ts'
 import type { Definition, Stored } from './write.ts'
 
-/** Kinds that hold foreign content, in which a null means something. */
-const foreignContent: Readonly<Record<string, string>> = { ControllerRevision: 'data' }
-
 /** The stored object as the resource's version serves it, with kind and apiVersion in front. */
 export function servedTree(resource: Resource, stored: Stored): JsonObject {
-  const tree = parseJson(stored.bytes) as JsonObject
+  return servedForm(resource, parseJson(stored.bytes) as JsonObject)
+}
+
+/** The same for a tree that is already there; what lies below its top is shared, not copied. */
+export function servedForm(resource: Resource, tree: JsonObject): JsonObject {
   const served: JsonObject = new Map<string, Json>([
     ['kind', resource.kind],
     ['apiVersion', apiVersion(resource)],
@@ -24,44 +26,49 @@ export function servedTree(resource: Resource, stored: Stored): JsonObject {
 
 /** Prepares the tree for storing: `print` may be called once the version is known. The tree itself is consumed. */
 export function storedForm(resource: Resource, definition: Definition | undefined, tree: JsonObject) {
-  const form = resource.custom
-    ? customForm(resource, definition, tree)
-    : builtinForm(resource, tree)
+  const form = resource.custom ? customForm(resource, definition, tree) : builtinForm(resource, tree)
   const meta = metaOf(form)
+  const labelled = (version: string): JsonObject => {
+    if (version === '') meta.delete('resourceVersion')
+    else meta.set('resourceVersion', version)
+    return form
+  }
   return {
-    print(version: number): Buffer {
-      meta.set('resourceVersion', String(version))
-      return Buffer.from(printJson(form))
-    },
-    /** What a dry run answers with: nothing was stored, so the version is the one that was there before. */
+    print: (version: number): Buffer => Buffer.from(printJson(labelled(String(version)))),
+    /** Whether storing it would change nothing; `before` is the tree of what is stored. */
+    isSame: (current: Stored, before: JsonObject): boolean => equalJson(labelled(String(current.version)), before),
+    /** What is answered when nothing was stored: the version is the one that was there before, or none. */
     unstored(before: Stored | undefined): Stored {
-      if (before === undefined) meta.delete('resourceVersion')
-      else meta.set('resourceVersion', String(before.version))
+      const bytes = Buffer.from(printJson(labelled(before === undefined ? '' : String(before.version))))
       const namespace = text(meta, 'namespace')
       const name = text(meta, 'name')
       const version = before?.version ?? 0
-      const bytes = Buffer.from(printJson(form))
       return { key: objectKey(namespace, name), namespace, name, uid: text(meta, 'uid'), version, bytes }
     },
-    form,
   }
 }
-
-export type StoredForm = ReturnType<typeof storedForm>
 
 function builtinForm(resource: Resource, tree: JsonObject): JsonObject {
   const form: JsonObject = new Map([['metadata', arrangedMeta(metaOf(tree))]])
-  const foreign = foreignContent[resource.kind]
   for (const [key, value] of tree) {
-    if (key === 'kind' || key === 'apiVersion' || key === 'metadata' || key === 'status') continue
-    const content = key === foreign ? value : withoutNulls(value)
-    if (content !== null) form.set(storedKey(resource, key), content)
+    if (key !== 'kind' && key !== 'apiVersion' && key !== 'metadata' && key !== 'status') {
+      form.set(storedKey(resource, key), value)
+    }
   }
   const status = tree.get('status')
-  // A new autoscaler's status prints `currentMetrics: null`: its own nulls are kept.
-  if (status !== undefined && status !== null) form.set('status', status)
+  if (status !== undefined) form.set('status', status)
+  if (resource.kind === 'Event') for (const [key, value] of eventZeros) if (!form.has(key)) form.set(key, value)
   return form
 }
+
+/** What Go prints of an event even where nothing was said. */
+const eventZeros: readonly (readonly [string, Json])[] = [
+  ['firstTimestamp', null],
+  ['lastTimestamp', null],
+  ['eventTime', null],
+  ['reportingComponent', ''],
+  ['reportingInstance', ''],
+]
 
 function customForm(resource: Resource, definition: Definition | undefined, tree: JsonObject): JsonObject {
   const version = definition?.storageVersion ?? resource.version
@@ -71,55 +78,23 @@ function customForm(resource: Resource, definition: Definition | undefined, tree
   return sorted(tree) as JsonObject
 }
 
-/** Only what metadata may hold, without empty values, the version's place kept. */
+/** Metadata in Go's order, the version's place kept. */
 function arrangedMeta(meta: JsonObject): JsonObject {
   const arranged: JsonObject = new Map()
   for (const field of metaFields) {
-    const value = meta.get(field)
-    if (field === 'resourceVersion') arranged.set(field, '')
-    else if (value !== undefined && !isEmpty(value)) {
-      arranged.set(field, field === 'labels' || field === 'annotations' ? sorted(value) : withoutNulls(value))
-    }
-  }
-  // A grace period of zero is a statement, not an absence.
-  if (meta.get('deletionGracePeriodSeconds') === 0) return withZeroGrace(arranged)
-  return arranged
-}
-
-function withZeroGrace(meta: JsonObject): JsonObject {
-  const arranged: JsonObject = new Map()
-  for (const field of metaFields) {
-    const value = field === 'deletionGracePeriodSeconds' ? 0 : meta.get(field)
-    if (value !== undefined) arranged.set(field, value)
+    const value = field === 'resourceVersion' ? '' : meta.get(field)
+    if (value !== undefined) arranged.set(field, field === 'labels' || field === 'annotations' ? sorted(value) : value)
   }
   return arranged
-}
-
-function isEmpty(value: Json): boolean {
-  if (value === null || value === '' || value === 0) return true
-  return Array.isArray(value) ? value.length === 0 : isObject(value) && value.size === 0
-}
-
-/** Go decodes a null into "not set", which is not printed again. */
-function withoutNulls(value: Json): Json {
-  if (Array.isArray(value)) return value.map(withoutNulls)
-  if (!isObject(value)) return value
-  const kept: JsonObject = new Map()
-  for (const [key, member] of value) if (member !== null) kept.set(key, withoutNulls(member))
-  return kept
 }
 
 /** Every key in bytewise order, as Go prints maps. */
-export function sorted(value: Json): Json {
+function sorted(value: Json): Json {
   if (Array.isArray(value)) return value.map(sorted)
   if (!isObject(value)) return value
   const ordered: JsonObject = new Map()
   for (const key of [...value.keys()].sort(bytewise)) ordered.set(key, sorted(value.get(key) ?? null))
   return ordered
-}
-
-function bytewise(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
 /** Events are kept once, in the core group's spelling; events.k8s.io has other names for some of their fields. */

@@ -1,6 +1,6 @@
 /** Object metadata: reading it, and the parts of it that only the server writes. */
 
-import { type Json, type JsonObject, isNumber, isObject, text } from '../kube/json.ts'
+import { isNumber, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
 
 /** Go's order, in which built-ins print their metadata. Everything else a client may send is dropped. */
 export const metaFields = [
@@ -72,7 +72,8 @@ export function timestamp(ms: number): string {
 
 /** What a client may not decide about a new object. */
 export function wipeSystemFields(meta: JsonObject): void {
-  for (const field of ['creationTimestamp', 'uid', 'deletionTimestamp', 'deletionGracePeriodSeconds']) meta.delete(field)
+  for (const field of ['creationTimestamp', 'uid', 'deletionTimestamp', 'deletionGracePeriodSeconds'])
+    meta.delete(field)
 }
 
 export function raiseGeneration(meta: JsonObject, from: JsonObject = meta): void {

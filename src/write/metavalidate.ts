@@ -1,6 +1,6 @@
 /** Validation of object metadata for every kind, in the words and the order of apimachinery. */
 
-import { equalJson, type Json, type JsonObject, isObject, text } from '../kube/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../kube/json.ts'
 import { labelKeyFaults, labelValueFaults } from '../kube/labels.ts'
 import type { Resource } from '../kube/resource.ts'
 import type { FieldError } from '../kube/status.ts'
@@ -30,7 +30,9 @@ export function metaFaults(resource: Resource, meta: JsonObject, rule: NameRule)
   if (resource.namespaced) {
     const namespace = text(meta, 'namespace')
     if (namespace === '') found.push(requiredField('metadata.namespace'))
-    else for (const fault of nameFaults('label', namespace)) found.push(invalidField('metadata.namespace', namespace, fault))
+    else
+      for (const fault of nameFaults('label', namespace))
+        found.push(invalidField('metadata.namespace', namespace, fault))
   }
   const generation = wholeOf(meta, 'generation') ?? 0
   if (generation < 0) {
@@ -121,18 +123,34 @@ function ownerFaults(meta: JsonObject): FieldError[] {
       if (text(owner, field) === '') found.push(invalidField(`${path}.${field}`, '', 'must not be empty'))
     }
     if (version === 'v1' && text(owner, 'kind') === 'Event') {
-      found.push(invalidField(path, owner, '/v1, Kind=Event is disallowed from being an owner'))
+      found.push(ownerFault(printJson(ordered(owner)), '/v1, Kind=Event is disallowed from being an owner'))
     }
     if (isObject(owner) && owner.get('controller') === true) {
       const name = `${text(owner, 'kind')}/${text(owner, 'name')}`
       if (controller === '') controller = name
       else {
         const detail = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${name}`
-        found.push(invalidField(path, [...owners], detail))
+        found.push(ownerFault(printJson(owners.map(ordered)), detail))
       }
     }
   }
   return found
+}
+
+const ownerFields = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion']
+
+/** An owner reference as Go prints it. */
+function ordered(owner: Json): Json {
+  const shown: JsonObject = new Map()
+  for (const name of ownerFields) {
+    const value = field(owner, name)
+    if (value !== undefined) shown.set(name, value)
+  }
+  return shown
+}
+
+function ownerFault(shown: string, detail: string): FieldError {
+  return { field: 'metadata.ownerReferences', reason: 'FieldValueInvalid', text: `Invalid value: ${shown}: ${detail}` }
 }
 
 function finalizerFaults(meta: JsonObject): FieldError[] {

@@ -1,7 +1,7 @@
 /** The options of write requests: read from the query (or, for deletes, from the body) and validated as the real ones. */
 
 import { parseInt64 } from '../kube/gotext.ts'
-import { field, isNumber, type Json, text } from '../kube/json.ts'
+import { field, isNumber, isObject, type Json, text } from '../kube/json.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
 import { forbiddenField, invalidField, requiredField, tooLong, unsupportedField } from '../schema/errors.ts'
 import { goKind, parseBody } from './body.ts'
@@ -13,7 +13,10 @@ export type WriteOptions = { readonly dryRun: boolean; readonly fieldValidation:
 const managerBytesMax = 128 // the real server's
 const directives = ['', 'Ignore', 'Strict', 'Warn']
 
-export function readOptions(kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions', request: WriteRequest): WriteOptions {
+export function readOptions(
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  request: WriteRequest,
+): WriteOptions {
   const { query } = request
   const found: FieldError[] = []
   const manager = query('fieldManager') ?? ''
@@ -113,11 +116,16 @@ function fromBody(request: WriteRequest, body: Buffer): Unchecked {
     const name = ['DeleteOptions', ...path].join('.')
     throw badRequest(`json: cannot unmarshal ${goKind(value)} into Go struct field ${name} of type ${type}`)
   }
+  typed('v1.Preconditions', (value) => (isObject(value) ? value : undefined), 'preconditions')
   const aString = (value: Json) => (typeof value === 'string' ? value : undefined)
   const strings = (value: Json) =>
     Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined
   return {
-    gracePeriodSeconds: typed('int64', (value) => (isNumber(value) ? asNumber(value) : undefined), 'gracePeriodSeconds'),
+    gracePeriodSeconds: typed(
+      'int64',
+      (value) => (isNumber(value) ? asNumber(value) : undefined),
+      'gracePeriodSeconds',
+    ),
     uid: typed('types.UID', aString, 'preconditions', 'uid'),
     resourceVersion: typed('string', aString, 'preconditions', 'resourceVersion'),
     orphanDependents: typed('bool', (value) => (typeof value === 'boolean' ? value : undefined), 'orphanDependents'),

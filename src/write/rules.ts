@@ -5,8 +5,8 @@
 
 import { builtinFacts, type WriteRules } from '../kube/builtin.ts'
 import type { Resource } from '../kube/resource.ts'
-import { methodNotServed } from './refusals.ts'
 import type { NameRule } from './names.ts'
+import { methodNotServed } from './refusals.ts'
 import type { Definition } from './write.ts'
 
 let builtins: ReadonlyMap<string, WriteRules> | undefined
@@ -51,6 +51,8 @@ const nameRules: Readonly<Record<string, NameRule>> = {
   'rbac.authorization.k8s.io/clusterrolebindings': 'segment',
   'networking.k8s.io/ipaddresses': 'segment',
   'apiregistration.k8s.io/apiservices': 'segment',
+  // Its own rules compare the name with the plural and the group.
+  'apiextensions.k8s.io/customresourcedefinitions': 'segment',
 }
 
 export function nameRuleOf(resource: Resource): NameRule {

@@ -15,6 +15,7 @@ import type { PatchKind } from '../kube/patch.ts'
 import type { Resource } from '../kube/resource.ts'
 import type { LabelSelector } from '../kube/selector.ts'
 import type { Status } from '../kube/status.ts'
+import type { ScalePaths } from '../schema/scaled.ts'
 import type { Schema } from '../schema/schema.ts'
 
 /** An object at a committed version (0 for what a dry run made). */
@@ -61,15 +62,11 @@ export type Definition = {
   readonly schema: Schema | undefined
   /** Whether the status subresource is on. */
   readonly status: boolean
-  readonly scale: ScalePaths | undefined
+  readonly scale?: ScalePaths
+  /** Paths as field selectors spell them: `spec.color`. */
+  readonly selectableFields: readonly string[]
   /** The definition is being deleted: nothing new is accepted. */
   readonly terminating: boolean
-}
-
-export type ScalePaths = {
-  readonly specReplicasPath: string
-  readonly statusReplicasPath: string
-  readonly labelSelectorPath: string | undefined
 }
 
 /** Who asks, for the reviews that speak about the caller. */

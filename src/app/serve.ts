@@ -1,0 +1,89 @@
+/** `ake serve`: the endpoint over a durable copy that is its own authority. The composition root: only wiring here. */
+import { join } from 'node:path'
+import { systemClock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { Copy } from '../cache/copy.ts'
+import { Discovery } from '../endpoint/discovery.ts'
+import { Endpoint } from '../endpoint/endpoint.ts'
+import { Health } from '../endpoint/health.ts'
+import { Measures } from '../endpoint/measures.ts'
+import { OpenApi } from '../endpoint/openapi.ts'
+import { Resources } from '../endpoint/registry.ts'
+import { Server } from '../endpoint/server.ts'
+import { builtinFacts } from '../kube/builtin.ts'
+import { openSqlite } from '../store/sqlite.ts'
+import { StoreUnusable } from '../store/store.ts'
+import { Writer } from '../write/writer.ts'
+import { followDefinitions, objectsOf } from './authority.ts'
+import { bootstrap } from './bootstrap.ts'
+import { type ServeConfig, UsageError } from './config.ts'
+import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
+import { lockFolder } from './lockfile.ts'
+import { openPki } from './pki.ts'
+
+type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
+
+export async function serve(config: ServeConfig, { log, signal, ready }: Running): Promise<void> {
+  const unlock = await lockFolder(config.data)
+  const clock = systemClock
+  const store = openSqlite({ folder: config.data, historyBytesMax: config.history })
+  try {
+    const resources = new Resources()
+    const opening = Copy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
+    const [copy, pki] = await Promise.all([
+      opening.catch((error: unknown) => refuse(error, config.data)),
+      openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
+    ])
+    followDefinitions(copy, resources)
+    const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
+    await bootstrap(writer, resources)
+
+    const measures = new Measures({ copy, store })
+    const { host } = config.listen
+    let handle: Endpoint['handle'] | undefined
+    const server = new Server({
+      handle: (request) => (handle as Endpoint['handle'])(request),
+      address: config.listen,
+      tls: { ...pki.serving, clientCa: pki.ca },
+      traffic: measures.traffic,
+      log,
+    })
+    const port = await server.listen()
+    const endpoint = new Endpoint({
+      copy,
+      registry: resources,
+      writer,
+      discovery: new Discovery({ resources, serverAddress: `${host}:${port}`, paths: documentPaths }),
+      openapi: new OpenApi({ resources, clock }),
+      health: new Health({
+        version: builtinFacts().version,
+        checks: [{ name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') }],
+      }),
+      measures,
+      clock,
+      log,
+    })
+    handle = (request) => endpoint.handle(request)
+    const url = serverUrl(host, port)
+    await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
+    log.info('serve.ready', { url, version: copy.progress.version })
+    ready(url)
+    await Promise.all([copy.run(signal), writer.sweeper.run(signal), closeOn(signal, server)])
+    log.info('serve.ended')
+  } finally {
+    await store.close()
+    unlock()
+  }
+}
+
+const documentPaths = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']
+
+async function closeOn(signal: AbortSignal, server: Server): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  await server.close()
+}
+
+function refuse(error: unknown, folder: string): never {
+  if (!(error instanceof StoreUnusable)) throw error
+  throw new UsageError(`the store in ${folder} cannot be used: ${error.message}`)
+}

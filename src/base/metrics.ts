@@ -1,0 +1,81 @@
+/** Counters and histograms in Prometheus' text form, by hand: a few numbers per label set, rendered only when asked. */
+
+type Labels = Readonly<Record<string, string>>
+
+/** Label sets beyond this are counted together: whoever can vary a label must not be able to fill the memory. */
+const seriesMax = 2_000
+const overflow = '__other__'
+
+export class Counter {
+  readonly #values = new Map<string, number>()
+
+  add(series: string, amount = 1): void {
+    const known = this.#values.get(series)
+    if (known !== undefined) this.#values.set(series, known + amount)
+    else this.#values.set(this.#values.size < seriesMax ? series : overflow, amount)
+  }
+
+  render(name: string, help: string): string {
+    const lines = [...this.#values].map(([series, value]) => `${name}${braced(series)} ${value}\n`)
+    return `# HELP ${name} ${help}\n# TYPE ${name} counter\n${lines.join('')}`
+  }
+}
+
+export class Histogram {
+  readonly #bounds: readonly number[]
+  readonly #series = new Map<string, { counts: Float64Array; sum: number }>()
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds
+  }
+
+  observe(series: string, value: number): void {
+    let kept = this.#series.get(series)
+    if (kept === undefined) {
+      const name = this.#series.size < seriesMax ? series : overflow
+      kept = this.#series.get(name) ?? { counts: new Float64Array(this.#bounds.length + 1), sum: 0 }
+      this.#series.set(name, kept)
+    }
+    let bucket = 0
+    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] as number)) bucket++
+    kept.counts[bucket] = (kept.counts[bucket] as number) + 1
+    kept.sum += value
+  }
+
+  render(name: string, help: string): string {
+    const lines: string[] = [`# HELP ${name} ${help}\n# TYPE ${name} histogram\n`]
+    for (const [series, { counts, sum }] of this.#series) {
+      let total = 0
+      counts.forEach((count, i) => {
+        total += count
+        const bound = i < this.#bounds.length ? String(this.#bounds[i]) : '+Inf'
+        lines.push(`${name}_bucket${braced(joined(series, `le="${bound}"`))} ${total}\n`)
+      })
+      lines.push(`${name}_sum${braced(series)} ${sum}\n${name}_count${braced(series)} ${total}\n`)
+    }
+    return lines.join('')
+  }
+}
+
+export function gauge(name: string, help: string, values: Iterable<readonly [series: string, value: number]>): string {
+  const lines = [...values].map(([series, value]) => `${name}${braced(series)} ${value}\n`)
+  return `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${lines.join('')}`
+}
+
+/** `verb="get",resource="pods"`: a label set as the key of its series. */
+export function seriesOf(labels: Labels): string {
+  return Object.entries(labels)
+    .map(
+      ([name, value]) => `${name}="${value.replace(/[\\"\n]/g, (found) => (found === '\n' ? '\\n' : `\\${found}`))}"`,
+    )
+    .join(',')
+}
+
+function joined(series: string, more: string): string {
+  return series === '' ? more : `${series},${more}`
+}
+
+function braced(series: string): string {
+  if (series === overflow) return '{other="true"}'
+  return series === '' ? '' : `{${series}}`
+}

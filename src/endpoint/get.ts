@@ -1,0 +1,55 @@
+/** GET of one object: the stored bytes with their kind in front. */
+import type { Cache } from '../cache/cache.ts'
+import { parseGetOptions } from '../kube/listoptions.ts'
+import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
+import type { ApiRequest } from '../kube/request.ts'
+import { objectKey } from '../kube/resource.ts'
+import { notFound, tooLargeResourceVersion } from '../kube/status.ts'
+import { readScale } from '../write/scale.ts'
+import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
+import { plain, spelled, wantsPretty } from './respond.ts'
+import { objectAs } from './transform.ts'
+import { printResult } from './write.ts'
+
+/** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
+export const reachMs = 3_000
+
+export async function getObject(
+  parts: EndpointParts,
+  served: Served,
+  api: ApiRequest,
+  request: Request,
+): Promise<Response> {
+  const { resource } = served
+  const media = negotiate(request.headers.accept, { shape: 'object', resource })
+  const state = parseGetOptions(api.query)
+  const cache = parts.copy.cache(resource.interest)
+  if (state.kind === 'notOlderThan') await reach(parts, cache, state.version)
+  const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
+  if (item === undefined) throw notFound(resource, api.name)
+  if (isPlain(media, api, request)) return plain(200, served.spelling.object(item))
+  return spelled(200, objectAs(media, served, item, api.query, parts.clock.now()), { media, query: api.query, request })
+}
+
+/** A Scale is computed from the object it belongs to. */
+export async function getScale(
+  parts: EndpointParts,
+  served: Served,
+  api: ApiRequest,
+  request: Request,
+): Promise<Response> {
+  const { resource } = served
+  const item = parts.copy.cache(resource.interest).get(objectKey(resource.namespaced ? api.namespace : '', api.name))
+  if (item === undefined) throw notFound(resource, api.name)
+  const review = readScale(resource, parts.registry.definitionOf(resource), item)
+  return printResult(served, { code: 200, review, warnings: [] }, api, request, parts)
+}
+
+export async function reach(parts: EndpointParts, cache: Cache, version: number): Promise<void> {
+  if (await cache.progress.reach(version, reachMs, parts.clock)) return
+  throw tooLargeResourceVersion(String(version), String(cache.version))
+}
+
+function isPlain(media: MediaChoice, api: ApiRequest, request: Request): boolean {
+  return media.as === undefined && media.codec.name === 'json' && !media.pretty && !wantsPretty(api.query, request)
+}

@@ -1,0 +1,50 @@
+/** /healthz, /livez and /readyz with their single checks, in kube-apiserver's text form, and /version. */
+import type { ApiRequest } from '../kube/request.ts'
+import type { Response } from './endpoint.ts'
+import { plain, text } from './respond.ts'
+
+/** One check: undefined when all is well, otherwise why not. */
+export type Check = { readonly name: string; readonly ready: boolean; run(): string | undefined }
+
+export class Health {
+  readonly #checks: readonly Check[]
+  readonly #version: Buffer
+
+  constructor(parts: { checks: readonly Check[]; version: Readonly<Record<string, string>> }) {
+    this.#checks = [{ name: 'ping', ready: false, run: () => undefined }, ...parts.checks]
+    this.#version = Buffer.from(JSON.stringify(parts.version, null, 2))
+  }
+
+  answer(api: ApiRequest): Response | undefined {
+    const [, kind = '', name, ...rest] = api.path.split('/')
+    if (api.path === '/version' || api.path === '/version/') return plain(200, this.#version)
+    if ((kind !== 'healthz' && kind !== 'livez' && kind !== 'readyz') || rest.length > 0) return undefined
+    const checks = this.#checks.filter((check) => kind === 'readyz' || !check.ready)
+    if (name !== undefined && name !== '') return single(checks, name)
+    return all(kind, checks, new Set(api.query.all('exclude')), api.query.has('verbose'))
+  }
+}
+
+function single(checks: readonly Check[], name: string): Response {
+  const check = checks.find((one) => one.name === name)
+  if (check === undefined) return text(404, '404 page not found\n')
+  const fault = check.run()
+  return fault === undefined ? text(200, 'ok') : text(500, `internal server error: ${fault}\n`)
+}
+
+function all(kind: string, checks: readonly Check[], excluded: Set<string>, verbose: boolean): Response {
+  const lines: string[] = []
+  let failed = false
+  for (const { name, run } of checks) {
+    if (excluded.delete(name)) {
+      lines.push(`[+]${name} excluded: ok`)
+      continue
+    }
+    const fault = run()
+    failed ||= fault !== undefined
+    lines.push(fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`)
+  }
+  for (const name of excluded) lines.push(`warn: some health checks cannot be excluded: no matches for "${name}"`)
+  if (failed) return text(500, `${lines.join('\n')}\n${kind} check failed\n`)
+  return text(200, verbose ? `${lines.join('\n')}\n${kind} check passed\n` : 'ok')
+}

@@ -1,0 +1,33 @@
+/** What one client, and all of them, may ask of the server's sockets. Over a limit there is a clear answer, for that one only. */
+
+/** A TLS connection costs some 80 KB: together about 300 MB at worst. */
+export const connectionsMax = 4_096
+/** Go's HTTP/2 server's number; a client that wants more opens another connection. */
+export const streamsPerConnectionMax = 250
+/** kube-apiserver's own limit for a request body, and its message. */
+export const bodyBytesMax = 3 * 1024 * 1024
+/** Bodies being received at the same time, together. */
+export const bodiesBytesMax = 64 * 1024 * 1024
+/** Long selectors and continue tokens fit; a header bomb does not. */
+export const headerBytesMax = 64 * 1024
+/** Whole lists being sent at the same time; each holds only references, but its TLS buffers are real. */
+export const listsMax = 200
+/** A body has to arrive within this time. */
+export const bodyMsMax = 60_000
+/** The first bytes and the TLS handshake. */
+export const handshakeMsMax = 10_000
+/** A reader that takes nothing for this long is gone or stuck: its stream is cut, nobody else notices. */
+export const stalledMsMax = 30_000
+/** How often a quiet HTTP/2 peer is asked for a sign of life, and how long it may take: finds half-open connections. */
+export const pingEveryMs = 30_000
+export const pingMsMax = 15_000
+/** After this a connection that does not end by itself is cut at shutdown. */
+export const closingMsMax = 5_000
+/** Idle HTTP/1.1 connections; longer than Go's 90 s, so that the client closes first. */
+export const idleMsMax = 120_000
+/** Stream resets of a known caller: a controller that cancels hundreds of watches at once is not an attack. */
+export const resets = { burst: 100_000, perSecond: 10_000 }
+/** Of anybody else: Node's own guard against rapid reset. */
+export const anonymousResets = { burst: 1_000, perSecond: 33 }
+/** Memory nghttp2 may hold for one session, in MB: 250 streams of one batch each, with room. */
+export const sessionMemoryMb = 64

@@ -1,0 +1,109 @@
+/** What /metrics tells: requests by verb, resource and code with their times, and the state of copy, store and loop. */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Counter, gauge, Histogram, seriesOf } from '../base/metrics.ts'
+import type { Copy } from '../cache/copy.ts'
+import type { ApiRequest } from '../kube/request.ts'
+import type { Store } from '../store/store.ts'
+
+const secondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+/** Fine enough to see a stall that delays PING answers, coarse enough to cost nothing. */
+const loopResolutionMs = 20
+
+/** Bytes and connections, counted where sockets are. */
+export type Traffic = { connections: number; bytesOut: number; bytesIn: number; refused: number; stalled: number }
+
+export class Measures {
+  readonly #copy: Copy
+  readonly #store: Store
+  readonly #requests = new Counter()
+  readonly #seconds = new Histogram(secondsBounds)
+  readonly #loop = monitorEventLoopDelay({ resolution: loopResolutionMs })
+  readonly #series = new Map<string, string>()
+  readonly traffic: Traffic = { connections: 0, bytesOut: 0, bytesIn: 0, refused: 0, stalled: 0 }
+
+  constructor(parts: { copy: Copy; store: Store }) {
+    this.#copy = parts.copy
+    this.#store = parts.store
+    this.#loop.enable()
+  }
+
+  answered(api: ApiRequest | undefined, code: number, ms: number): void {
+    // A path that nothing serves is whatever its sender likes: it gets no series of its own.
+    const known = api?.isResource === true && code !== 404
+    const verb = api?.verb ?? 'none'
+    const resource = known ? api.resource : ''
+    const of = this.#seriesFor(verb, known ? api.group : '', resource, known ? api.subresource : '')
+    this.#requests.add(`${of},code="${code}"`)
+    if (verb !== 'watch') this.#seconds.observe(of, ms / 1000)
+  }
+
+  #seriesFor(verb: string, group: string, resource: string, subresource: string): string {
+    const key = `${verb} ${group} ${resource} ${subresource}`
+    let series = this.#series.get(key)
+    if (series === undefined) {
+      series = seriesOf({ verb, group, resource, subresource })
+      if (this.#series.size < 2_000) this.#series.set(key, series)
+    }
+    return series
+  }
+
+  watchers(): number {
+    let total = 0
+    for (const cache of this.#copy.caches.values()) total += cache.watchers.size
+    return total
+  }
+
+  render(): string {
+    const caches = [...this.#copy.caches]
+    const by = (value: (cache: (typeof caches)[number][1]) => number) =>
+      caches.map(([interest, cache]) => [seriesOf({ interest }), value(cache)] as const)
+    const { figures } = this.#store
+    const { traffic } = this
+    const one = (value: number) => [['', value] as const]
+    const quantile = (q: number) => [`quantile="${q / 100}"`, this.#loop.percentile(q) / 1e9] as const
+    const text = [
+      this.#requests.render('ake_requests_total', 'Requests answered.'),
+      this.#seconds.render('ake_request_seconds', 'Time to answer, watches apart.'),
+      gauge(
+        'ake_objects',
+        'Objects held.',
+        by((cache) => cache.size),
+      ),
+      gauge(
+        'ake_object_bytes',
+        'Bytes of objects held.',
+        by((cache) => cache.bytes),
+      ),
+      gauge(
+        'ake_watchers',
+        'Watches open.',
+        by((cache) => cache.watchers.size),
+      ),
+      gauge(
+        'ake_history_window_bytes',
+        'History in memory.',
+        by((cache) => cache.history.window.bytes),
+      ),
+      gauge(
+        'ake_history_floor',
+        'Version below which a watch is too old.',
+        by((cache) => cache.history.floor),
+      ),
+      gauge('ake_version', 'Newest version published.', one(this.#copy.progress.version)),
+      gauge('ake_store_commits_total', 'Commits asked for.', one(figures.commits)),
+      gauge('ake_store_groups_total', 'Transactions that carried them.', one(figures.groups)),
+      gauge('ake_store_written_bytes_total', 'Bytes of bodies committed.', one(figures.bytesWritten)),
+      gauge('ake_store_failures_total', 'Transactions the disk refused.', one(figures.failures)),
+      gauge('ake_store_history_bytes', 'History on disk.', one(figures.historyBytes)),
+      gauge('ake_store_healthy', 'Whether the disk took the last commit.', one(this.#copy.healthy ? 1 : 0)),
+      gauge('ake_connections', 'Connections open.', one(traffic.connections)),
+      gauge('ake_sent_bytes_total', 'Bytes of bodies sent.', one(traffic.bytesOut)),
+      gauge('ake_received_bytes_total', 'Bytes of bodies received.', one(traffic.bytesIn)),
+      gauge('ake_refused_total', 'Requests refused by a limit.', one(traffic.refused)),
+      gauge('ake_stalled_total', 'Streams ended because nobody read them.', one(traffic.stalled)),
+      gauge('ake_event_loop_delay_seconds', 'Delay of the event loop.', [50, 99, 99.9].map(quantile)),
+      gauge('process_resident_memory_bytes', 'Resident memory.', one(process.memoryUsage.rss())),
+    ]
+    return text.join('')
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * Which resources exist right now: Kubernetes' own, and those of established custom resource definitions. A definition is
+ * applied in the moment its object is published, so that it has taken effect before its writer gets the answer. Reading,
+ * writing and discovery all look here.
+ */
+import { createHash } from 'node:crypto'
+import { planFor } from '../cache/filter.ts'
+import { builtinFacts } from '../kube/builtin.ts'
+import { readConverter } from '../kube/convert.ts'
+import { selectableFields } from '../kube/fields.ts'
+import { field, isObject, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import type { Resource, Verb } from '../kube/resource.ts'
+import { definitionResources, definitionVersions } from '../schema/versions.ts'
+import type { Definition, Registry as WriteRegistry } from '../write/write.ts'
+import type { Registry as ReadRegistry, Served } from './endpoint.ts'
+import { Spelling } from './spelling.ts'
+
+export type GroupVersion = { readonly version: string; readonly resources: readonly Resource[] }
+
+export type Group = {
+  /** '' is the core group. */
+  readonly name: string
+  /** The preferred one first. */
+  readonly versions: readonly GroupVersion[]
+  readonly custom: boolean
+}
+
+/** An interest that a change of definitions concerns. */
+export type Concerned = {
+  readonly interest: string
+  /** Nothing serves it any more: its watches have to end. Otherwise its objects have to be read anew, by `planOf`. */
+  readonly gone: boolean
+}
+
+type Entry = Served & { readonly definition: Definition | undefined }
+type Applied = { readonly fingerprint: string; readonly entries: readonly Entry[] }
+
+/** What discovery still offers of a resource whose definition is being deleted. */
+const endingVerbs: readonly Verb[] = ['delete', 'deletecollection', 'get', 'list', 'watch']
+
+export class Resources implements ReadRegistry, WriteRegistry {
+  /** By group, version and plural: a lookup makes no new string. */
+  readonly #served = new Map<string, Map<string, Map<string, Entry>>>()
+  readonly #byInterest = new Map<string, Set<Entry>>()
+  readonly #plans = new Map<string, FieldPlan>()
+  /** By the name of the definition. */
+  readonly #definitions = new Map<string, Applied>()
+  readonly #builtinGroups: readonly Group[]
+  #groups: readonly Group[] | undefined
+  #generation = 0
+
+  constructor() {
+    const { groups, resources } = builtinFacts()
+    for (const resource of resources) {
+      this.#add({
+        resource,
+        fields: selectableFields(resource),
+        columns: undefined,
+        spelling: new Spelling(resource, readConverter(resource)),
+        definition: undefined,
+      })
+    }
+    this.#builtinGroups = groups.map(({ name, versions }) => ({
+      name,
+      custom: false,
+      versions: versions.map((version) => ({
+        version,
+        resources: resources.filter((one) => one.group === name && one.version === version),
+      })),
+    }))
+  }
+
+  /** Another number whenever the set of resources, or what they are, has changed. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  find(group: string, version: string, plural: string): Served | undefined {
+    return this.#served.get(group)?.get(version)?.get(plural)
+  }
+
+  resolve(group: string, version: string, plural: string): Resource | undefined {
+    return this.#served.get(group)?.get(version)?.get(plural)?.resource
+  }
+
+  *resources(): Iterable<Resource> {
+    for (const entries of this.#byInterest.values()) for (const { resource } of entries) yield resource
+  }
+
+  definitionOf({ group, version, resource }: Resource): Definition | undefined {
+    return this.#served.get(group)?.get(version)?.get(resource)?.definition
+  }
+
+  /** The fields that are read from this interest's objects at ingest. */
+  planOf(interest: string): FieldPlan {
+    let plan = this.#plans.get(interest)
+    if (plan === undefined) {
+      plan = planFor([...(this.#byInterest.get(interest) ?? [])].map(({ fields }) => fields.paths))
+      this.#plans.set(interest, plan)
+    }
+    return plan
+  }
+
+  /** As discovery lists them: the built-in groups in their order, then the others by name. */
+  groups(): readonly Group[] {
+    this.#groups ??= [...this.#builtinGroups, ...this.#customGroups()]
+    return this.#groups
+  }
+
+  /** Takes over a definition as it is now, undefined when it is gone. Answers what has to follow. */
+  apply(name: string, bytes: Buffer | undefined): readonly Concerned[] {
+    const before = this.#definitions.get(name)
+    const after = bytes === undefined ? undefined : this.#read(bytes)
+    if (after?.fingerprint === before?.fingerprint) return []
+    for (const entry of before?.entries ?? []) this.#remove(entry)
+    for (const entry of after?.entries ?? []) this.#add(entry)
+    if (after === undefined) this.#definitions.delete(name)
+    else this.#definitions.set(name, after)
+    this.#groups = undefined
+    this.#generation++
+    const interests = new Set(
+      [...(before?.entries ?? []), ...(after?.entries ?? [])].map((one) => one.resource.interest),
+    )
+    for (const interest of interests) this.#plans.delete(interest)
+    return [...interests].map((interest) => ({ interest, gone: !this.#byInterest.has(interest) }))
+  }
+
+  /** undefined for a definition that serves nothing. One that changed only in its labels and the like is the same as before. */
+  #read(bytes: Buffer): Applied | undefined {
+    const crd = parseJson(bytes)
+    if (!isObject(crd) || this.#isBuiltin(text(crd, 'spec', 'group'))) return undefined
+    const terminating = isTerminating(crd)
+    const entries = entriesOf(crd, terminating)
+    if (entries.length === 0) return undefined
+    const names = field(crd, 'status', 'acceptedNames') ?? null
+    const told = [printJson(field(crd, 'spec') ?? null), printJson(names), String(terminating)].join(' ')
+    return { fingerprint: createHash('sha256').update(told).digest('base64'), entries }
+  }
+
+  /** Built-in groups are answered before definitions are looked at, whatever those say. */
+  #isBuiltin(group: string): boolean {
+    return this.#builtinGroups.some(({ name }) => name === group)
+  }
+
+  #add(entry: Entry): void {
+    const { group, version, resource: plural, interest } = entry.resource
+    const versions = inserted(this.#served, group, () => new Map<string, Map<string, Entry>>())
+    inserted(versions, version, () => new Map<string, Entry>()).set(plural, entry)
+    inserted(this.#byInterest, interest, () => new Set<Entry>()).add(entry)
+  }
+
+  #remove(entry: Entry): void {
+    const { group, version, resource: plural, interest } = entry.resource
+    const versions = this.#served.get(group)
+    const plurals = versions?.get(version)
+    plurals?.delete(plural)
+    if (plurals?.size === 0) versions?.delete(version)
+    if (versions?.size === 0) this.#served.delete(group)
+    const sharing = this.#byInterest.get(interest)
+    sharing?.delete(entry)
+    if (sharing?.size === 0) this.#byInterest.delete(interest)
+  }
+
+  #customGroups(): Group[] {
+    const groups: Group[] = []
+    for (const [name, versions] of this.#served) {
+      if (this.#isBuiltin(name)) continue
+      const names = byPreference([...versions.keys()])
+      const listed = names.map((version) => ({ version, resources: offered(versions.get(version)) }))
+      groups.push({ name, custom: true, versions: listed })
+    }
+    return groups.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+}
+
+function offered(entries: ReadonlyMap<string, Entry> | undefined): Resource[] {
+  const resources = [...(entries?.values() ?? [])].map(({ resource, definition }) =>
+    definition?.terminating === true ? { ...resource, verbs: endingVerbs } : resource,
+  )
+  return resources.sort((a, b) => (a.resource < b.resource ? -1 : 1))
+}
+
+function inserted<T>(map: Map<string, T>, key: string, make: () => T): T {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = make()
+    map.set(key, value)
+  }
+  return value
+}
+
+function isTerminating(crd: JsonObject): boolean {
+  if (field(crd, 'metadata', 'deletionTimestamp') !== undefined) return true
+  const conditions = field(crd, 'status', 'conditions')
+  if (!Array.isArray(conditions)) return false
+  return conditions.some((one) => text(one, 'type') === 'Terminating' && text(one, 'status') === 'True')
+}
+
+function entriesOf(crd: JsonObject, terminating: boolean): Entry[] {
+  const versions = definitionVersions(crd)
+  const storageVersion = versions.find(({ storage }) => storage)?.name ?? ''
+  return definitionResources(crd).flatMap((resource) => {
+    const version = versions.find(({ name }) => name === resource.version)
+    if (version === undefined) return []
+    const { schema, status, scale, selectableFields: selectable, columns } = version
+    const definition = { storageVersion, schema, status, selectableFields: selectable, terminating }
+    return {
+      resource,
+      fields: selectableFields(resource, selectable),
+      columns: columns.length === 0 ? undefined : columns,
+      spelling: new Spelling(resource),
+      definition: scale === undefined ? definition : { ...definition, scale },
+    }
+  })
+}
+
+/** Names of versions in the order in which a definition that had them all would list them. */
+function byPreference(names: readonly string[]): string[] {
+  const versions = names.map((name) => new Map([['name', name]]))
+  const spec = new Map([['versions', versions]])
+  return definitionVersions(new Map([['spec', spec]])).map(({ name }) => name)
+}

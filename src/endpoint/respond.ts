@@ -1,0 +1,159 @@
+/** The forms an answer takes on its way out, and the one place where what was thrown becomes a Status. */
+import { randomUUID } from 'node:crypto'
+import { createGzip } from 'node:zlib'
+import type { Log } from '../base/log.ts'
+import { parseJson } from '../kube/json.ts'
+import type { MediaChoice } from '../kube/negotiate.ts'
+import type { Query } from '../kube/request.ts'
+import { truthy } from '../kube/request.ts'
+import { internalError, type Status, StatusError } from '../kube/status.ts'
+import { printYaml } from '../kube/yaml.ts'
+import type { Body, Request, Response } from './endpoint.ts'
+import { indent } from './indent.ts'
+
+/** kube-apiserver's threshold: below it compression costs more than it saves. */
+const gzipBytesMin = 128 * 1024
+/** Speed over ratio, as kube-apiserver chooses too. */
+const gzipLevel = 1
+
+export function jsonHeaders(): Record<string, string | readonly string[]> {
+  return { 'audit-id': randomUUID(), 'cache-control': 'no-cache, private', 'content-type': 'application/json' }
+}
+
+/** JSON bytes in the form that was negotiated. */
+export async function spelled(
+  status: number,
+  pieces: Buffer | readonly Buffer[],
+  choice: { media: MediaChoice; query: Query; request: Request },
+): Promise<Response> {
+  const { media, query, request } = choice
+  const headers = jsonHeaders()
+  let body: Buffer | readonly Buffer[] = pieces
+  if (media.codec.name === 'yaml') {
+    headers['content-type'] = 'application/yaml'
+    body = Buffer.from(await printYaml(parseJson(whole(pieces))))
+  } else if (media.pretty || wantsPretty(query, request)) {
+    body = indent(whole(pieces))
+  }
+  const size = sizeOf(body)
+  if (size > gzipBytesMin) {
+    headers.vary = 'Accept-Encoding'
+    if (acceptsGzip(request)) {
+      headers['content-encoding'] = 'gzip'
+      return { status, headers, body: compressed(body) }
+    }
+  }
+  headers['content-length'] = String(size)
+  return { status, headers, body }
+}
+
+/** The quick way for plain JSON of one object. */
+export function plain(status: number, body: Buffer): Response {
+  const headers = jsonHeaders()
+  headers['content-length'] = String(body.length)
+  return { status, headers, body }
+}
+
+export function text(status: number, content: string, contentType = 'text/plain; charset=utf-8'): Response {
+  const body = Buffer.from(content)
+  const headers = {
+    'audit-id': randomUUID(),
+    'cache-control': 'no-cache, private',
+    'content-type': contentType,
+    'content-length': String(body.length),
+    'x-content-type-options': 'nosniff',
+  }
+  return { status, headers, body }
+}
+
+export function statusResponse(status: Status): Response {
+  return plain(status.code ?? 200, Buffer.from(`${JSON.stringify(status)}\n`))
+}
+
+/** The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. */
+export function refusal(error: unknown, request: Request, log: Log): Response {
+  let found: StatusError
+  if (error instanceof StatusError) found = error
+  else {
+    const fault = error instanceof Error ? error : new Error(String(error))
+    log.error('request.fault', {
+      method: request.method,
+      path: request.url.split('?')[0],
+      why: fault.stack ?? fault.message,
+    })
+    found = internalError('an unexpected fault; the log has the details')
+  }
+  const response = statusResponse(found.status)
+  const retry = found.status.details?.retryAfterSeconds
+  if (retry !== undefined) response.headers['retry-after'] = String(retry)
+  return response
+}
+
+export function wantsPretty(query: Query, request: Request): boolean {
+  const asked = query.get('pretty')
+  if (asked !== undefined) return truthy(asked)
+  const agent = request.headers['user-agent'] ?? ''
+  return agent.startsWith('curl') || agent.startsWith('Wget') || agent.startsWith('Mozilla/5.0')
+}
+
+function acceptsGzip(request: Request): boolean {
+  const accepted = request.headers['accept-encoding']
+  return accepted?.split(',').some((one) => one.trim() === 'gzip') ?? false
+}
+
+function whole(pieces: Buffer | readonly Buffer[]): Buffer {
+  return Buffer.isBuffer(pieces) ? pieces : Buffer.concat(pieces as Buffer[])
+}
+
+export function sizeOf(pieces: Buffer | readonly Buffer[]): number {
+  if (Buffer.isBuffer(pieces)) return pieces.length
+  let size = 0
+  for (const piece of pieces as readonly Buffer[]) size += piece.length
+  return size
+}
+
+/** Compression runs in the thread pool, fed no faster than it is drained. */
+async function* compressed(body: Body): AsyncIterable<Buffer> {
+  const gzip = createGzip({ level: gzipLevel })
+  const pieces = Buffer.isBuffer(body) ? [body] : (body as readonly Buffer[])
+  const feed = (async () => {
+    for (const batch of batches(pieces)) {
+      if (!gzip.write(batch)) await new Promise((resolve) => gzip.once('drain', resolve))
+    }
+    gzip.end()
+  })()
+  try {
+    for await (const chunk of gzip) yield chunk as Buffer
+    await feed
+  } finally {
+    gzip.destroy()
+  }
+}
+
+/** What is written to a stream at once: few system calls, and no list blocks its neighbours for long. */
+export const batchBytes = 128 * 1024
+
+/** The pieces joined into buffers of about `batchBytes`. */
+export function* batches(pieces: readonly Buffer[]): Iterable<Buffer> {
+  let first = 0
+  while (first < pieces.length) {
+    let size = 0
+    let last = first
+    while (last < pieces.length && (size === 0 || size + (pieces[last] as Buffer).length <= batchBytes)) {
+      size += (pieces[last] as Buffer).length
+      last++
+    }
+    if (last === first + 1) yield pieces[first] as Buffer
+    else {
+      const batch = Buffer.allocUnsafeSlow(size)
+      let at = 0
+      for (; first < last; first++) {
+        const piece = pieces[first] as Buffer
+        batch.set(piece, at)
+        at += piece.length
+      }
+      yield batch
+    }
+    first = last
+  }
+}

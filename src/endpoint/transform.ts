@@ -1,0 +1,134 @@
+/** Objects in the forms that belong to no resource: Table and PartialObjectMetadata, singly, in lists and in watches. */
+import type { Form, FrameType } from '../cache/event.ts'
+import type { Item } from '../cache/item.ts'
+import type { MediaChoice } from '../kube/negotiate.ts'
+import type { Query } from '../kube/request.ts'
+import { badRequest } from '../kube/status.ts'
+import {
+  type IncludeObject,
+  renderPartial,
+  renderPartialList,
+  renderTable,
+  type ListMeta as TableMeta,
+  type TableObject,
+} from '../kube/table.ts'
+import type { Served } from './endpoint.ts'
+import type { ListMeta } from './spelling.ts'
+
+const newline = Buffer.from('\n')
+
+export function objectAs(
+  media: MediaChoice,
+  served: Served,
+  item: Item,
+  query: Query,
+  nowMs: number,
+): Buffer | readonly Buffer[] {
+  const { as } = media
+  if (as === undefined) return served.spelling.object(item)
+  if (as.kind === 'Table') {
+    const listMeta = { resourceVersion: String(item.version) }
+    return [table({ served, items: [item], listMeta, include: includeOf(query), nowMs, columns: true, as }), newline]
+  }
+  return [renderPartial(metadataOf(item), as.version), newline]
+}
+
+export function listAs(
+  media: MediaChoice,
+  served: Served,
+  items: readonly Item[],
+  list: { meta: ListMeta; query: Query; nowMs: number },
+): readonly Buffer[] {
+  const { as } = media
+  if (as === undefined) return served.spelling.list(items, list.meta)
+  const listMeta = tableMeta(list.meta)
+  if (as.kind === 'Table') {
+    const include = includeOf(list.query)
+    return [table({ served, items, listMeta, include, nowMs: list.nowMs, columns: true, as }), newline]
+  }
+  return [renderPartialList(items.map(metadataOf), listMeta, as.version), newline]
+}
+
+/** How a watch's frames are spelled for this choice. A Table tells its columns once, so each such watch has its own form. */
+export function formOf(media: MediaChoice, served: Served, query: Query, now: () => number): Form {
+  const { as } = media
+  if (as === undefined) return served.spelling
+  if (as.kind === 'Table') return tableForm(served, as, includeOf(query), now)
+  const kind = JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}` }).slice(0, -1)
+  return {
+    frame: (type, item) => frame(type, renderPartial(metadataOf(item), as.version)),
+    bookmark: (version, end) => Buffer.from(`{"type":"BOOKMARK","object":${kind},"metadata":${mark(version, end)}}}\n`),
+  }
+}
+
+type As = NonNullable<MediaChoice['as']>
+
+function tableForm(served: Served, as: As, include: IncludeObject, now: () => number): Form {
+  let columns = true
+  const one = (item: Item, shown: IncludeObject) => {
+    const listMeta = { resourceVersion: String(item.version) }
+    const rendered = table({ served, items: [item], listMeta, include: shown, nowMs: now(), columns, as })
+    columns = false
+    return rendered
+  }
+  return {
+    frame: (type, item) => frame(type, one(item, include)),
+    bookmark: (version, end) => {
+      const metadata = mark(version, end)
+      const bytes = Buffer.from(`{"metadata":${metadata}}`)
+      const metadataStart = '{"metadata":'.length
+      const empty = { bytes, metadataStart, metadataEnd: bytes.length - 1, bodyStart: 1, version } as Item
+      return frame('BOOKMARK', one(empty, end ? 'Metadata' : include))
+    },
+  }
+}
+
+function mark(version: number, initialEventsEnd: boolean): string {
+  const annotations = initialEventsEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : ''
+  return `{"resourceVersion":"${version}"${annotations}}`
+}
+
+function frame(type: FrameType | 'BOOKMARK', object: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"type":"${type}","object":`), object, Buffer.from('}\n')])
+}
+
+function table(parts: {
+  served: Served
+  items: readonly Item[]
+  listMeta: TableMeta
+  include: IncludeObject
+  nowMs: number
+  columns: boolean
+  as: As
+}): Buffer {
+  const { served, items, listMeta, nowMs, columns, as } = parts
+  return renderTable({
+    resource: served.resource,
+    ...(served.columns === undefined ? {} : { custom: served.columns }),
+    objects: items.map((item): TableObject => ({ bytes: served.spelling.object(item), metadata: metadataOf(item) })),
+    includeObject: parts.include,
+    listMeta,
+    nowMs,
+    columns,
+    metaVersion: as.version,
+  })
+}
+
+function metadataOf(item: Item): Buffer {
+  return item.bytes.subarray(item.metadataStart, item.metadataEnd)
+}
+
+function tableMeta({ version, continueToken, remaining }: ListMeta): TableMeta {
+  return {
+    resourceVersion: String(version),
+    ...(continueToken === undefined ? {} : { continue: continueToken }),
+    ...(remaining === undefined ? {} : { remainingItemCount: remaining }),
+  }
+}
+
+function includeOf(query: Query): IncludeObject {
+  const asked = query.get('includeObject') ?? ''
+  if (asked === '') return 'Metadata'
+  if (asked === 'None' || asked === 'Metadata' || asked === 'Object') return asked
+  throw badRequest(`unrecognized includeObject value: "${asked}"`)
+}

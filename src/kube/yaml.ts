@@ -1,0 +1,84 @@
+/**
+ * YAML as kube-apiserver reads it (application/yaml bodies, kubectl's files) and writes it. The parser is loaded when
+ * the first document comes: most clients speak JSON only. Printing needs no library.
+ */
+import { type Json, JsonError, Spelled } from './json.ts'
+import { DEPTH_MAX } from './jsonreader.ts'
+import { plainValue } from './yamlscalar.ts'
+
+export { printYaml } from './yamlprint.ts'
+
+/** Aliases can make a small text expand without end; more nodes than this cannot come from a body of legal size. */
+const NODES_MAX = 2_000_000
+
+let loading: Promise<(text: string) => unknown> | undefined
+
+/** One document; throws JsonError. Of repeated keys the last wins. */
+export async function parseYaml(source: Buffer | string): Promise<Json> {
+  loading ??= loader()
+  const load = await loading
+  const text = typeof source === 'string' ? source : source.toString('utf8')
+  return converter()(load(text), 0)
+}
+
+async function loader(): Promise<(text: string) => unknown> {
+  const yaml = await import('js-yaml')
+  const plain = yaml.defineScalarTag('tag:yaml.org,2002:null', {
+    implicit: true,
+    resolve: (source, isExplicit) => {
+      const value = isExplicit ? null : plainValue(source)
+      return typeof value === 'string' ? yaml.NOT_RESOLVED : value
+    },
+    identify: () => false,
+  })
+  const typed = ['bool', 'int', 'float', 'timestamp'].map((name) =>
+    yaml.defineScalarTag(`tag:yaml.org,2002:${name}`, { resolve: plainValue, identify: () => false }),
+  )
+  const mapping = yaml.defineMappingTag('tag:yaml.org,2002:map', {
+    create: () => new Map<unknown, unknown>(),
+    addPair: (map, key, value) => {
+      map.set(key, value)
+      return ''
+    },
+    // Go's library lets whatever comes later win: a repeated key, and a merge (<<) after a key.
+    has: () => false,
+    keys: (map) => map.keys(),
+    get: (map, key) => map.get(key),
+    identify: () => false,
+  })
+  const schema = new yaml.Schema([yaml.strTag, yaml.seqTag, mapping, plain, ...typed, yaml.mergeTag])
+  return (text) => {
+    try {
+      const [first = null, ...rest] = yaml.loadAll(text, { schema, maxDepth: DEPTH_MAX })
+      if (rest.length > 0) throw new JsonError('error converting YAML to JSON: yaml: more than one document')
+      return first
+    } catch (error) {
+      if (!(error instanceof yaml.YAMLException)) throw error
+      const line = error.mark === undefined ? '' : `line ${error.mark.line + 1}: `
+      throw new JsonError(`error converting YAML to JSON: yaml: ${line}${error.reason}`)
+    }
+  }
+}
+
+/** To Json: keys become strings as in JSON, shared nodes are copied, and what is no JSON is refused. */
+function converter(): (value: unknown, depth: number) => Json {
+  let nodes = 0
+  return function convert(value: unknown, depth: number): Json {
+    if (++nodes > NODES_MAX || depth > DEPTH_MAX) {
+      throw new JsonError('error converting YAML to JSON: yaml: document contains excessive aliasing')
+    }
+    if (Array.isArray(value)) return value.map((element) => convert(element, depth + 1))
+    if (value instanceof Map) {
+      const object = new Map<string, Json>()
+      for (const [key, member] of value) object.set(keyText(key), convert(member, depth + 1))
+      return object
+    }
+    return value as Json
+  }
+}
+
+function keyText(key: unknown): string {
+  if (key instanceof Spelled) return key.source
+  if (typeof key === 'string' || typeof key === 'number' || typeof key === 'boolean') return String(key)
+  throw new JsonError('error converting YAML to JSON: unsupported map key')
+}

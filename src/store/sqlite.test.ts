@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { migrate, migrations } from './schema.ts'
+import { openSqlite } from './sqlite.ts'
+import { HistoryGone, StoreRefused, StoreUnusable } from './store.ts'
+
+async function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-sqlite-'))
+  try {
+    await body(folder)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const open = (folder: string) => openSqlite({ folder, historyBytesMax: 1 << 20 })
+
+function edit(folder: string, sql: string): void {
+  const db = new DatabaseSync(join(folder, 'ake.db'))
+  db.exec(sql)
+  db.close()
+}
+
+async function filled(folder: string): Promise<void> {
+  const store = open(folder)
+  const change = { interest: '/pods', kind: 'put' as const }
+  await store.commit({
+    synced: true,
+    changes: [
+      { ...change, position: 1, version: 2, key: 'a', body: Buffer.from('sound') },
+      { ...change, position: 2, version: 3, key: 'b', body: Buffer.from('soon damaged') },
+    ],
+  })
+  await store.close()
+}
+
+test('[D4] a body that fails its checksum is named and never handed out', () =>
+  inFolder(async (folder) => {
+    await filled(folder)
+    edit(folder, "UPDATE bodies SET bytes = x'00' WHERE version = 3")
+    const store = open(folder)
+    const [pods] = (await store.load()).interests
+    assert.deepEqual(
+      pods?.objects.map(({ key }) => key),
+      ['a'],
+    )
+    assert.deepEqual(pods?.corrupt, ['b'])
+    const limit = { entries: 10, bytes: 1 << 20 }
+    assert.equal((await store.history('/pods', { version: 0, position: 0 }, limit)).entries.length, 1)
+    await assert.rejects(store.history('/pods', { version: 2, position: 1 }, limit), HistoryGone)
+    await store.close()
+  }))
+
+test('[D4] a newer schema is refused by name', () =>
+  inFolder(async (folder) => {
+    await filled(folder)
+    edit(folder, 'PRAGMA user_version = 99')
+    const store = open(folder)
+    await assert.rejects(store.load(), (error: Error) => {
+      assert.ok(error instanceof StoreUnusable)
+      assert.match(error.message, /newer ake: schema 99, this program knows up to \d+/)
+      return true
+    })
+  }))
+
+test('[D4] an older schema is migrated step by step', () => {
+  const db = new DatabaseSync(':memory:')
+  migrate(db)
+  db.exec("INSERT INTO interests (name) VALUES ('/pods')")
+  const next = { to: migrations.length + 1, sql: 'ALTER TABLE interests ADD COLUMN note TEXT' }
+  migrate(db, [...migrations, next])
+  migrate(db, [...migrations, next])
+  const row = db.prepare('SELECT name, note FROM interests').get()
+  assert.deepEqual({ ...row }, { name: '/pods', note: null })
+  assert.deepEqual({ ...db.prepare('PRAGMA user_version').get() }, { user_version: next.to })
+})
+
+test('[D4] a file that is no database is recognised', () =>
+  inFolder(async (folder) => {
+    writeFileSync(join(folder, 'ake.db'), 'this is not a database, and long enough to be looked at'.repeat(20))
+    await assert.rejects(open(folder).load(), StoreUnusable)
+  }))
+
+test('a folder held by another store is refused', () =>
+  inFolder(async (folder) => {
+    const first = open(folder)
+    await first.load()
+    await assert.rejects(open(folder).load(), StoreUnusable)
+    await first.close()
+  }))
+
+test('[D3] a refused group is rolled back as a whole, and the next one goes in', () =>
+  inFolder(async (folder) => {
+    await filled(folder)
+    const store = open(folder)
+    await store.load()
+    const change = { interest: '/pods', kind: 'put' as const, body: Buffer.from('x') }
+    // The second change repeats a place in history, which the file refuses.
+    const twice = [
+      { ...change, position: 7, version: 7, key: 'c' },
+      { ...change, position: 7, version: 7, key: 'd' },
+    ]
+    await assert.rejects(store.commit({ synced: true, changes: twice }), StoreRefused)
+    assert.equal(store.figures.failures, 1)
+    await store.commit({ synced: true, changes: [{ ...change, position: 8, version: 8, key: 'e' }] })
+    const { version, interests } = await store.load()
+    assert.equal(version, 8)
+    assert.deepEqual(
+      interests[0]?.objects.map(({ key }) => key),
+      ['a', 'b', 'e'],
+    )
+    await store.close()
+  }))

@@ -1,0 +1,139 @@
+/**
+ * A body becomes an object of the expected kind: parsed, its kind and version compared with the URL's, its fields checked
+ * and brought into shape. What a strict reader would object to is collected for `fieldValidation`.
+ */
+
+import type { Json, JsonObject } from '../kube/json.ts'
+import { text } from '../kube/json.ts'
+import { apiVersion, type Resource } from '../kube/resource.ts'
+import { badRequest, type FieldError, invalid, type StatusError } from '../kube/status.ts'
+import { invalidField } from '../schema/errors.ts'
+import { quote } from '../schema/values.ts'
+import { bodyShown, parseBody } from './body.ts'
+import type { KindName } from './components.ts'
+import type { Scope } from './engine.ts'
+import { nameOf } from './meta.ts'
+import type { FieldValidation } from './options.ts'
+import { shapeObject } from './shape.ts'
+import type { Registry, WriteRequest } from './write.ts'
+
+export type Decoded = {
+  readonly tree: JsonObject
+  readonly warnings: string[]
+  /** Required fields that are not there: a 422 once everything else is known. */
+  readonly missing: readonly FieldError[]
+}
+
+/** Throws 400 in the words of the real decoder. */
+export function decodeObject(
+  registry: Registry,
+  scope: Scope,
+  request: WriteRequest,
+  fieldValidation: FieldValidation,
+): Decoded {
+  const { resource } = scope
+  const { tree, duplicates } = decodeTree(request, resource, resource.custom)
+  const mismatch = kindMismatch(registry, tree, resource)
+  if (mismatch !== undefined) throw mismatch.error
+  const { fault, unknown, missing } = shapeObject(scope, tree)
+  if (fault !== undefined) throw unfit(text(tree, 'kind'), resource, fault)
+  const twice = duplicates.map((path) => `duplicate field ${quote(path)}`)
+  const strange = unknown.map((path) => `unknown field ${quote(path)}`)
+  const findings = resource.custom ? [...twice, ...strange] : [...strange, ...twice]
+  if (findings.length > 0 && fieldValidation === 'Strict') {
+    throw unfit(resource.kind, resource, `strict decoding error: ${findings.join(', ')}`)
+  }
+  return { tree, warnings: fieldValidation === 'Warn' ? findings : [], missing }
+}
+
+/** The body as a tree that names its kind: the expected one where it named none. */
+export function decodeTree(
+  request: WriteRequest,
+  expected: KindName,
+  kindRequired: boolean,
+): { tree: JsonObject; duplicates: string[] } {
+  const parsed = parseBody(request.body, request.format)
+  const unrecognized = (why: string) =>
+    badRequest(
+      `the object provided is unrecognized (must be of type ${expected.kind}): ${why} (${bodyShown(request.body)})`,
+    )
+  if ('fault' in parsed) throw unrecognized(parsed.fault)
+  const { tree, duplicates } = parsed
+  for (const [key, value, label] of [
+    ['kind', expected.kind, 'Kind'],
+    ['apiVersion', apiVersion(expected), 'apiVersion'],
+  ] as const) {
+    if (text(tree, key) !== '') continue
+    // A custom resource must name its kind; without a version it is one of no version at all.
+    if (kindRequired && key === 'apiVersion') continue
+    if (kindRequired) throw unrecognized(`Object '${label}' is missing in '${request.body?.toString('utf8') ?? ''}'`)
+    tree.set(key, value)
+  }
+  return { tree, duplicates }
+}
+
+/** The object is not of the kind the URL speaks of: `why` in the decoder's words, and the refusal of a whole body. */
+export type Mismatch = { readonly why: string; readonly error: StatusError }
+
+export function kindMismatch(registry: Registry, tree: JsonObject, expected: Resource): Mismatch | undefined {
+  const kind = text(tree, 'kind')
+  const version = text(tree, 'apiVersion')
+  const wanted = apiVersion(expected)
+  if (kind === expected.kind && version === wanted) return undefined
+  if (expected.custom) {
+    if (version !== wanted) return versionMismatch(version, wanted)
+    const error = invalid(expected.group, kind, nameOf(tree), [invalidField('kind', kind, `must be ${expected.kind}`)])
+    return { why: error.message, error }
+  }
+  const slash = version.indexOf('/')
+  const group = slash < 0 ? '' : version.slice(0, slash)
+  const plain = version.slice(slash + 1)
+  if (!isServed(registry, { group, version: plain, kind })) {
+    const why = `no kind ${quote(kind)} is registered for version ${quote(version)} in scheme "pkg/runtime/scheme.go:111"`
+    return { why, error: unfit(kind, { version: plain, kind: expected.kind }, why) }
+  }
+  if (kind === expected.kind && group === expected.group) return versionMismatch(version, wanted)
+  const internal = expected.group === '' ? 'core' : expected.group.split('.')[0]
+  const why = `converting (${plain}.${kind}) to (${internal}.${expected.kind}): unknown conversion`
+  return { why, error: unfit(kind, { version: plain, kind: expected.kind }, why) }
+}
+
+function isServed(registry: Registry, { group, version, kind }: KindName): boolean {
+  for (const one of registry.resources()) {
+    if (one.group === group && one.version === version && one.kind === kind) return true
+  }
+  return false
+}
+
+function versionMismatch(found: string, wanted: string): Mismatch {
+  const why = `the API version in the data (${found}) does not match the expected API version (${wanted})`
+  return { why, error: badRequest(why) }
+}
+
+export function unfit(kind: string, expected: { readonly version: string; readonly kind: string }, why: string) {
+  return badRequest(`${kind} in version ${quote(expected.version)} cannot be handled as a ${expected.kind}: ${why}`)
+}
+
+/** The namespace of the object, which must be the URL's or may be left out. */
+export function ensureNamespace(request: WriteRequest, meta: JsonObject): void {
+  if (!request.resource.namespaced) {
+    meta.delete('namespace')
+    return
+  }
+  const own: Json = text(meta, 'namespace')
+  if (own !== '' && own !== request.namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+  if (request.namespace !== '') meta.set('namespace', request.namespace)
+}
+
+/** The name of the object, which must be the URL's. */
+export function ensureName(request: WriteRequest, tree: JsonObject): void {
+  const name = nameOf(tree)
+  if (name === '') {
+    throw badRequest(`the name of the object (${request.name} based on URL) was undeterminable: name must be provided`)
+  }
+  if (name !== request.name) {
+    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${request.name})`)
+  }
+}

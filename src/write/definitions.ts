@@ -1,0 +1,71 @@
+/**
+ * Definitions of custom resources around writes: judged and given their status at once (a real server's controllers do
+ * it in steps), marked when they are deleted, and looked at again when the names of another one become free.
+ */
+
+import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json.ts'
+import type { Resource } from '../kube/resource.ts'
+import type { FieldError } from '../kube/status.ts'
+import { validateDefinition } from '../schema/definition.ts'
+import { definitionStatus } from '../schema/naming.ts'
+import { definitionsInterest, type Engine, lockKey, type Scope } from './engine.ts'
+import { storedForm } from './form.ts'
+import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'
+
+/** Holds a deleted definition until its objects are gone. */
+export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
+
+/** What is wrong with a definition; a sound one gets its status. Other kinds have nothing to fear. */
+export function judgeDefinition(
+  engine: Engine,
+  scope: Scope,
+  tree: JsonObject,
+  old: JsonObject | undefined,
+): readonly FieldError[] {
+  if (scope.resource.interest !== definitionsInterest) return []
+  const errors = validateDefinition(tree, old)
+  if (errors.length === 0) tree.set('status', statusOf(engine, tree))
+  return errors
+}
+
+function statusOf(engine: Engine, tree: JsonObject): JsonObject {
+  const others = engine.objectsOf(definitionsInterest).select(undefined)
+  const trees = others.map(({ bytes }) => parseJson(bytes) as JsonObject)
+  return definitionStatus(tree, trees, timestamp(engine.clock.now()))
+}
+
+/** A deleted definition waits for its objects, and says so. */
+export function markDefinition(tree: JsonObject, now: number): void {
+  const meta = metaOf(tree)
+  const held = finalizersOf(meta)
+  if (!held.includes(cleanupFinalizer)) setFinalizers(meta, [...held, cleanupFinalizer])
+  const status = tree.get('status')
+  const before = field(status, 'conditions')
+  const others = (Array.isArray(before) ? before : []).filter((one) => text(one, 'type') !== 'Terminating')
+  const terminating: JsonObject = new Map<string, Json>([
+    ['type', 'Terminating'],
+    ['status', 'True'],
+    ['lastTransitionTime', timestamp(now)],
+    ['reason', 'InstanceDeletionPending'],
+    ['message', 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon'],
+  ])
+  tree.set('status', new Map([...(isObject(status) ? status : []), ['conditions', [...others, terminating]]]))
+}
+
+/** One definition is gone: another of its group may now have the names it wanted. */
+export async function settleNames(engine: Engine, definitions: Resource, group: string): Promise<void> {
+  const objects = engine.objectsOf(definitionsInterest)
+  for (const { key } of objects.select(undefined)) {
+    await engine.lock.hold(lockKey(definitions, key), async () => {
+      const current = objects.get(key)
+      if (current === undefined) return
+      const tree = parseJson(current.bytes) as JsonObject
+      if (text(tree, 'spec', 'group') !== group || isDeleting(metaOf(tree))) return
+      const status = statusOf(engine, tree)
+      if (equalJson(status, tree.get('status') ?? null)) return
+      tree.set('status', status)
+      const form = storedForm(definitions, undefined, tree)
+      await objects.put(key, (version) => form.print(version))
+    })
+  }
+}

@@ -1,0 +1,108 @@
+/** Patch: JSON, merge and strategic. The patch is applied to the stored object under its lock, then it is an update. */
+
+import { bytewise, goValue } from '../kube/goformat.ts'
+import { type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
+import { applyPatch, type PatchKind } from '../kube/patch.ts'
+import { apiVersion, type Resource } from '../kube/resource.ts'
+import { badRequest, invalid, type StatusError } from '../kube/status.ts'
+import { invalidField } from '../schema/errors.ts'
+import { quote } from '../schema/values.ts'
+import { mergeSchemaFor } from './components.ts'
+import { ensureName, ensureNamespace, kindMismatch, type Mismatch } from './decode.ts'
+import { type Engine, type Scope, scopeOf } from './engine.ts'
+import { metaOf } from './meta.ts'
+import { type FieldValidation, readOptions } from './options.ts'
+import { noServerSideApply, noStrategicPatch, unusablePatch } from './refusals.ts'
+import { shapeObject } from './shape.ts'
+import { type Draft, replace } from './update.ts'
+import { carrying } from './warnings.ts'
+import type { WriteRequest, WriteResult } from './write.ts'
+
+export type Patch = { readonly kind: PatchKind; readonly tree: Json; readonly duplicates: readonly string[] }
+
+export async function patch(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  const scope = scopeOf(engine, request.resource)
+  const read = readPatch(request)
+  const { dryRun, fieldValidation } = readOptions('PatchOptions', request)
+  const noted: string[] = []
+  const next = (old: JsonObject | undefined) => {
+    const schema = read.kind === 'strategic' ? mergeSchemaFor(request.resource) : undefined
+    const apply = () => applyPatch(read.kind, old ?? new Map(), read.tree, schema)
+    const patched = apply()
+    const accepted = accept(engine, scope, { read, patched, apply, fieldValidation, old })
+    noted.push(...accepted.warnings)
+    ensureNamespace(request, metaOf(patched))
+    ensureName(request, patched)
+    return { tree: patched, ...accepted }
+  }
+  return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate: false, dryRun }))
+}
+
+/** The patch itself: what kind of patch is allowed here, and whether it can be read. */
+export function readPatch(request: WriteRequest): Patch {
+  const { patchKind: kind, resource } = request
+  if (kind === 'apply') {
+    readOptions('PatchOptions', request)
+    throw noServerSideApply()
+  }
+  if (kind === undefined) throw badRequest('a patch needs a patch type')
+  if (kind === 'strategic' && resource.custom) throw noStrategicPatch()
+  const duplicates: string[] = []
+  try {
+    const tree = parseJson(request.body ?? Buffer.alloc(0), { duplicates: (path) => duplicates.push(path) })
+    return { kind, tree, duplicates }
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    throw badRequest(kind === 'strategic' ? error.message : `error decoding patch: ${error.message}`)
+  }
+}
+
+type Outcome = {
+  readonly read: Patch
+  readonly patched: JsonObject
+  /** Makes the same again: checking changes the tree, and a refusal shows what was there before. */
+  readonly apply: () => JsonObject
+  readonly fieldValidation: FieldValidation
+  readonly old: JsonObject | undefined
+}
+
+type Accepted = Pick<Draft, 'warnings' | 'missing'>
+
+/** Checks what came out of the patch as if it had been sent; the refusal quotes it. */
+function accept(engine: Engine, scope: Scope, { read, patched, apply, fieldValidation, old }: Outcome): Accepted {
+  const shown = () => quote(read.kind === 'strategic' ? goValue(read.tree) : printJson(topSorted(apply())))
+  if (read.kind === 'strategic') {
+    // A strategic patch is merged into a typed object, which has no kind to change.
+    patched.set('kind', scope.resource.kind)
+    patched.set('apiVersion', apiVersion(scope.resource))
+  }
+  const mismatch = kindMismatch(engine.registry, patched, scope.resource)
+  if (mismatch !== undefined) {
+    throw scope.resource.custom ? otherKind(scope.resource, patched, mismatch) : unusablePatch(shown(), mismatch.why)
+  }
+  const { fault, unknown, missing } = shapeObject(scope, patched, old)
+  if (fault !== undefined) throw unusablePatch(shown(), fault)
+  const prefix = read.kind === 'json' ? 'json patch ' : ''
+  const findings = [
+    ...read.duplicates.map((path) => `${prefix}duplicate field ${quote(path)}`),
+    ...unknown.map((path) => `unknown field ${quote(path)}`),
+  ]
+  if (findings.length > 0 && fieldValidation === 'Strict') {
+    throw unusablePatch(shown(), `strict decoding error: ${findings.join(', ')}`)
+  }
+  return { warnings: fieldValidation === 'Warn' ? findings : [], missing }
+}
+
+/** Of a custom resource, a patched kind or version is a value like any other, and a wrong one. */
+function otherKind(resource: Resource, patched: JsonObject, mismatch: Mismatch): StatusError {
+  const version = text(patched, 'apiVersion')
+  const wanted = apiVersion(resource)
+  if (version === wanted) return mismatch.error
+  const cause = invalidField('apiVersion', version, `must be ${wanted}`)
+  return invalid(resource.group, text(patched, 'kind'), text(patched, 'metadata', 'name'), [cause])
+}
+
+/** The real server prints a patched object with the keys at its top sorted. */
+function topSorted(tree: JsonObject): JsonObject {
+  return new Map([...tree].sort(([a], [b]) => bytewise(a, b)))
+}

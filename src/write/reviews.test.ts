@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FakeWorld } from './fakeworld.test-support.ts'
+
+const authorization = '/apis/authorization.k8s.io/v1'
+const authentication = '/apis/authentication.k8s.io/v1'
+const pods = { verb: 'get', resource: 'pods' }
+
+test('the administrator may do everything, strangers nothing, and nothing is stored', async () => {
+  const world = new FakeWorld()
+  const self = await world.send('POST', `${authorization}/selfsubjectaccessreviews`, {
+    spec: { resourceAttributes: pods },
+  })
+  assert.deepEqual([self.code, self.body.status.allowed, self.body.spec.resourceAttributes.verb], [201, true, 'get'])
+  const ask = (spec: object) => world.send('POST', `${authorization}/subjectaccessreviews`, { spec })
+  assert.equal((await ask({ user: 'bob', resourceAttributes: pods })).body.status.allowed, false)
+  assert.equal(
+    (await ask({ user: 'bob', groups: ['system:masters'], resourceAttributes: pods })).body.status.allowed,
+    true,
+  )
+  const rules = await world.send('POST', `${authorization}/selfsubjectrulesreviews`, { spec: { namespace: 'default' } })
+  assert.deepEqual(rules.body.status.resourceRules[0].verbs, ['*'])
+  assert.deepEqual(world.events, [])
+})
+
+test('who am I, and tokens nobody issued', async () => {
+  const world = new FakeWorld()
+  const self = await world.send('POST', `${authentication}/selfsubjectreviews`, {})
+  assert.deepEqual(
+    [self.body.status.userInfo.username, self.body.status.userInfo.groups[0]],
+    ['admin', 'system:masters'],
+  )
+  const token = await world.send('POST', `${authentication}/tokenreviews`, { spec: { token: 'x' } })
+  assert.deepEqual([token.code, token.body.status.error], [201, 'invalid bearer token'])
+  const issued = await world.send('POST', '/api/v1/namespaces/default/serviceaccounts/default/token', {})
+  assert.equal(issued.code, 501)
+})
+
+test('questions that make no sense', async () => {
+  const world = new FakeWorld()
+  const answer = async (url: string, body: object) => {
+    const { code, body: status } = await world.send('POST', url, body)
+    return `${code} ${status.message}`
+  }
+  const local = `${authorization}/namespaces/default/localsubjectaccessreviews`
+  assert.match(
+    await answer(`${authorization}/selfsubjectaccessreviews`, { spec: {} }),
+    /^422 .authorization.k8s.io "" .*exactly one of/,
+  )
+  assert.match(
+    await answer(`${authorization}/subjectaccessreviews`, { spec: { resourceAttributes: pods } }),
+    /at least one of/,
+  )
+  assert.match(await answer(local, { spec: { user: 'a', resourceAttributes: pods } }), /must match metadata.namespace/)
+  assert.equal(await answer(`${authorization}/selfsubjectrulesreviews`, { spec: {} }), '400 no namespace on request')
+  assert.match(await answer(`${authentication}/tokenreviews`, { spec: {} }), /^400 token is required/)
+})

@@ -1,0 +1,155 @@
+/** The scale subresource: an autoscaling/v1 Scale read out of an object, and its replicas written back into it. */
+
+import { builtinSchemas } from '../kube/builtin.ts'
+import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
+import { applyPatch } from '../kube/patch.ts'
+import { badRequest, invalid } from '../kube/status.ts'
+import { checkBuiltin } from '../schema/builtin.ts'
+import { invalidField } from '../schema/errors.ts'
+import type { Components } from '../schema/gotypes.ts'
+import type { ScalePaths } from '../schema/scaled.ts'
+import { componentOf, mergeSchemaFor } from './components.ts'
+import { decodeTree, ensureName, ensureNamespace, unfit } from './decode.ts'
+import { type Engine, type Scope, scopeOf } from './engine.ts'
+import { servedTree } from './form.ts'
+import { metaOf } from './meta.ts'
+import { readOptions } from './options.ts'
+import { readPatch } from './patch.ts'
+import { methodNotServed } from './refusals.ts'
+import { putAt, valueAt, wholeAt } from './scalepaths.ts'
+import { replace } from './update.ts'
+import type { Definition, Stored, WriteRequest, WriteResult } from './write.ts'
+
+const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
+
+const builtinPaths: ScalePaths = {
+  specReplicasPath: '.spec.replicas',
+  statusReplicasPath: '.status.replicas',
+}
+
+/** The Scale of a stored object, complete with kind and apiVersion. */
+export function readScale(
+  resource: WriteRequest['resource'],
+  definition: Definition | undefined,
+  stored: Stored,
+): JsonObject {
+  const tree = servedTree(resource, stored)
+  const paths = pathsOf(resource.custom, definition)
+  const meta: JsonObject = new Map()
+  for (const name of ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp']) {
+    const value = field(tree, 'metadata', name)
+    if (value !== undefined) meta.set(name, value)
+  }
+  // Built-ins that say nothing have one replica: the API server would have written it into them.
+  const wanted = wholeAt(tree, paths.specReplicasPath) ?? (resource.custom ? 0 : 1)
+  const status: JsonObject = new Map<string, Json>([['replicas', wholeAt(tree, paths.statusReplicasPath) ?? 0]])
+  const selector = resource.custom ? customSelector(tree, paths) : selectorText(field(tree, 'spec', 'selector'))
+  if (selector !== '') status.set('selector', selector)
+  return new Map<string, Json>([
+    ['kind', 'Scale'],
+    ['apiVersion', 'autoscaling/v1'],
+    ['metadata', meta],
+    ['spec', new Map(wanted === 0 ? [] : [['replicas', wanted]])],
+    ['status', status],
+  ])
+}
+
+function pathsOf(custom: boolean, definition: Definition | undefined): ScalePaths {
+  if (!custom) return builtinPaths
+  if (definition?.scale === undefined) throw methodNotServed()
+  return definition.scale
+}
+
+function customSelector(tree: JsonObject, { labelSelectorPath }: ScalePaths): string {
+  const value = labelSelectorPath === undefined ? undefined : valueAt(tree, labelSelectorPath)
+  return typeof value === 'string' ? value : ''
+}
+
+/** A label selector as one string; replication controllers have a plain map instead. */
+function selectorText(selector: Json | undefined): string {
+  if (!isObject(selector)) return ''
+  const expressions = selector.get('matchExpressions')
+  const labels = selector.get('matchLabels')
+  const isPlain = expressions === undefined && labels === undefined
+  const pairs = isPlain ? selector : isObject(labels) ? labels : new Map<string, Json>()
+  const terms: [key: string, text: string][] = [...pairs].map(([key, value]) => [key, `${key}=${String(value)}`])
+  for (const one of Array.isArray(expressions) ? expressions : []) {
+    const key = text(one, 'key')
+    const values = field(one, 'values')
+    const list = (Array.isArray(values) ? values.map(String) : []).sort().join(',')
+    const spelled = { In: `${key} in (${list})`, NotIn: `${key} notin (${list})`, Exists: key, DoesNotExist: `!${key}` }
+    terms.push([key, spelled[text(one, 'operator') as keyof typeof spelled] ?? key])
+  }
+  return terms
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([, term]) => term)
+    .join(',')
+}
+
+export async function updateScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  const scope = scopeOf(engine, request.resource)
+  const { dryRun } = readOptions('UpdateOptions', request)
+  const { tree } = decodeTree(request, scaleKind, false)
+  const kind = text(tree, 'kind')
+  if (kind !== 'Scale') {
+    const version = text(tree, 'apiVersion').split('/').at(-1) ?? ''
+    const why = `converting (${version}.${kind}) to (autoscaling.Scale): unknown conversion`
+    throw unfit(kind, { version, kind: 'Scale' }, why)
+  }
+  const { undecodable } = checkBuiltin(tree, builtinSchemas() as Components, componentOf(scaleKind) ?? '')
+  if (undecodable !== undefined) throw unfit(kind, scaleKind, undecodable)
+  ensureNamespace(request, metaOf(tree))
+  ensureName(request, tree)
+  return writeScale(engine, scope, request, () => tree, { uid: text(tree, 'metadata', 'uid'), dryRun })
+}
+
+export async function patchScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  const scope = scopeOf(engine, request.resource)
+  const read = readPatch(request)
+  const { dryRun } = readOptions('PatchOptions', request)
+  const schema = mergeSchemaFor(scaleKind)
+  const scaled = (scale: JsonObject) => {
+    const patched = applyPatch(read.kind, scale, read.tree, schema)
+    ensureNamespace(request, metaOf(patched))
+    ensureName(request, patched)
+    return patched
+  }
+  return writeScale(engine, scope, request, scaled, { uid: '', dryRun })
+}
+
+async function writeScale(
+  engine: Engine,
+  scope: Scope,
+  request: WriteRequest,
+  scaled: (current: JsonObject) => JsonObject,
+  { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
+): Promise<WriteResult> {
+  const { resource, definition, objects } = scope
+  const paths = pathsOf(resource.custom, definition)
+  const next = (old: JsonObject | undefined) => {
+    const tree = cloneJson(old ?? new Map<string, Json>())
+    const stored = objects.get(resource.namespaced ? `${request.namespace}/${request.name}` : request.name)
+    const scale = scaled(stored === undefined ? new Map() : readScale(resource, definition, stored))
+    putAt(tree, paths.specReplicasPath, replicasOf(scale, request, resource.custom))
+    const version = text(scale, 'metadata', 'resourceVersion')
+    if (version !== '') metaOf(tree).set('resourceVersion', version)
+    return { tree, warnings: [], missing: [] }
+  }
+  const { item, warnings } = await replace(engine, scope, request, { next, uid, mayCreate: false, dryRun })
+  if (item === undefined) throw methodNotServed()
+  return { code: 200, review: readScale(resource, definition, item), warnings }
+}
+
+function replicasOf(scale: JsonObject, request: WriteRequest, custom: boolean): number {
+  const value = field(scale, 'spec', 'replicas')
+  if (value !== undefined && value !== null && typeof value !== 'number') {
+    throw badRequest('json: cannot unmarshal value into Go struct field ScaleSpec.spec.replicas of type int32')
+  }
+  const replicas = value ?? 0
+  // Of custom resources the definition's own checks complain.
+  if (replicas < 0 && !custom) {
+    const found = [invalidField('spec.replicas', replicas, 'must be greater than or equal to 0')]
+    throw invalid('autoscaling', 'Scale', request.name, found)
+  }
+  return replicas
+}

@@ -1,0 +1,86 @@
+/**
+ * The shape of an object after decoding, in place: fields nobody knows are dropped and named, nulls that mean "not set"
+ * go, defaults of custom resources come, metadata keeps only what metadata may hold.
+ */
+
+import { builtinSchemas } from '../kube/builtin.ts'
+import { isObject, type Json, type JsonObject } from '../kube/json.ts'
+import type { FieldError } from '../kube/status.ts'
+import { checkBuiltin } from '../schema/builtin.ts'
+import { applyDefaults } from '../schema/defaulting.ts'
+import type { Components } from '../schema/gotypes.ts'
+import { prune } from '../schema/prune.ts'
+import { componentOf } from './components.ts'
+import { definitionsInterest, type Scope } from './engine.ts'
+import { metaFields, metaOf } from './meta.ts'
+import { metaTypeFault } from './metavalidate.ts'
+
+export type Shape = {
+  /** A value of the wrong type, as Go's decoder reports it. */
+  readonly fault?: string
+  /** Paths that were dropped. */
+  readonly unknown: readonly string[]
+  /** Required fields that are not there. */
+  readonly missing: readonly FieldError[]
+}
+
+/** `old` is what a patch was applied to: fields a newer server stored there are not ours to lose. */
+export function shapeObject(scope: Scope, tree: JsonObject, old?: JsonObject): Shape {
+  return scope.resource.custom ? shapeCustom(scope, tree) : shapeBuiltin(scope, tree, old)
+}
+
+function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
+  const fault = metaTypeFault(tree.get('metadata'))
+  if (fault !== undefined) return { fault, unknown: [], missing: [] }
+  const unknown = tidyMeta(metaOf(tree)).map((name) => `metadata.${name}`)
+  if (definition?.schema !== undefined) {
+    unknown.push(...prune(tree, definition.schema))
+    applyDefaults(tree, definition.schema)
+  }
+  return { unknown: unknown.sort(), missing: [] }
+}
+
+function shapeBuiltin({ resource }: Scope, tree: JsonObject, old: JsonObject | undefined): Shape {
+  const component = componentOf(resource)
+  if (component === undefined) return { unknown: [], missing: [] }
+  const { undecodable, unknown, errors } = checkBuiltin(tree, builtinSchemas() as Components, component, old)
+  if (undecodable !== undefined) return { fault: undecodable, unknown: [], missing: [] }
+  tidyMeta(metaOf(tree))
+  fillStructs(tree, component)
+  // Metadata is validated for all kinds alike, and a definition as a whole by its own rules.
+  const missing = resource.interest === definitionsInterest ? [] : errors.filter(({ field }) => !inMetadata(field))
+  return { unknown, missing }
+}
+
+function inMetadata(field: string): boolean {
+  return field.startsWith('metadata.')
+}
+
+/** A struct that is no pointer is printed by Go even if nobody sent it; the component gives it an empty default. */
+function fillStructs(tree: JsonObject, component: string): void {
+  const properties = (builtinSchemas() as Components)[component]?.properties ?? {}
+  for (const [key, { default: value }] of Object.entries(properties)) {
+    const isStruct = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (isStruct && key !== 'status' && !tree.has(key)) tree.set(key, new Map())
+  }
+}
+
+const serverOnly: ReadonlySet<string> = new Set(['selfLink', 'managedFields'])
+const kept: ReadonlySet<string> = new Set(metaFields)
+
+/** Leaves what metadata may hold and is not empty; answers the names nobody knows. */
+function tidyMeta(meta: JsonObject): string[] {
+  const unknown: string[] = []
+  for (const [key, value] of meta) {
+    if (!kept.has(key)) {
+      if (!serverOnly.has(key)) unknown.push(key)
+      meta.delete(key)
+    } else if (isEmpty(value) && !(key === 'deletionGracePeriodSeconds' && value === 0)) meta.delete(key)
+  }
+  return unknown
+}
+
+function isEmpty(value: Json): boolean {
+  if (value === null || value === '' || value === 0) return true
+  return Array.isArray(value) ? value.length === 0 : isObject(value) && value.size === 0
+}

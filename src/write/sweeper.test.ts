@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FakeWorld, widgets } from './fakeworld.test-support.ts'
+
+const merge = 'application/merge-patch+json'
+
+async function fullNamespace(): Promise<FakeWorld> {
+  const world = new FakeWorld()
+  await world.send('POST', '/api/v1/namespaces', { metadata: { name: 'n' } })
+  await world.send('POST', '/api/v1/namespaces/n/configmaps', { metadata: { name: 'a' } })
+  await world.send('POST', '/api/v1/namespaces/n/secrets', { metadata: { name: 's', finalizers: ['a.b/c'] } })
+  await world.send('POST', '/api/v1/namespaces/default/configmaps', { metadata: { name: 'other' } })
+  return world
+}
+
+test('a namespace goes when its contents are gone, and not before', async () => {
+  const world = await fullNamespace()
+  const { body } = await world.send('DELETE', '/api/v1/namespaces/n')
+  assert.equal(body.status.phase, 'Terminating')
+  assert.equal(await world.writer.sweeper.sweep(), 1)
+  assert.equal(world.bytes('/configmaps', 'n/a'), undefined)
+  assert.match(world.bytes('/secrets', 'n/s') ?? '', /deletionTimestamp/)
+  const commits = world.events.length
+  assert.equal(await world.writer.sweeper.sweep(), 1)
+  assert.equal(world.events.length, commits, 'waiting writes nothing')
+  await world.send('PATCH', '/api/v1/namespaces/n/secrets/s', { metadata: { finalizers: null } }, merge)
+  assert.equal(await world.writer.sweeper.sweep(), 0)
+  assert.equal(world.bytes('/namespaces', 'n'), undefined)
+  assert.ok(world.bytes('/configmaps', 'default/other') !== undefined)
+})
+
+test('the loop wakes by itself when the last finalizer goes, and ends when told to', async () => {
+  const world = await fullNamespace()
+  const end = new AbortController()
+  const running = world.writer.sweeper.run(end.signal)
+  await world.send('DELETE', '/api/v1/namespaces/n')
+  await until(() => world.bytes('/configmaps', 'n/a') === undefined)
+  await world.send('PATCH', '/api/v1/namespaces/n/secrets/s', { metadata: { finalizers: null } }, merge)
+  await until(() => world.bytes('/namespaces', 'n') === undefined)
+  end.abort()
+  await running
+  assert.equal(world.clock.pending(), 0)
+})
+
+test('what another process left unfinished is finished at the start', async () => {
+  const world = new FakeWorld()
+  world.seed(
+    '/namespaces',
+    '{"metadata":{"name":"n","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Terminating"}}',
+  )
+  world.seed('/configmaps', '{"metadata":{"name":"a","namespace":"n","uid":"v"}}')
+  const end = new AbortController()
+  const running = world.writer.sweeper.run(end.signal)
+  await until(() => world.bytes('/namespaces', 'n') === undefined)
+  assert.equal(world.bytes('/configmaps', 'n/a'), undefined)
+  end.abort()
+  await running
+})
+
+test('a creation under way holds its namespace', async () => {
+  const world = await fullNamespace()
+  await world.send('PATCH', '/api/v1/namespaces/n/secrets/s', { metadata: { finalizers: null } }, merge)
+  await world.send('DELETE', '/api/v1/namespaces/n/secrets/s')
+  await world.send('DELETE', '/api/v1/namespaces/n/configmaps/a')
+  const late = world.send('POST', '/api/v1/namespaces/n/configmaps', { metadata: { name: 'late' } })
+  await Promise.all([world.send('DELETE', '/api/v1/namespaces/n'), world.writer.sweeper.sweep()])
+  assert.equal((await late).code, 201)
+  while ((await world.writer.sweeper.sweep()) > 0);
+  assert.equal(world.bytes('/configmaps', 'n/late'), undefined)
+  assert.equal(world.bytes('/namespaces', 'n'), undefined)
+})
+
+test('custom resources in a namespace go with it', async () => {
+  const world = await fullNamespace()
+  world.serve(...widgets())
+  const sent = { apiVersion: 'we.dev/v1', kind: 'Widget', metadata: { name: 'w' } }
+  await world.send('POST', '/apis/we.dev/v1/namespaces/n/widgets', sent)
+  await world.send('DELETE', '/api/v1/namespaces/n')
+  await world.writer.sweeper.sweep()
+  assert.equal(world.bytes('we.dev/widgets', 'n/w'), undefined)
+})
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let turn = 0; !condition(); turn++) {
+    assert.ok(turn < 1000, 'it never happened')
+    await new Promise<void>((resolve) => setImmediate(resolve))
+  }
+}

@@ -1,0 +1,221 @@
+/**
+ * Update: the object a client sent, or a patch made, takes the place of the stored one. Preconditions first; then what
+ * the client may not change is put back, the rest is validated, and only a real change is committed. An object that was
+ * waiting for its finalizers and has none left is removed instead.
+ */
+
+import { parseUint64 } from '../kube/gotext.ts'
+import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json.ts'
+import { objectKey } from '../kube/resource.ts'
+import { type FieldError, notFound } from '../kube/status.ts'
+import { makeNew, storeNew } from './create.ts'
+import { decodeObject, ensureName, ensureNamespace } from './decode.ts'
+import { judgeDefinition } from './definitions.ts'
+import { type Engine, lockKey, namespacesInterest, podsInterest, type Scope, scopeOf } from './engine.ts'
+import { servedForm, storedForm } from './form.ts'
+import { complete, keepPodButPart, resetPaths } from './kinds.ts'
+import {
+  copyField,
+  dropDuplicateOwners,
+  finalizersOf,
+  isDeleting,
+  metaOf,
+  nameOf,
+  raiseGeneration,
+  wholeOf,
+  wipeSystemFields,
+} from './meta.ts'
+import { entering } from './namespaces.ts'
+import { readOptions } from './options.ts'
+import { methodNotServed, modifiedConflict, plainFailure, uidConflict, versionRequired } from './refusals.ts'
+import { everything } from './rules.ts'
+import { validateUpdate } from './validate.ts'
+import { carrying } from './warnings.ts'
+import type { Stored, WriteRequest, WriteResult } from './write.ts'
+
+/** A proposed object; `missing` are required fields it lacks. */
+export type Draft = {
+  readonly tree: JsonObject
+  readonly warnings: readonly string[]
+  readonly missing: readonly FieldError[]
+}
+
+/** The object as it shall be, from the object as it is (undefined when there is none; never to be changed itself). */
+export type Change = {
+  readonly next: (old: JsonObject | undefined) => Draft
+  /** The uid a PUT names: it must be the object's. */
+  readonly uid: string
+  readonly mayCreate: boolean
+  /** The server's own change: nothing is put back and nothing validated. */
+  readonly own?: boolean
+  readonly dryRun: boolean
+}
+
+export async function update(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  const scope = scopeOf(engine, request.resource)
+  const { dryRun, fieldValidation } = readOptions('UpdateOptions', request)
+  const decoded = decodeObject(engine.registry, scope, request, fieldValidation)
+  return carrying(decoded.warnings, async () => {
+    ensureNamespace(request, metaOf(decoded.tree))
+    ensureName(request, decoded.tree)
+    return replace(engine, scope, request, {
+      next: () => decoded,
+      uid: text(decoded.tree, 'metadata', 'uid'),
+      mayCreate: scope.rules.createOnUpdate && request.subresource === '',
+      dryRun,
+    })
+  })
+}
+
+export async function replace(
+  engine: Engine,
+  scope: Scope,
+  request: WriteRequest,
+  change: Change,
+): Promise<WriteResult> {
+  const { resource, objects } = scope
+  const key = objectKey(resource.namespaced ? request.namespace : '', request.name)
+  return engine.lock.hold(lockKey(resource, key), async () => {
+    const current = objects.get(key)
+    if (current === undefined && !change.mayCreate) throw notFound(resource, request.name)
+    if (change.uid !== '' && change.uid !== (current?.uid ?? '')) {
+      throw uidConflict(resource, key, request.name, change.uid, current?.uid ?? '')
+    }
+    if (current === undefined) return createInstead(engine, scope, request, change, key)
+    requirePart(scope, request.subresource)
+    const before = parseJson(current.bytes) as JsonObject
+    const old = servedForm(resource, before)
+    const draft = change.next(old)
+    checkVersion(scope, request, current, draft.tree)
+    const prepared = change.own === true ? [] : prepare(engine, scope, request.subresource, draft, old)
+    const noted = [...draft.warnings, ...prepared]
+    return {
+      code: 200,
+      item: await store(engine, scope, { current, before, tree: draft.tree, dryRun: change.dryRun }),
+      warnings: noted,
+    }
+  })
+}
+
+async function createInstead(
+  engine: Engine,
+  scope: Scope,
+  request: WriteRequest,
+  change: Change,
+  key: string,
+): Promise<WriteResult> {
+  const { tree, warnings, missing } = change.next(undefined)
+  wipeSystemFields(metaOf(tree))
+  return entering(engine, request, nameOf(tree), async () => {
+    const made = makeNew(engine, scope, tree, missing)
+    return { code: 201, item: await storeNew(scope, key, tree, change.dryRun), warnings: [...warnings, ...made] }
+  })
+}
+
+const podParts: ReadonlySet<string> = new Set(['ephemeralcontainers', 'resize'])
+
+/** Throws for a subresource through which this kind is not written. */
+function requirePart({ resource, rules, definition }: Scope, subresource: string): void {
+  if (subresource === '' || subresource === 'scale') return
+  const known = resource.custom
+    ? subresource === 'status' && definition?.status === true
+    : rules.reset[subresource] !== undefined || (resource.interest === podsInterest && podParts.has(subresource))
+  if (!known) throw methodNotServed()
+}
+
+/** The version a client names must be the current one; naming none is allowed where updates may be blind. */
+function checkVersion({ resource, rules }: Scope, request: WriteRequest, current: Stored, tree: JsonObject): void {
+  const version = text(tree, 'metadata', 'resourceVersion')
+  if (version === '' || version === '0') {
+    if (!rules.unconditionalUpdate) throw versionRequired(resource, request.name)
+    return
+  }
+  const parsed = parseUint64(version)
+  if ('fault' in parsed) throw plainFailure(parsed.fault)
+  if (parsed.value !== BigInt(current.version)) throw modifiedConflict(resource, request.name)
+}
+
+/** Puts back what is not the client's, raises the generation, validates. Answers warnings. */
+function prepare(engine: Engine, scope: Scope, subresource: string, draft: Draft, old: JsonObject): string[] {
+  const { tree } = draft
+  const { rules, resource } = scope
+  const meta = metaOf(tree)
+  const oldMeta = metaOf(old)
+  const warnings = dropDuplicateOwners(meta, equalJson)
+  copyField(oldMeta, meta, 'generation')
+  if (text(meta, 'uid') === '') copyField(oldMeta, meta, 'uid')
+  copyField(oldMeta, meta, 'creationTimestamp')
+  if (isDeleting(oldMeta)) copyField(oldMeta, meta, 'deletionTimestamp')
+  if (meta.get('deletionGracePeriodSeconds') === undefined) copyField(oldMeta, meta, 'deletionGracePeriodSeconds')
+  const partial = subresource !== '' && subresource !== 'scale'
+  if (resource.custom && partial) keepAllButStatus(tree, old)
+  else if (partial && rules.reset[subresource] === undefined) keepPodButPart(tree, old, subresource)
+  else resetPaths(tree, old, rules.reset[partial ? subresource : 'update'] ?? [])
+  complete(scope, tree)
+  const raisedBy = rules.generation?.raisedBy ?? []
+  if (!(partial && rules.reset[subresource] !== undefined) && !(resource.custom && partial)) {
+    if (raisedBy.some((path) => changed(tree, old, path))) raiseGeneration(metaOf(tree), oldMeta)
+  }
+  const status = resource.custom && subresource === 'status'
+  const more = subresource === '' ? [...draft.missing, ...judgeDefinition(engine, scope, tree, old)] : []
+  return [...warnings, ...validateUpdate(scope, tree, old, { status, more })]
+}
+
+/** Of a custom resource, /status changes the status and nothing else, not even metadata. */
+function keepAllButStatus(tree: JsonObject, old: JsonObject): void {
+  const status = tree.get('status')
+  tree.clear()
+  for (const [key, value] of old) if (key !== 'status') tree.set(key, cloneJson(value))
+  if (status !== undefined) tree.set('status', status)
+}
+
+function changed(tree: JsonObject, old: JsonObject, path: string): boolean {
+  if (path !== everything) return !same(field(tree, ...path.split('.')), field(old, ...path.split('.')))
+  const keys = new Set([...tree.keys(), ...old.keys()])
+  keys.delete('metadata')
+  return [...keys].some((key) => !same(tree.get(key), old.get(key)))
+}
+
+function same(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === undefined || b === undefined) return isNothing(a) && isNothing(b)
+  return equalJson(a, b)
+}
+
+/** To Go, an empty map is as good as none. */
+function isNothing(value: Json | undefined): boolean {
+  return value === undefined || (isObject(value) && value.size === 0)
+}
+
+type Outcome = {
+  readonly current: Stored
+  /** The tree of `current`. */
+  readonly before: JsonObject
+  readonly tree: JsonObject
+  readonly dryRun: boolean
+}
+
+async function store(engine: Engine, scope: Scope, { current, before, tree, dryRun }: Outcome): Promise<Stored> {
+  const { resource, definition, objects } = scope
+  const ends = isFinished(scope, tree, before)
+  const form = storedForm(resource, definition, tree)
+  if (dryRun || ends) {
+    const item = form.unstored(current)
+    if (ends && !dryRun) {
+      await objects.remove(current.key)
+      engine.wakeSweeper(false)
+    }
+    return item
+  }
+  // Nothing changed: nothing is written, no watcher hears of it.
+  if (form.isSame(current, before)) return current
+  return objects.put(current.key, (version) => form.print(version))
+}
+
+/** The last finalizer of a deleted object is gone, and no grace period runs. */
+function isFinished({ resource }: Scope, tree: JsonObject, before: JsonObject): boolean {
+  const oldMeta = metaOf(before)
+  if (finalizersOf(metaOf(tree)).length > 0 || !isDeleting(oldMeta)) return false
+  if ((wholeOf(oldMeta, 'deletionGracePeriodSeconds') ?? 0) !== 0) return false
+  const held = field(tree, 'spec', 'finalizers')
+  return resource.interest !== namespacesInterest || !Array.isArray(held) || held.length === 0
+}

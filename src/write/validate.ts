@@ -1,0 +1,60 @@
+/** Validation of a whole object before it is stored: metadata for every kind, the schema of custom resources. */
+
+import type { JsonObject } from '../kube/json.ts'
+import { text } from '../kube/json.ts'
+import { type FieldError, invalid } from '../kube/status.ts'
+import { checkCustom, type Verdict } from '../schema/check.ts'
+import { invalidField } from '../schema/errors.ts'
+import type { Scope } from './engine.ts'
+import { metaOf } from './meta.ts'
+import { finalizerWarnings, metaFaults, metaUpdateFaults, standardFinalizerFaults } from './metavalidate.ts'
+import { segmentFaults } from './names.ts'
+import { nameRuleOf } from './rules.ts'
+
+/** Throws 422 with everything that is wrong; answers warnings. */
+export function validateNew(scope: Scope, tree: JsonObject, more: readonly FieldError[]): string[] {
+  const { resource } = scope
+  const meta = metaOf(tree)
+  const found = [...metaFaults(resource, meta, nameRuleOf(resource))]
+  if (!resource.custom) found.push(...standardFinalizerFaults(meta))
+  const custom = customVerdict(scope, tree)
+  found.push(...custom.errors, ...more)
+  const name = text(meta, 'name')
+  if (found.length === 0)
+    for (const fault of segmentFaults(name)) found.push(invalidField('metadata.name', name, fault))
+  if (found.length > 0) throw invalid(resource.group, resource.kind, name, found)
+  return [...(resource.custom ? finalizerWarnings(meta) : []), ...custom.warnings]
+}
+
+/** `status`: only that part of a custom resource was written. */
+export function validateUpdate(
+  scope: Scope,
+  tree: JsonObject,
+  old: JsonObject,
+  { status, more }: { readonly status: boolean; readonly more: readonly FieldError[] },
+): string[] {
+  const { resource } = scope
+  const meta = metaOf(tree)
+  const oldMeta = metaOf(old)
+  // The real server checks what holds for all kinds first, and then each kind its own, which repeats half of it.
+  const found = [...metaFaults(resource, meta, 'segment'), ...metaUpdateFaults(meta, oldMeta)]
+  found.push(...metaUpdateFaults(meta, oldMeta))
+  if (!resource.custom) {
+    const standard = standardFinalizerFaults(meta)
+    found.push(...standard, ...metaFaults(resource, meta, nameRuleOf(resource)), ...standard)
+  }
+  const custom = customVerdict(scope, tree, { old, status })
+  found.push(...custom.errors, ...more)
+  if (found.length > 0) throw invalid(resource.group, resource.kind, text(meta, 'name'), found)
+  return [...(resource.custom ? finalizerWarnings(meta, oldMeta) : []), ...custom.warnings]
+}
+
+function customVerdict(
+  { definition }: Scope,
+  tree: JsonObject,
+  options: { readonly old?: JsonObject; readonly status?: boolean } = {},
+): Verdict {
+  if (definition?.schema === undefined) return { errors: [], warnings: [] }
+  const { schema, scale } = definition
+  return checkCustom(tree, schema, scale === undefined ? options : { ...options, scale })
+}

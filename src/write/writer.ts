@@ -1,0 +1,99 @@
+/** The front of the write engine: which verb on which resource or subresource is whose work. */
+
+import { randomInt, randomUUID } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { failure } from '../kube/status.ts'
+import { deleteCollection } from './collection.ts'
+import { create } from './create.ts'
+import { deleteObject } from './delete.ts'
+import type { Engine } from './engine.ts'
+import { Entering } from './entering.ts'
+import { KeyLock } from './lock.ts'
+import { patch } from './patch.ts'
+import { bindPod, evictPod } from './pods.ts'
+import { methodNotServed } from './refusals.ts'
+import { review } from './reviews.ts'
+import { patchScale, updateScale } from './scale.ts'
+import { Sweeper } from './sweeper.ts'
+import { update } from './update.ts'
+import type { ObjectsOf, Registry, WriteRequest, WriteResult } from './write.ts'
+
+type Parts = {
+  readonly objectsOf: ObjectsOf
+  readonly registry: Registry
+  readonly clock: Clock
+  readonly log: Log
+  /** A whole number below its argument; tests decide it. */
+  readonly random?: (below: number) => number
+  readonly newUid?: () => string
+}
+
+/** Subresources through which an object itself is written, each a part of it. */
+const parts: ReadonlySet<string> = new Set(['', 'status', 'finalize', 'approval', 'ephemeralcontainers', 'resize'])
+
+/** Subresources that reach into a running container or node: nothing here could answer for it. */
+const connected: ReadonlySet<string> = new Set(['attach', 'exec', 'portforward', 'proxy'])
+
+export class Writer {
+  /** Finishes what a delete only begins; whoever owns the writer runs it. */
+  readonly sweeper: Sweeper
+  readonly #engine: Engine
+
+  constructor({ objectsOf, registry, clock, log, random = randomInt, newUid = randomUUID }: Parts) {
+    const wakeSweeper = (began: boolean) => this.sweeper.wake(began)
+    const shared = { lock: new KeyLock(), entering: new Entering(), wakeSweeper }
+    this.#engine = { objectsOf, registry, clock, log, random, newUid, ...shared }
+    this.sweeper = new Sweeper(this.#engine)
+  }
+
+  async create(request: WriteRequest): Promise<WriteResult> {
+    const { resource, subresource } = request
+    if (subresource === 'binding') return bindPod(this.#engine, request)
+    if (subresource === 'eviction') return evictPod(this.#engine, request)
+    if (subresource === 'token') throw notIssued()
+    if (connected.has(subresource)) throw notConnected(`${resource.resource}/${subresource}`)
+    if (subresource !== '') throw methodNotServed()
+    if (resource.interest === '/bindings') return bindPod(this.#engine, request)
+    const answered = review(this.#engine, request)
+    if (answered !== undefined) return answered
+    // Something that lives in a namespace is created there, not at the collection of all namespaces.
+    if (resource.namespaced && request.namespace === '') throw methodNotServed()
+    return create(this.#engine, request)
+  }
+
+  async update(request: WriteRequest): Promise<WriteResult> {
+    if (request.subresource === 'scale') return updateScale(this.#engine, request)
+    this.#requirePart(request)
+    return update(this.#engine, request)
+  }
+
+  async patch(request: WriteRequest): Promise<WriteResult> {
+    if (request.subresource === 'scale') return patchScale(this.#engine, request)
+    this.#requirePart(request)
+    return patch(this.#engine, request)
+  }
+
+  async delete(request: WriteRequest): Promise<WriteResult> {
+    if (request.subresource !== '') throw methodNotServed()
+    return deleteObject(this.#engine, request)
+  }
+
+  async deleteCollection(request: WriteRequest): Promise<WriteResult> {
+    if (request.subresource !== '') throw methodNotServed()
+    return deleteCollection(this.#engine, request)
+  }
+
+  #requirePart({ subresource, resource }: WriteRequest): void {
+    if (connected.has(subresource)) throw notConnected(`${resource.resource}/${subresource}`)
+    if (!parts.has(subresource)) throw methodNotServed()
+  }
+}
+
+function notIssued() {
+  return failure(501, 'NotImplemented', 'serviceaccounts/token: this server does not issue tokens')
+}
+
+function notConnected(what: string) {
+  return failure(501, 'NotImplemented', `${what}: this server does not connect to nodes, pods or services`)
+}

@@ -1,0 +1,98 @@
+/** The gate's own checks, against samples: each must be able to fail. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { checkImports } from '../scripts/imports.ts'
+import { checkLeaks } from '../scripts/leaks.ts'
+import { renewParts } from '../scripts/readme.ts'
+import { checkRules } from '../scripts/rules.ts'
+
+const table = `Some text.
+
+| folder | may import |
+| --- | --- |
+| \`base\` | |
+| \`kube\` | \`base\` |
+| \`cache\` | \`kube\` \`base\` |
+| \`app\` | everything |
+
+After it.`
+
+const sound = {
+  'src/main.ts': "const { run } = await import('./app/cli.ts')",
+  'src/app/cli.ts':
+    "import { a } from '../cache/cache.ts'\nimport './other.ts'\nimport p from '../../package.json' with { type: 'json' }",
+  'src/app/other.ts': '',
+  'src/cache/cache.ts': "import type {\n  Kind,\n} from '../kube/kind.ts'\nimport { readFile } from 'node:fs'",
+  'src/cache/cache.test.ts': "import { x } from '../app/other.ts'",
+  'src/kube/kind.ts': "export { log } from '../base/log.ts'",
+  'src/base/log.ts': '',
+}
+const faults = (changes: Record<string, string>, document = table) =>
+  checkImports(new Map(Object.entries({ ...sound, ...changes })), document)
+
+test('sound imports pass', () => {
+  assert.deepEqual(faults({}), [])
+})
+
+test('a direction that the table does not allow is found in every form of import', () => {
+  const forms = [
+    "import { a } from '../kube/kind.ts'",
+    "import type { a } from '../kube/kind.ts'",
+    "await import('../kube/kind.ts')",
+  ]
+  forms.push(
+    "export * from '../kube/kind.ts'",
+    "import '../kube/kind.ts'",
+    "new URL('../kube/kind.ts', import.meta.url)",
+  )
+  for (const form of forms) {
+    // Only the direction: without kind.ts's own import there is no cycle to find as well.
+    const found = faults({ 'src/base/log.ts': form, 'src/kube/kind.ts': '' })
+    assert.deepEqual(found, ['src/base/log.ts: base may not import kube ("../kube/kind.ts")'], form)
+  }
+  assert.match(faults({ 'src/main.ts': "import './kube/kind.ts'" })[0] ?? '', /may not import kube/)
+})
+
+test('cycles between files and between folders are found', () => {
+  const files = faults({ 'src/app/other.ts': "import { b } from './cli.ts'" })
+  assert.deepEqual(files, ['cycle between files: src/app/cli.ts → src/app/other.ts → src/app/cli.ts'])
+  const everything = table.replace('| `base` | |', '| `base` | everything |')
+  const folders = faults({ 'src/base/more.ts': "import { a } from '../cache/cache.ts'" }, everything)
+  assert.match(folders.join(), /^cycle between folders: .*base/)
+})
+
+test('another form of path, a missing file, and a table that lies are found', () => {
+  assert.match(faults({ 'src/app/other.ts': "import '../../src/kube/kind.ts'" })[0] ?? '', /write ".*" as/)
+  assert.match(faults({ 'src/app/other.ts': "import '../kube/gone.ts'" })[0] ?? '', /does not exist/)
+  assert.deepEqual(faults({ 'src/new/x.ts': '' }), ['the table does not list the folder new'])
+  assert.deepEqual(faults({}, table.replace('`cache` |', '`cache` `store` |')), [
+    'the table lists store, which does not exist',
+  ])
+  assert.match(faults({}, 'no table')[0] ?? '', /has no table/)
+})
+
+test('a rule in force needs a test, and a cited rule a statement', () => {
+  const documents = new Map([['docs/api.md', '**A1** (in force) first. **A2** (in force) second. **A3** planned.']])
+  const tests = (title: string) => new Map([['src/x.test.ts', `test('${title}', () => {})`]])
+  assert.deepEqual(checkRules(documents, tests('[A1, A2] both')), [])
+  assert.deepEqual(checkRules(documents, tests('[A1][A2] and [A3] too')), [])
+  assert.deepEqual(checkRules(documents, tests('[A1] one')), ['docs/api.md: A2 is in force, but no test cites [A2]'])
+  assert.match(checkRules(documents, tests('[A1, A2] [Z9]')).join(), /cites \[Z9\], which no document states/)
+})
+
+test('generated parts of the README are renewed between their markers', () => {
+  const document = 'a\n<!-- options -->\nold\n<!-- /options -->\nb\n'
+  const renewed = renewParts(document, { options: 'new $& text\n' })
+  assert.equal(renewed, 'a\n<!-- options -->\nnew $& text\n<!-- /options -->\nb\n')
+  assert.equal(renewParts(renewed, { options: 'new $& text\n' }), renewed)
+  assert.throws(() => renewParts('no markers', { options: '' }), /has no part/)
+})
+
+test('registry addresses and private folders are found', () => {
+  const found = (path: string, text: string) => checkLeaks(new Map([[path, text]]), ['/app', '/', '/tmp'])
+  assert.match(found('package-lock.json', '"resolved": "https://registry/x.tgz"')[0] ?? '', /registry address/)
+  const home = ['', 'home', 'jo', ''].join('/') // in one piece it would be a leak itself
+  assert.deepEqual(found('a.md', `x\nsee ${home}notes`), [`a.md:2 carries the path ${home}`])
+  assert.deepEqual(found('a.md', 'in /app/x'), ['a.md:1 carries the path /app/'])
+  assert.deepEqual(found('a.ts', "import '../app/x.ts' // /tmp/x, src/app/y"), [])
+})
