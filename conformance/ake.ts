@@ -1,0 +1,107 @@
+/** `ake serve` as a process of its own, the way users run it: what conformance, faults and informers talk to. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync } from 'node:fs'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+
+const program = join(import.meta.dirname, '..', 'bin', 'ake')
+
+/** Opening a large store on a busy machine included; usually well under a second. */
+const readyMsMax = 60_000
+
+export type Ake = {
+  readonly url: string
+  readonly port: number
+  /** The path of the administrator's kubeconfig. */
+  readonly kubeconfig: string
+  /** PEM, not paths. */
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+  readonly pid: number
+  /** Orderly, by SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>
+  /** By SIGKILL, as a crash or an out-of-memory killer would. */
+  kill(): Promise<void>
+}
+
+export type AkeOptions = {
+  /** The data folder; started again on the same folder, it is the same server. */
+  readonly dir: string
+  /** Where it listens; 0 picks a port. A restart that clients must not notice names the old one. */
+  readonly port?: number
+  readonly args?: readonly string[]
+  readonly signal?: AbortSignal
+}
+
+export async function startAke({ dir: folder, port = 0, args = [], signal }: AkeOptions): Promise<Ake> {
+  const dir = resolve(folder)
+  await mkdir(dir, { recursive: true })
+  const log = openSync(`${dir}.log`, 'a')
+  const child = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, '--data', dir, ...args], {
+    stdio: ['ignore', 'pipe', log],
+  })
+  const exited = once(child, 'exit') as Promise<[number | null]>
+  const end = () => child.kill('SIGKILL')
+  process.once('exit', end)
+  signal?.addEventListener('abort', end, { once: true })
+  void exited.then(() => {
+    process.removeListener('exit', end)
+    signal?.removeEventListener('abort', end)
+  })
+  const url = await readyLine(child, exited, `${dir}.log`)
+  const kubeconfig = join(dir, 'admin.kubeconfig')
+  return {
+    url,
+    port: Number(new URL(url).port),
+    kubeconfig,
+    ...(await credentials(kubeconfig)),
+    pid: child.pid as number,
+    stop: async () => {
+      child.kill('SIGTERM')
+      return (await exited)[0]
+    },
+    kill: async () => {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+async function readyLine(child: ChildProcess, exited: Promise<unknown>, log: string): Promise<string> {
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
+  const ready = new Promise<string>((done) => {
+    lines.on('line', (line) => {
+      const [word, url] = line.split(' ')
+      if (word === 'ready' && url !== undefined) done(url)
+    })
+  })
+  const late = new Promise<never>((_, fail) => {
+    const timer = setTimeout(() => fail(new Error(`ake serve was not ready in ${readyMsMax / 1000} s`)), readyMsMax)
+    void ready.finally(() => clearTimeout(timer))
+  })
+  const ended = exited.then(() => {
+    throw new Error(`ake serve ended before it was ready: see ${log}`)
+  })
+  // Its end later on is no failure of the start.
+  ended.catch(() => {})
+  late.catch(() => child.kill('SIGKILL'))
+  return await Promise.race([ready, late, ended])
+}
+
+/** The certificates that the kubeconfig carries; it is written by ake itself, so its form is known. */
+async function credentials(kubeconfig: string): Promise<{ ca: string; cert: string; key: string }> {
+  const text = await readFile(kubeconfig, 'utf8')
+  const field = (name: string) => {
+    const found = new RegExp(`"?${name}"?: "?([A-Za-z0-9+/=]+)`).exec(text)?.[1]
+    if (found === undefined) throw new Error(`${kubeconfig} has no ${name}`)
+    return Buffer.from(found, 'base64').toString()
+  }
+  return {
+    ca: field('certificate-authority-data'),
+    cert: field('client-certificate-data'),
+    key: field('client-key-data'),
+  }
+}
