@@ -4,11 +4,11 @@ import { systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Copy } from '../cache/copy.ts'
 import { Discovery } from '../endpoint/discovery.ts'
-import { Endpoint } from '../endpoint/endpoint.ts'
 import { Health } from '../endpoint/health.ts'
 import { Measures } from '../endpoint/measures.ts'
 import { OpenApi } from '../endpoint/openapi.ts'
 import { Resources } from '../endpoint/registry.ts'
+import { Endpoint } from '../endpoint/route.ts'
 import { Server } from '../endpoint/server.ts'
 import { builtinFacts } from '../kube/builtin.ts'
 import { openSqlite } from '../store/sqlite.ts'
@@ -53,12 +53,15 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
       copy,
       registry: resources,
       writer,
-      discovery: new Discovery({ resources, serverAddress: `${host}:${port}`, paths: documentPaths }),
-      openapi: new OpenApi({ resources, clock }),
-      health: new Health({
-        version: builtinFacts().version,
-        checks: [{ name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') }],
-      }),
+      documents: [
+        new Health({
+          version: builtinFacts().version,
+          checks: [{ name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') }],
+        }),
+        new Discovery({ resources, serverAddress: `${host}:${port}`, paths: documentPaths }),
+        new OpenApi({ resources, clock }),
+        measures,
+      ],
       measures,
       clock,
       log,

@@ -11,20 +11,10 @@ import type { Log } from '../base/log.ts'
 import type { Copy } from '../cache/copy.ts'
 import type { SelectableFields } from '../kube/fields.ts'
 import type { PrinterColumn } from '../kube/printers.ts'
-import { type ApiRequest, parseRequest } from '../kube/request.ts'
-import type { Resource, Subresource, Verb } from '../kube/resource.ts'
-import { methodNotAllowed, pathNotFound, unauthorized } from '../kube/status.ts'
+import type { ApiRequest } from '../kube/request.ts'
+import type { Resource } from '../kube/resource.ts'
 import type { Caller, Definition, WriteRequest, WriteResult } from '../write/write.ts'
-import type { Discovery } from './discovery.ts'
-import { getObject, getScale } from './get.ts'
-import type { Health } from './health.ts'
-import { listObjects } from './list.ts'
-import type { Measures } from './measures.ts'
-import type { OpenApi } from './openapi.ts'
-import { refusal, text } from './respond.ts'
 import type { Spelling } from './spelling.ts'
-import { watchObjects } from './watch.ts'
-import { writeObject } from './write.ts'
 
 export type Request = {
   readonly method: string
@@ -69,97 +59,22 @@ export interface Writing {
   deleteCollection(request: WriteRequest): Promise<WriteResult>
 }
 
+/** Whatever answers paths that are no resources: health, discovery, OpenAPI, metrics. Undefined: not its path. */
+export interface Documents {
+  answer(api: ApiRequest, request: Request): Promise<Response> | Response | undefined
+}
+
+export interface Measuring {
+  answered(api: ApiRequest | undefined, code: number, ms: number): void
+  watchers(): number
+}
+
+/** What the verbs work with. */
 export type EndpointParts = {
-  copy: Copy
-  registry: Registry
-  writer: Writing
-  discovery: Discovery
-  openapi: OpenApi
-  health: Health
-  measures: Measures
-  clock: Clock
-  log: Log
-}
-
-/** Answered to everybody, as kube-apiserver's system:public-info-viewer allows. */
-const openPaths = ['/healthz', '/livez', '/readyz', '/version']
-
-export class Endpoint {
-  readonly #parts: EndpointParts
-
-  constructor(parts: EndpointParts) {
-    this.#parts = parts
-  }
-
-  async handle(request: Request): Promise<Response> {
-    let api: ApiRequest | undefined
-    const startedMs = performance.now()
-    let response: Response
-    try {
-      api = parseRequest(request.method, request.url)
-      authenticate(api, request.caller)
-      response = await this.#answer(api, request)
-    } catch (error) {
-      response = refusal(error, request, this.#parts.log)
-    }
-    this.#parts.measures.answered(api, response.status, performance.now() - startedMs)
-    return response
-  }
-
-  #answer(api: ApiRequest, request: Request): Promise<Response> | Response {
-    if (!api.isResource) return this.#document(api, request)
-    const { resource, subresource } = api
-    const served = this.#parts.registry.find(api.group, api.version, resource)
-    if (served === undefined) throw pathNotFound()
-    const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
-    checkScope(served.resource, api)
-    if (!allowed.verbs.includes(api.verb as Verb)) throw methodNotAllowed(served.resource, verbName(api))
-    switch (api.verb) {
-      case 'get':
-        return subresource === 'scale'
-          ? getScale(this.#parts, served, api, request)
-          : getObject(this.#parts, served, api, request)
-      case 'list':
-        return listObjects(this.#parts, served, api, request)
-      case 'watch':
-        return watchObjects(this.#parts, served, api, request)
-      default:
-        return writeObject(this.#parts, served, api, request)
-    }
-  }
-
-  /** What is not a resource: health, discovery, OpenAPI, version, metrics. */
-  #document(api: ApiRequest, request: Request): Promise<Response> | Response {
-    const { path } = api
-    if (api.method !== 'GET' && api.method !== 'HEAD') throw pathNotFound()
-    const { health, discovery, openapi, measures } = this.#parts
-    const answer = health.answer(api) ?? discovery.answer(api, request) ?? openapi.answer(api, request)
-    if (answer !== undefined) return answer
-    if (path === '/metrics') return text(200, measures.render(), 'text/plain; version=0.0.4; charset=utf-8')
-    throw pathNotFound()
-  }
-}
-
-function authenticate(api: ApiRequest, caller: Caller | undefined): void {
-  if (caller !== undefined) return
-  const { path } = api
-  if (openPaths.some((open) => path === open || (open !== '/version' && path.startsWith(`${open}/`)))) return
-  throw unauthorized()
-}
-
-function subresourceOf(resource: Resource, api: ApiRequest): Subresource {
-  const found = resource.subresources.find((one) => one.name === api.subresource)
-  if (found === undefined || api.parts.length > 3) throw pathNotFound()
-  return found
-}
-
-/** A namespaced resource is addressed inside its namespace, except by list and watch across all of them. */
-function checkScope(resource: Resource, api: ApiRequest): void {
-  const inNamespace = api.namespace !== '' && !(resource.group === '' && resource.resource === 'namespaces')
-  if (!resource.namespaced && inNamespace) throw pathNotFound()
-  if (resource.namespaced && !inNamespace && api.name !== '') throw pathNotFound()
-}
-
-function verbName(api: ApiRequest): string {
-  return api.verb === '' ? api.method.toLowerCase() : api.verb
+  readonly copy: Copy
+  readonly registry: Registry
+  readonly writer: Writing
+  readonly measures: Measuring
+  readonly clock: Clock
+  readonly log: Log
 }

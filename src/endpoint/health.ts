@@ -1,12 +1,12 @@
 /** /healthz, /livez and /readyz with their single checks, in kube-apiserver's text form, and /version. */
 import type { ApiRequest } from '../kube/request.ts'
-import type { Response } from './endpoint.ts'
+import type { Documents, Response } from './endpoint.ts'
 import { plain, text } from './respond.ts'
 
 /** One check: undefined when all is well, otherwise why not. */
 export type Check = { readonly name: string; readonly ready: boolean; run(): string | undefined }
 
-export class Health {
+export class Health implements Documents {
   readonly #checks: readonly Check[]
   readonly #version: Buffer
 

@@ -4,6 +4,8 @@ import { Counter, gauge, Histogram, seriesOf } from '../base/metrics.ts'
 import type { Copy } from '../cache/copy.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Store } from '../store/store.ts'
+import type { Documents, Measuring, Response } from './endpoint.ts'
+import { text } from './respond.ts'
 
 const secondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 /** Fine enough to see a stall that delays PING answers, coarse enough to cost nothing. */
@@ -12,7 +14,7 @@ const loopResolutionMs = 20
 /** Bytes and connections, counted where sockets are. */
 export type Traffic = { connections: number; bytesOut: number; bytesIn: number; refused: number; stalled: number }
 
-export class Measures {
+export class Measures implements Documents, Measuring {
   readonly #copy: Copy
   readonly #store: Store
   readonly #requests = new Counter()
@@ -53,7 +55,12 @@ export class Measures {
     return total
   }
 
-  render(): string {
+  answer(api: ApiRequest): Response | undefined {
+    if (api.path !== '/metrics') return undefined
+    return text(200, this.#render(), 'text/plain; version=0.0.4; charset=utf-8')
+  }
+
+  #render(): string {
     const caches = [...this.#copy.caches]
     const by = (value: (cache: (typeof caches)[number][1]) => number) =>
       caches.map(([interest, cache]) => [seriesOf({ interest }), value(cache)] as const)
@@ -61,7 +68,7 @@ export class Measures {
     const { traffic } = this
     const one = (value: number) => [['', value] as const]
     const quantile = (q: number) => [`quantile="${q / 100}"`, this.#loop.percentile(q) / 1e9] as const
-    const text = [
+    const parts = [
       this.#requests.render('ake_requests_total', 'Requests answered.'),
       this.#seconds.render('ake_request_seconds', 'Time to answer, watches apart.'),
       gauge(
@@ -104,6 +111,6 @@ export class Measures {
       gauge('ake_event_loop_delay_seconds', 'Delay of the event loop.', [50, 99, 99.9].map(quantile)),
       gauge('process_resident_memory_bytes', 'Resident memory.', one(process.memoryUsage.rss())),
     ]
-    return text.join('')
+    return parts.join('')
   }
 }

@@ -40,6 +40,8 @@ export class FakeWorld {
   readonly writer: Writer
   /** Set to make the next commits fail. */
   refusal: StatusError | undefined
+  /** Commits to an interest wait for this. */
+  readonly gates = new Map<string, Promise<void>>()
   readonly #interests = new Map<string, Map<string, Stored>>()
   readonly #customs = new Map<Resource, Definition>()
   #version = 100
@@ -106,7 +108,7 @@ export class FakeWorld {
           .sort((a, b) => (a.key < b.key ? -1 : 1))
       },
       put: async (key, build) => {
-        await this.#commit()
+        await this.#commit(interest)
         const version = ++this.#version
         const item = makeItem(build(version), version, noFields)
         if (item.key !== key) throw new Error(`${item.key} stored under ${key}`)
@@ -115,7 +117,7 @@ export class FakeWorld {
         return item
       },
       remove: async (key) => {
-        await this.#commit()
+        await this.#commit(interest)
         const version = ++this.#version
         const last = held().get(key)
         if (last === undefined) throw new Error(`nothing to remove at ${key}`)
@@ -176,9 +178,10 @@ export class FakeWorld {
     return request.name === '' ? writer.deleteCollection(request) : writer.delete(request)
   }
 
-  async #commit(): Promise<void> {
+  async #commit(interest: string): Promise<void> {
     // A commit takes time, so that whoever does not hold the lock would be caught.
     await new Promise<void>((resolve) => setImmediate(resolve))
+    await this.gates.get(interest)
     if (this.refusal !== undefined) throw this.refusal
   }
 

@@ -58,14 +58,17 @@ test('what another process left unfinished is finished at the start', async () =
 })
 
 test('a creation under way holds its namespace', async () => {
-  const world = await fullNamespace()
-  await world.send('PATCH', '/api/v1/namespaces/n/secrets/s', { metadata: { finalizers: null } }, merge)
-  await world.send('DELETE', '/api/v1/namespaces/n/secrets/s')
-  await world.send('DELETE', '/api/v1/namespaces/n/configmaps/a')
+  const world = new FakeWorld()
+  await world.send('POST', '/api/v1/namespaces', { metadata: { name: 'n' } })
+  const gate = Promise.withResolvers<void>()
+  world.gates.set('/configmaps', gate.promise)
   const late = world.send('POST', '/api/v1/namespaces/n/configmaps', { metadata: { name: 'late' } })
-  await Promise.all([world.send('DELETE', '/api/v1/namespaces/n'), world.writer.sweeper.sweep()])
+  await world.send('DELETE', '/api/v1/namespaces/n')
+  assert.equal(await world.writer.sweeper.sweep(), 1)
+  assert.ok(world.bytes('/namespaces', 'n') !== undefined)
+  gate.resolve()
   assert.equal((await late).code, 201)
-  while ((await world.writer.sweeper.sweep()) > 0);
+  assert.equal(await world.writer.sweeper.sweep(), 0)
   assert.equal(world.bytes('/configmaps', 'n/late'), undefined)
   assert.equal(world.bytes('/namespaces', 'n'), undefined)
 })

@@ -1,0 +1,94 @@
+/** The way of a request: who asks, what for, which resource, which verb; and the one catch around it. */
+import { type ApiRequest, parseRequest } from '../kube/request.ts'
+import type { Resource, Subresource, Verb } from '../kube/resource.ts'
+import { methodNotAllowed, pathNotFound, unauthorized } from '../kube/status.ts'
+import type { Caller } from '../write/write.ts'
+import type { Documents, EndpointParts, Request, Response } from './endpoint.ts'
+import { getObject, getScale } from './get.ts'
+import { listObjects } from './list.ts'
+import { refusal } from './respond.ts'
+import { watchObjects } from './watch.ts'
+import { writeObject } from './write.ts'
+
+/** Answered to everybody, as kube-apiserver's system:public-info-viewer allows. */
+const openPaths = ['/healthz', '/livez', '/readyz', '/version']
+
+export class Endpoint {
+  readonly #parts: EndpointParts
+  readonly #documents: readonly Documents[]
+
+  constructor(parts: EndpointParts & { documents: readonly Documents[] }) {
+    this.#parts = parts
+    this.#documents = parts.documents
+  }
+
+  async handle(request: Request): Promise<Response> {
+    let api: ApiRequest | undefined
+    const startedMs = performance.now()
+    let response: Response
+    try {
+      api = parseRequest(request.method, request.url)
+      authenticate(api, request.caller)
+      response = await this.#answer(api, request)
+    } catch (error) {
+      response = refusal(error, request, this.#parts.log)
+    }
+    this.#parts.measures.answered(api, response.status, performance.now() - startedMs)
+    return response
+  }
+
+  #answer(api: ApiRequest, request: Request): Promise<Response> | Response {
+    if (!api.isResource) return this.#document(api, request)
+    const { resource, subresource } = api
+    const served = this.#parts.registry.find(api.group, api.version, resource)
+    if (served === undefined) throw pathNotFound()
+    const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
+    checkScope(served.resource, api)
+    if (!allowed.verbs.includes(api.verb as Verb)) throw methodNotAllowed(served.resource, verbName(api))
+    switch (api.verb) {
+      case 'get':
+        return subresource === 'scale'
+          ? getScale(this.#parts, served, api, request)
+          : getObject(this.#parts, served, api, request)
+      case 'list':
+        return listObjects(this.#parts, served, api, request)
+      case 'watch':
+        return watchObjects(this.#parts, served, api, request)
+      default:
+        return writeObject(this.#parts, served, api, request)
+    }
+  }
+
+  #document(api: ApiRequest, request: Request): Promise<Response> | Response {
+    if (api.method !== 'GET' && api.method !== 'HEAD') throw pathNotFound()
+    for (const documents of this.#documents) {
+      const answer = documents.answer(api, request)
+      if (answer !== undefined) return answer
+    }
+    throw pathNotFound()
+  }
+}
+
+function authenticate(api: ApiRequest, caller: Caller | undefined): void {
+  if (caller !== undefined) return
+  const { path } = api
+  if (openPaths.some((open) => path === open || (open !== '/version' && path.startsWith(`${open}/`)))) return
+  throw unauthorized()
+}
+
+function subresourceOf(resource: Resource, api: ApiRequest): Subresource {
+  const found = resource.subresources.find((one) => one.name === api.subresource)
+  if (found === undefined || api.parts.length > 3) throw pathNotFound()
+  return found
+}
+
+/** A namespaced resource is addressed inside its namespace, except by list and watch across all of them. */
+function checkScope(resource: Resource, api: ApiRequest): void {
+  const inNamespace = api.namespace !== '' && !(resource.group === '' && resource.resource === 'namespaces')
+  if (!resource.namespaced && inNamespace) throw pathNotFound()
+  if (resource.namespaced && !inNamespace && api.name !== '') throw pathNotFound()
+}
+
+function verbName(api: ApiRequest): string {
+  return api.verb === '' ? api.method.toLowerCase() : api.verb
+}
