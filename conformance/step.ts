@@ -17,6 +17,8 @@ export type Step = {
 export type StepContext = {
   /** A folder of this step's own, removed when everything passed. */
   readonly dir: string
+  /** Whether the names given on the command line admit a part of this step; true without names. */
+  only(part: string): boolean
   /** Under `--all` a step may look at more. */
   readonly all: boolean
   /** Aborted on Ctrl-C and when the step's time is over. */

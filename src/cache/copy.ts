@@ -96,7 +96,7 @@ export class Copy {
     const cache = this.cache(interest)
     this.#refuseFlood()
     const version = ++this.#allocated
-    const body = build(version)
+    const body = compact(build(version))
     const item = makeItem(body, version, cache.plan)
     return this.#submit(cache, { interest, key, version, kind: 'put', body, position: ++cache.lastPosition }, item)
   }
@@ -214,6 +214,14 @@ export type CopyParts = {
   log: Log
   /** Which fields of an interest's objects are read at ingest. */
   planOf: (interest: string) => FieldPlan
+}
+
+/** Bytes that live long get memory of their own: a slice would keep the whole slab around it alive. */
+function compact(bytes: Buffer): Buffer {
+  if (bytes.length === bytes.buffer.byteLength) return bytes
+  const own = Buffer.allocUnsafeSlow(bytes.length)
+  own.set(bytes)
+  return own
 }
 
 function refusalOf(error: unknown): Error {

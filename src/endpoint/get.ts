@@ -14,17 +14,20 @@ import { printResult } from './write.ts'
 /** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
 export const reachMs = 3_000
 
-export async function getObject(
+export function getObject(
   parts: EndpointParts,
   served: Served,
   api: ApiRequest,
   request: Request,
-): Promise<Response> {
+): Promise<Response> | Response {
   const { resource } = served
   const media = negotiate(request.headers.accept, { shape: 'object', resource })
   const state = parseGetOptions(api.query)
   const cache = parts.copy.cache(resource.interest)
-  if (state.kind === 'notOlderThan') await reach(parts, cache, state.version)
+  // The common read waits for nothing: it is answered without a promise of its own.
+  if (state.kind === 'notOlderThan' && state.version > cache.version) {
+    return reach(parts, cache, state.version).then(() => getObject(parts, served, api, request))
+  }
   const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
   if (item === undefined) throw notFound(resource, api.name)
   if (isPlain(media, api, request)) return plain(200, served.spelling.object(item))

@@ -8,6 +8,7 @@ import type { Query } from '../kube/request.ts'
 import { truthy } from '../kube/request.ts'
 import { internalError, type Status, StatusError } from '../kube/status.ts'
 import { printYaml } from '../kube/yaml.ts'
+import { warningsOf } from '../write/warnings.ts'
 import type { Body, Request, Response } from './endpoint.ts'
 import { indent } from './indent.ts'
 
@@ -86,7 +87,14 @@ export function refusal(error: unknown, request: Request, log: Log): Response {
   const response = statusResponse(found.status)
   const retry = found.status.details?.retryAfterSeconds
   if (retry !== undefined) response.headers['retry-after'] = String(retry)
+  const warnings = warningsOf(found)
+  if (warnings.length > 0) response.headers.warning = warnings.map(warningHeader)
   return response
+}
+
+/** RFC 7234's form, as kube-apiserver sends it: 299, no agent, the text quoted. */
+export function warningHeader(text: string): string {
+  return `299 - "${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
 export function wantsPretty(query: Query, request: Request): boolean {
@@ -131,29 +139,65 @@ async function* compressed(body: Body): AsyncIterable<Buffer> {
 }
 
 /** What is written to a stream at once: few system calls, and no list blocks its neighbours for long. */
-export const batchBytes = 128 * 1024
+const batchBytes = 128 * 1024
 
 /** The pieces joined into buffers of about `batchBytes`. */
-export function* batches(pieces: readonly Buffer[]): Iterable<Buffer> {
-  let first = 0
-  while (first < pieces.length) {
-    let size = 0
-    let last = first
-    while (last < pieces.length && (size === 0 || size + (pieces[last] as Buffer).length <= batchBytes)) {
-      size += (pieces[last] as Buffer).length
-      last++
-    }
-    if (last === first + 1) yield pieces[first] as Buffer
-    else {
-      const batch = Buffer.allocUnsafeSlow(size)
-      let at = 0
-      for (; first < last; first++) {
-        const piece = pieces[first] as Buffer
-        batch.set(piece, at)
-        at += piece.length
+function* batches(pieces: readonly Buffer[]): Iterable<Buffer> {
+  const packer = new Packer(pieces)
+  while (!packer.done) yield packer.fill(Buffer.allocUnsafeSlow(batchBytes))
+}
+
+/** Copies pieces one after the other into whatever buffer it is given; a piece may continue in the next. */
+export class Packer {
+  readonly #pieces: readonly Buffer[]
+  #next = 0
+  #offset = 0
+
+  constructor(pieces: readonly Buffer[]) {
+    this.#pieces = pieces
+  }
+
+  get done(): boolean {
+    return this.#next >= this.#pieces.length
+  }
+
+  /** The part of `target` that was filled. */
+  fill(target: Buffer): Buffer {
+    const pieces = this.#pieces
+    const size = target.length
+    let at = 0
+    let next = this.#next
+    let offset = this.#offset
+    while (next < pieces.length && at < size) {
+      const piece = pieces[next] as Buffer
+      const left = piece.length - offset
+      if (left <= size - at) {
+        target.set(offset === 0 ? piece : piece.subarray(offset), at)
+        at += left
+        next++
+        offset = 0
+      } else {
+        target.set(piece.subarray(offset, offset + size - at), at)
+        offset += size - at
+        at = size
       }
-      yield batch
     }
-    first = last
+    this.#next = next
+    this.#offset = offset
+    return at === size ? target : target.subarray(0, at)
+  }
+}
+
+/** Buffers for batches under way, used again and again: fresh ones for every list would keep the collector busy. */
+export class BatchPool {
+  readonly #free: Buffer[] = []
+
+  take(): Buffer {
+    return this.#free.pop() ?? Buffer.allocUnsafeSlow(batchBytes)
+  }
+
+  /** 32 of them, 4 MiB, are kept: more lists than that at once are rare, and they get fresh ones. */
+  give(buffer: Buffer): void {
+    if (this.#free.length < 32) this.#free.push(buffer)
   }
 }

@@ -3,7 +3,13 @@
  * with back-pressure, and the limits that keep one client's trouble its own.
  */
 import { createServer as createHttp1, type IncomingMessage, type ServerResponse } from 'node:http'
-import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  type OutgoingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
@@ -13,7 +19,7 @@ import type { Caller } from '../write/write.ts'
 import type { Body, Request, Response } from './endpoint.ts'
 import * as limits from './limits.ts'
 import type { Traffic } from './measures.ts'
-import { batches, statusResponse } from './respond.ts'
+import { BatchPool, Packer, statusResponse } from './respond.ts'
 
 type Parts = {
   handle(request: Request): Promise<Response>
@@ -30,6 +36,7 @@ export class Server {
   readonly #sockets = new Set<TLSSocket>()
   readonly #http1
   readonly #tls
+  readonly #batches = new BatchPool()
   #bodiesBytes = 0
   #lists = 0
 
@@ -130,7 +137,9 @@ export class Server {
         caller,
       }
       void this.#serve(request, stream, (response) => {
-        stream.respond({ ':status': response.status, ...response.headers } as never)
+        const headers = response.headers as OutgoingHttpHeaders
+        headers[':status'] = response.status
+        stream.respond(headers)
       })
     })
   }
@@ -167,8 +176,7 @@ export class Server {
 
   async #serve(request: Request, out: Writable, respond: (response: Response) => void): Promise<void> {
     let response = await this.#parts.handle(request)
-    const list = Array.isArray(response.body)
-    if (list && this.#lists >= limits.listsMax) {
+    if (Array.isArray(response.body) && this.#lists >= limits.listsMax) {
       this.#traffic.refused++
       response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
       response.headers['retry-after'] = '1'
@@ -182,29 +190,27 @@ export class Server {
       } else if (Buffer.isBuffer(response.body)) {
         this.#traffic.bytesOut += response.body.length
         out.end(response.body)
-      } else {
-        if (list) this.#lists++
+      } else if (Symbol.asyncIterator in response.body) {
         await this.#send(response.body, out)
+      } else {
+        await this.#sendPieces(response.body, out)
       }
     } catch (error) {
       this.#parts.log.debug('stream.fault', { why: (error as Error).message })
       cancel(response.body)
       out.destroy()
-    } finally {
-      if (list && request.method !== 'HEAD') this.#lists--
     }
   }
 
   /** Pulls the body as fast as the reader reads. */
-  async #send(body: Exclude<Body, Buffer>, out: Writable): Promise<void> {
-    const chunks = Symbol.asyncIterator in body ? body[Symbol.asyncIterator]() : batches(body)[Symbol.iterator]()
+  async #send(body: AsyncIterable<Buffer>, out: Writable): Promise<void> {
+    const chunks = body[Symbol.asyncIterator]()
     // A watcher waits inside next(): the end of its stream has to wake it.
     const left = () => void chunks.return?.()
     out.once('close', left)
     try {
       for (;;) {
-        const step = chunks.next()
-        const { value, done } = step instanceof Promise ? await step : step
+        const { value, done } = await chunks.next()
         if (done === true || out.destroyed) break
         this.#traffic.bytesOut += value.length
         if (!out.write(value) && !(await this.#drained(out))) break
@@ -214,6 +220,40 @@ export class Server {
       left()
     }
     if (!out.destroyed) out.end()
+  }
+
+  /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */
+  async #sendPieces(pieces: readonly Buffer[], out: Writable): Promise<void> {
+    const packer = new Packer(pieces)
+    const turns = [this.#batches.take(), this.#batches.take()]
+    let pending: Promise<boolean> = Promise.resolve(true)
+    this.#lists++
+    try {
+      while (!packer.done) {
+        const written = this.#written(out, packer.fill(turns[0] as Buffer))
+        turns.reverse()
+        // A buffer of a stream that was cut may still be on its way out: it is not used again.
+        if (!(await pending)) return
+        pending = written
+      }
+      if (!(await pending)) return
+      for (const buffer of turns) this.#batches.give(buffer)
+      out.end()
+    } finally {
+      this.#lists--
+    }
+  }
+
+  /** Resolves when the stream has taken the bytes; false when its reader is gone or takes nothing for too long. */
+  #written(out: Writable, bytes: Buffer): Promise<boolean> {
+    this.#traffic.bytesOut += bytes.length
+    return new Promise((resolve) => {
+      const stalled = setTimeout(() => this.#cut(out), limits.stalledMsMax)
+      out.write(bytes, (error) => {
+        clearTimeout(stalled)
+        resolve(error === undefined || error === null)
+      })
+    })
   }
 
   /** False when the reader is gone, or took nothing for too long and was cut. */
@@ -229,14 +269,18 @@ export class Server {
       const drain = () => settle(true)
       const close = () => settle(false)
       const stalled = setTimeout(() => {
-        this.#traffic.stalled++
-        if ('rstCode' in out) (out as ServerHttp2Stream).close(constants.NGHTTP2_CANCEL)
-        out.destroy()
+        this.#cut(out)
         settle(false)
       }, limits.stalledMsMax)
       out.once('drain', drain)
       out.once('close', close)
     })
+  }
+
+  #cut(out: Writable): void {
+    this.#traffic.stalled++
+    if ('rstCode' in out) (out as ServerHttp2Stream).close(constants.NGHTTP2_CANCEL)
+    out.destroy()
   }
 
   async #readBody(stream: Readable, declared: string | undefined): Promise<Buffer> {

@@ -6,7 +6,7 @@ import { noFields } from '../kube/object.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
-import { spelled } from './respond.ts'
+import { spelled, warningHeader } from './respond.ts'
 import { listAs, objectAs } from './transform.ts'
 
 const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
@@ -69,7 +69,7 @@ export async function printResult(
     query: api.query,
     request,
   })
-  if (result.warnings.length > 0) response.headers.warning = result.warnings.map(warning)
+  if (result.warnings.length > 0) response.headers.warning = result.warnings.map(warningHeader)
   return response
 }
 
@@ -92,9 +92,4 @@ function pieces(
 
 function asItem(stored: Stored) {
   return makeItem(stored.bytes, stored.version, noFields)
-}
-
-/** RFC 7234's form, as kube-apiserver sends it: 299, no agent, the text quoted. */
-function warning(text: string): string {
-  return `299 - "${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }

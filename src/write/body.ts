@@ -1,7 +1,7 @@
 /** The body of a request as a tree, with Go's words for what cannot be one. */
 
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../kube/json.ts'
-import { parseYaml } from './yaml.ts'
+import { parseYaml } from '../kube/yaml.ts'
 
 export type Parsed = { readonly tree: JsonObject; readonly duplicates: string[] } | { readonly fault: string }
 
@@ -9,18 +9,17 @@ const typeMeta =
   'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 /** `fault` is what the real decoder says before it knows of any kind. */
-export function parseBody(body: Buffer | undefined, format: 'json' | 'yaml'): Parsed {
+export async function parseBody(body: Buffer | undefined, format: 'json' | 'yaml'): Promise<Parsed> {
   const duplicates: string[] = []
   let tree: Json
   try {
     const source = body ?? Buffer.alloc(0)
     tree =
-      format === 'yaml'
-        ? parseYaml(source.toString('utf8'))
-        : parseJson(source, { duplicates: (path) => duplicates.push(path) })
+      format === 'yaml' ? await parseYaml(source) : parseJson(source, { duplicates: (path) => duplicates.push(path) })
   } catch (error) {
-    if (format === 'json' && !(error instanceof JsonError)) throw error
-    return { fault: `couldn't get version/kind; json parse error: ${(error as Error).message}` }
+    if (!(error instanceof JsonError)) throw error
+    if (format === 'yaml') return { fault: error.message.replace(/^error converting YAML to JSON: /, '') }
+    return { fault: `couldn't get version/kind; json parse error: ${error.message}` }
   }
   if (tree === null) return { tree: new Map(), duplicates }
   if (!isObject(tree)) {

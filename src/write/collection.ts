@@ -12,7 +12,7 @@ import type { WriteRequest, WriteResult } from './write.ts'
 
 export async function deleteCollection(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
-  const options = readDeleteOptions(request)
+  const options = await readDeleteOptions(request)
   const labels = parseLabelSelector(request.query('labelSelector') ?? '')
   const known = selectableFields(request.resource, scope.definition?.selectableFields)
   const fields = known.resolve(parseFieldSelector(request.query('fieldSelector') ?? ''))

@@ -124,7 +124,12 @@ test('status is the server’s where the kind says so; namespaces, pods and secr
 
 test('YAML bodies are read, and aliases cannot blow one up', async () => {
   const world = new FakeWorld()
-  const good = await world.send('POST', configMaps, 'metadata:\n  name: y\ndata:\n  a: "1"\n', 'application/yaml')
+  const good = await world.send(
+    'POST',
+    configMaps,
+    'metadata:\n  name: from-yaml\ndata:\n  a: "1"\n',
+    'application/yaml',
+  )
   assert.deepEqual([good.code, good.body.data.a], [201, '1'])
   const bomb = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]']
   for (let i = 1; i < 9; i++) bomb.push(`a${i}: &a${i} [${Array(10).fill(`*a${i - 1}`)}]`)

@@ -22,7 +22,7 @@ const attemptsMax = 8 // the real server's: enough for a million generated names
 export async function create(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun, fieldValidation } = readOptions('CreateOptions', request)
-  const { tree, warnings, missing } = decodeObject(engine.registry, scope, request, fieldValidation)
+  const { tree, warnings, missing } = await decodeObject(engine.registry, scope, request, fieldValidation)
   return carrying(warnings, () => admit(engine, scope, request, { tree, warnings, missing, dryRun }))
 }
 
@@ -77,7 +77,8 @@ export function makeNew(engine: Engine, scope: Scope, tree: JsonObject, missing:
   meta.set('creationTimestamp', timestamp(now))
   if (scope.rules.generation?.created === true) meta.set('generation', 1)
   completeNew(scope, tree, now)
-  return validateNew(scope, tree, [...missing, ...judgeDefinition(engine, scope, tree, undefined)])
+  const { errors, warnings } = judgeDefinition(engine, scope, tree, undefined)
+  return [...validateNew(scope, tree, [...missing, ...errors]), ...warnings]
 }
 
 /** Under the lock of the key, which is known to be free. */

@@ -25,14 +25,14 @@ export type Decoded = {
 }
 
 /** Throws 400 in the words of the real decoder. */
-export function decodeObject(
+export async function decodeObject(
   registry: Registry,
   scope: Scope,
   request: WriteRequest,
   fieldValidation: FieldValidation,
-): Decoded {
+): Promise<Decoded> {
   const { resource } = scope
-  const { tree, duplicates } = decodeTree(request, resource, resource.custom)
+  const { tree, duplicates } = await decodeTree(request, resource, resource.custom)
   const mismatch = kindMismatch(registry, tree, resource)
   if (mismatch !== undefined) throw mismatch.error
   const { fault, unknown, missing } = shapeObject(scope, tree)
@@ -47,12 +47,12 @@ export function decodeObject(
 }
 
 /** The body as a tree that names its kind: the expected one where it named none. */
-export function decodeTree(
+export async function decodeTree(
   request: WriteRequest,
   expected: KindName,
   kindRequired: boolean,
-): { tree: JsonObject; duplicates: string[] } {
-  const parsed = parseBody(request.body, request.format)
+): Promise<{ tree: JsonObject; duplicates: string[] }> {
+  const parsed = await parseBody(request.body, request.format)
   const unrecognized = (why: string) =>
     badRequest(
       `the object provided is unrecognized (must be of type ${expected.kind}): ${why} (${bodyShown(request.body)})`,

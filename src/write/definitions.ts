@@ -5,7 +5,8 @@
 
 import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json.ts'
 import type { Resource } from '../kube/resource.ts'
-import type { FieldError } from '../kube/status.ts'
+import { definitionWarnings } from '../schema/advice.ts'
+import type { Verdict } from '../schema/check.ts'
 import { validateDefinition } from '../schema/definition.ts'
 import { definitionStatus } from '../schema/naming.ts'
 import { definitionsInterest, type Engine, lockKey, type Scope } from './engine.ts'
@@ -16,16 +17,12 @@ import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './me
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 /** What is wrong with a definition; a sound one gets its status. Other kinds have nothing to fear. */
-export function judgeDefinition(
-  engine: Engine,
-  scope: Scope,
-  tree: JsonObject,
-  old: JsonObject | undefined,
-): readonly FieldError[] {
-  if (scope.resource.interest !== definitionsInterest) return []
+export function judgeDefinition(engine: Engine, scope: Scope, tree: JsonObject, old: JsonObject | undefined): Verdict {
+  if (scope.resource.interest !== definitionsInterest) return { errors: [], warnings: [] }
   const errors = validateDefinition(tree, old)
-  if (errors.length === 0) tree.set('status', statusOf(engine, tree))
-  return errors
+  if (errors.length > 0) return { errors, warnings: [] }
+  tree.set('status', statusOf(engine, tree))
+  return { errors, warnings: definitionWarnings(tree, old) }
 }
 
 function statusOf(engine: Engine, tree: JsonObject): JsonObject {

@@ -25,7 +25,7 @@ import type { Stored, WriteRequest, WriteResult } from './write.ts'
 
 export async function deleteObject(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
-  const options = readDeleteOptions(request)
+  const options = await readDeleteOptions(request)
   refuseImmortal(request, request.name)
   const key = objectKey(request.resource.namespaced ? request.namespace : '', request.name)
   return deleteKey(engine, scope, key, options)

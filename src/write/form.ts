@@ -3,6 +3,7 @@
  * (with kind and apiVersion), and back. Built-ins print metadata in Go's order, custom resources every key sorted.
  */
 
+import { fromStored, toStored } from '../kube/convert.ts'
 import { bytewise } from '../kube/goformat.ts'
 import { equalJson, isObject, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
@@ -20,7 +21,7 @@ export function servedForm(resource: Resource, tree: JsonObject): JsonObject {
     ['kind', resource.kind],
     ['apiVersion', apiVersion(resource)],
   ])
-  for (const [key, value] of tree) if (!served.has(key)) served.set(servedKey(resource, key), value)
+  for (const [key, value] of fromStored(resource, tree)) if (!served.has(key)) served.set(key, value)
   return served
 }
 
@@ -48,11 +49,12 @@ export function storedForm(resource: Resource, definition: Definition | undefine
   }
 }
 
-function builtinForm(resource: Resource, tree: JsonObject): JsonObject {
+function builtinForm(resource: Resource, served: JsonObject): JsonObject {
+  const tree = toStored(resource, served)
   const form: JsonObject = new Map([['metadata', arrangedMeta(metaOf(tree))]])
   for (const [key, value] of tree) {
     if (key !== 'kind' && key !== 'apiVersion' && key !== 'metadata' && key !== 'status') {
-      form.set(storedKey(resource, key), value)
+      form.set(key, value)
     }
   }
   const status = tree.get('status')
@@ -95,25 +97,4 @@ function sorted(value: Json): Json {
   const ordered: JsonObject = new Map()
   for (const key of [...value.keys()].sort(bytewise)) ordered.set(key, sorted(value.get(key) ?? null))
   return ordered
-}
-
-/** Events are kept once, in the core group's spelling; events.k8s.io has other names for some of their fields. */
-const eventKeys: readonly (readonly [core: string, events: string])[] = [
-  ['involvedObject', 'regarding'],
-  ['message', 'note'],
-  ['source', 'deprecatedSource'],
-  ['firstTimestamp', 'deprecatedFirstTimestamp'],
-  ['lastTimestamp', 'deprecatedLastTimestamp'],
-  ['count', 'deprecatedCount'],
-  ['reportingComponent', 'reportingController'],
-]
-const toEvents = new Map(eventKeys)
-const toCore = new Map(eventKeys.map(([core, events]) => [events, core]))
-
-function servedKey(resource: Resource, key: string): string {
-  return resource.group === 'events.k8s.io' ? (toEvents.get(key) ?? key) : key
-}
-
-function storedKey(resource: Resource, key: string): string {
-  return resource.group === 'events.k8s.io' ? (toCore.get(key) ?? key) : key
 }

@@ -61,9 +61,10 @@ export const plainDelete: DeleteOptions = {
 const policies = ['Foreground', 'Background', 'Orphan', 'nil']
 
 /** A body, if there is one, takes the place of the query. */
-export function readDeleteOptions(request: WriteRequest): DeleteOptions {
+export async function readDeleteOptions(request: WriteRequest): Promise<DeleteOptions> {
   const { body } = request
-  const { dryRun, ...options } = body === undefined || body.length === 0 ? fromQuery(request) : fromBody(request, body)
+  const { dryRun, ...options } =
+    body === undefined || body.length === 0 ? fromQuery(request) : await fromBody(request, body)
   const found: FieldError[] = []
   const policy = options.propagationPolicy
   if (policy !== undefined) {
@@ -99,8 +100,8 @@ function wholeNumber(source: string): number {
   return Number(parsed.value)
 }
 
-function fromBody(request: WriteRequest, body: Buffer): Unchecked {
-  const parsed = parseBody(body, request.format)
+async function fromBody(request: WriteRequest, body: Buffer): Promise<Unchecked> {
+  const parsed = await parseBody(body, request.format)
   if ('fault' in parsed) throw badRequest(parsed.fault)
   const { tree } = parsed
   const kind = text(tree, 'kind')

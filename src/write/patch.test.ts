@@ -65,6 +65,7 @@ test('patches that cannot be read or used', async () => {
     await answer('[{"op":"test","path":"/data/k","value":"9"}]', json),
     /^422 the server rejected our request/,
   )
+  assert.match(await answer('{"data":{"x":1}}', strategic), /"map\[data:map\[x:1\]\]": cannot convert int64 to string$/)
   assert.match(await answer('{"metadata":{"name":"x"}}', merge), /^400 the name of the object \(x\)/)
   assert.match(await answer('{"kind":"Foo"}', merge), /^422 .*no kind "Foo" is registered/)
   assert.match(

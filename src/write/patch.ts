@@ -81,7 +81,7 @@ function accept(engine: Engine, scope: Scope, { read, patched, apply, fieldValid
     throw scope.resource.custom ? otherKind(scope.resource, patched, mismatch) : unusablePatch(shown(), mismatch.why)
   }
   const { fault, unknown, missing } = shapeObject(scope, patched, old)
-  if (fault !== undefined) throw unusablePatch(shown(), fault)
+  if (fault !== undefined) throw unusablePatch(shown(), read.kind === 'strategic' ? converted(fault) : fault)
   const prefix = read.kind === 'json' ? 'json patch ' : ''
   const findings = [
     ...read.duplicates.map((path) => `${prefix}duplicate field ${quote(path)}`),
@@ -91,6 +91,14 @@ function accept(engine: Engine, scope: Scope, { read, patched, apply, fieldValid
     throw unusablePatch(shown(), `strict decoding error: ${findings.join(', ')}`)
   }
   return { warnings: fieldValidation === 'Warn' ? findings : [], missing }
+}
+
+const goNames: Readonly<Record<string, string>> = { number: 'int64', string: 'string', bool: 'bool' }
+
+/** A strategic patch is converted rather than decoded, and a scalar that does not fit is reported in other words. */
+function converted(fault: string): string {
+  const found = /^json: cannot unmarshal (number|string|bool) into .* of type (string|bool|int32|int64)$/.exec(fault)
+  return found === null ? fault : `cannot convert ${goNames[found[1] ?? '']} to ${found[2]}`
 }
 
 /** Of a custom resource, a patched kind or version is a value like any other, and a wrong one. */

@@ -13,7 +13,7 @@ import type { WriteRequest, WriteResult } from './write.ts'
 /** POST pods/x/binding (and the old POST bindings): the pod gets its node, once. */
 export async function bindPod(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const { dryRun } = readOptions('CreateOptions', request)
-  const { tree: binding } = decodeTree(request, { group: '', version: 'v1', kind: 'Binding' }, false)
+  const { tree: binding } = await decodeTree(request, { group: '', version: 'v1', kind: 'Binding' }, false)
   const name = text(binding, 'metadata', 'name')
   if (request.name !== '' && name !== request.name) {
     throw badRequest('name in URL does not match name in Binding object')
@@ -82,7 +82,7 @@ function disrupted(pod: JsonObject, now: string): JsonObject {
 /** POST pods/x/eviction: a delete; the budgets that could forbid it have no controller here. */
 export async function evictPod(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const { dryRun } = readOptions('CreateOptions', request)
-  const { tree } = decodeTree(request, { group: 'policy', version: 'v1', kind: 'Eviction' }, false)
+  const { tree } = await decodeTree(request, { group: 'policy', version: 'v1', kind: 'Eviction' }, false)
   const name = text(tree, 'metadata', 'name')
   if (name !== request.name) {
     throw badRequest('name in URL does not match name in Eviction object')
@@ -90,7 +90,7 @@ export async function evictPod(engine: Engine, request: WriteRequest): Promise<W
   const asked = tree.get('deleteOptions')
   const query = () => undefined
   const options = isObject(asked)
-    ? readDeleteOptions({ ...request, query, format: 'json', body: Buffer.from(printJson(asked)) })
+    ? await readDeleteOptions({ ...request, query, format: 'json', body: Buffer.from(printJson(asked)) })
     : plainDelete
   const scope = scopeOf(engine, request.resource)
   const stamp = timestamp(engine.clock.now())

@@ -15,12 +15,12 @@ import type { Caller, WriteRequest, WriteResult } from './write.ts'
 const masters = 'system:masters'
 
 /** Answers a review, or undefined when the resource is none. */
-export function review(engine: Engine, request: WriteRequest): WriteResult | undefined {
+export async function review(engine: Engine, request: WriteRequest): Promise<WriteResult | undefined> {
   const answer = answers[`${request.resource.group}/${request.resource.resource}`]
   if (answer === undefined) return undefined
   readOptions('CreateOptions', request)
   const { resource } = request
-  const { tree } = decodeTree(request, resource, false)
+  const { tree } = await decodeTree(request, resource, false)
   ensureNamespace(request, metaOf(tree))
   const status = answer(tree, request, engine)
   const object: JsonObject = new Map<string, Json>([

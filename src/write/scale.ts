@@ -6,7 +6,7 @@ import { applyPatch } from '../kube/patch.ts'
 import { badRequest, invalid } from '../kube/status.ts'
 import { checkBuiltin } from '../schema/builtin.ts'
 import { invalidField } from '../schema/errors.ts'
-import type { Components } from '../schema/gotypes.ts'
+import type { Components } from '../schema/gostruct.ts'
 import type { ScalePaths } from '../schema/scaled.ts'
 import { componentOf, mergeSchemaFor } from './components.ts'
 import { decodeTree, ensureName, ensureNamespace, unfit } from './decode.ts'
@@ -89,7 +89,7 @@ function selectorText(selector: Json | undefined): string {
 export async function updateScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun } = readOptions('UpdateOptions', request)
-  const { tree } = decodeTree(request, scaleKind, false)
+  const { tree } = await decodeTree(request, scaleKind, false)
   const kind = text(tree, 'kind')
   if (kind !== 'Scale') {
     const version = text(tree, 'apiVersion').split('/').at(-1) ?? ''

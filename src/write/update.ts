@@ -54,7 +54,7 @@ export type Change = {
 export async function update(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun, fieldValidation } = readOptions('UpdateOptions', request)
-  const decoded = decodeObject(engine.registry, scope, request, fieldValidation)
+  const decoded = await decodeObject(engine.registry, scope, request, fieldValidation)
   return carrying(decoded.warnings, async () => {
     ensureNamespace(request, metaOf(decoded.tree))
     ensureName(request, decoded.tree)
@@ -157,8 +157,10 @@ function prepare(engine: Engine, scope: Scope, subresource: string, draft: Draft
     if (raisedBy.some((path) => changed(tree, old, path))) raiseGeneration(metaOf(tree), oldMeta)
   }
   const status = resource.custom && subresource === 'status'
-  const more = subresource === '' ? [...draft.missing, ...judgeDefinition(engine, scope, tree, old)] : []
-  return [...warnings, ...validateUpdate(scope, tree, old, { status, more })]
+  const whole = subresource === ''
+  const judged = whole ? judgeDefinition(engine, scope, tree, old) : { errors: [], warnings: [] }
+  const more = whole ? [...draft.missing, ...judged.errors] : []
+  return [...warnings, ...validateUpdate(scope, tree, old, { status, more }), ...judged.warnings]
 }
 
 /** Of a custom resource, /status changes the status and nothing else, not even metadata. */

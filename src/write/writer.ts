@@ -55,7 +55,7 @@ export class Writer {
     if (connected.has(subresource)) throw notConnected(`${resource.resource}/${subresource}`)
     if (subresource !== '') throw methodNotServed()
     if (resource.interest === '/bindings') return bindPod(this.#engine, request)
-    const answered = review(this.#engine, request)
+    const answered = await review(this.#engine, request)
     if (answered !== undefined) return answered
     // Something that lives in a namespace is created there, not at the collection of all namespaces.
     if (resource.namespaced && request.namespace === '') throw methodNotServed()

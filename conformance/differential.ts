@@ -1,0 +1,159 @@
+/** The differential step: every case of the corpus to `ake serve` and to a real kube-apiserver, answer by answer. */
+import { join } from 'node:path'
+import { type Difference, differences, read } from './compare.ts'
+import { groups } from './corpus/groups.ts'
+import { type Case, type Group, post } from './corpus.ts'
+import { type Answer, Side, type Variables } from './exchange.ts'
+import { admits, type Listed, readListed } from './listed.ts'
+import { Mapping } from './mapping.ts'
+import { startOracle } from './oracle.ts'
+import type { Step, StepContext, StepResult } from './step.ts'
+
+/** What one case may print; a list that is wrong throughout says so in its first lines. */
+const shownMax = 12
+const shownWidth = 300
+
+type Outcome = { readonly name: string; readonly open: readonly Difference[]; readonly listed: ReadonlySet<string> }
+
+export const step: Step = {
+  name: 'differential',
+  tier: 'default',
+  minutes: 8,
+  async run(context: StepContext): Promise<StepResult> {
+    const listed = await readListed()
+    const chosen = groups.filter(({ name }) => context.only(name))
+    // Not the shared one: lists across a whole cluster are compared too, so both sides begin empty.
+    const oracle = await startOracle({ dir: join(context.dir, 'oracle'), ...parts(context) })
+    const real = new Side(oracle)
+    const ours = new Side(await context.ake())
+    const outcomes: Outcome[] = []
+    try {
+      for (const group of chosen) {
+        context.signal.throwIfAborted()
+        const comparison = new Comparison(real, ours, listed)
+        outcomes.push(...(await comparison.run(group)))
+        const open = outcomes.filter((one) => one.open.length > 0).length
+        context.progress(`${group.name}: ${outcomes.length} cases so far, ${open} with unlisted differences`)
+      }
+    } finally {
+      real.close()
+      ours.close()
+      oracle.stop()
+    }
+    return report(outcomes, listed, chosen.length === groups.length)
+  },
+}
+
+function parts({ signal, progress }: StepContext): Pick<StepContext, 'signal' | 'progress'> {
+  return { signal, progress }
+}
+
+/** One group against both servers, with what each has said so far. */
+class Comparison {
+  readonly #sides: readonly [Side, Side]
+  readonly #listed: readonly Listed[]
+  readonly #mappings: readonly [Mapping, Mapping]
+  readonly #variables: readonly [Variables, Variables] = [new Map(), new Map()]
+  readonly #outcomes: Outcome[] = []
+
+  constructor(real: Side, ours: Side, listed: readonly Listed[]) {
+    this.#sides = [real, ours]
+    this.#listed = listed
+    this.#mappings = [new Mapping(Date.now()), new Mapping(Date.now())]
+  }
+
+  async run(group: Group): Promise<readonly Outcome[]> {
+    for (const namespace of group.namespaces ?? [group.name]) {
+      const account = { metadata: { name: 'default' } }
+      await this.#both(post('', '/api/v1/namespaces', { metadata: { name: namespace } }))
+      await this.#both(post('', `/api/v1/namespaces/${namespace}/serviceaccounts`, account))
+    }
+    for (const one of group.cases) await this.#case(one, group.name)
+    return this.#outcomes
+  }
+
+  async #case(one: Case, group: string): Promise<void> {
+    if (one.watch === undefined) return this.#judge(one, group, await this.#both(one))
+    const [real, ours] = this.#sides
+    const [realVariables, ourVariables] = this.#variables
+    const streams = await Promise.all([real.watch(one, realVariables), ours.watch(one, ourVariables)])
+    for (const inner of one.watch.during) await this.#case(inner, group)
+    const answers = await Promise.all([streams[0].finish(), streams[1].finish()])
+    this.#judge(one, group, answers)
+  }
+
+  #both(one: Case): Promise<[Answer, Answer]> {
+    const [real, ours] = this.#sides
+    return Promise.all([real.exchange(one, this.#variables[0]), ours.exchange(one, this.#variables[1])])
+  }
+
+  #judge(one: Case, group: string, answers: readonly [Answer, Answer]): void {
+    for (const at of [0, 1] as const) take(one, answers[at], this.#variables[at])
+    const name = `${group}/${one.name}`
+    const removed = this.#mappings.map((mapping) => mapping.removed)
+    const [real, ours] = answers.map((answer, at) =>
+      read(answer, this.#mappings[at] as Mapping, one.watch !== undefined),
+    )
+    const listed = new Set<string>()
+    const open = differences(real, ours).filter((difference) => {
+      const admitting = this.#listed.filter((entry) => admits(entry, name, difference.field))
+      for (const { id } of admitting) listed.add(id)
+      return admitting.length === 0
+    })
+    for (const id of removed.flatMap((ids) => [...ids])) listed.add(id)
+    for (const ids of removed) ids.clear()
+    this.#outcomes.push({ name, open, listed })
+  }
+}
+
+function take(one: Case, answer: Answer, variables: Variables): void {
+  for (const [variable, path] of Object.entries(one.take ?? {})) {
+    const value = path.startsWith('header.')
+      ? answer.headers[path.slice('header.'.length)]
+      : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], parseOr(answer.body))
+    variables.set(variable, String(value))
+  }
+}
+
+function parseOr(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function report(outcomes: readonly Outcome[], listed: readonly Listed[], whole: boolean): StepResult {
+  const open = outcomes.filter((one) => one.open.length > 0)
+  const used = new Set(outcomes.flatMap((one) => [...one.listed]))
+  const known = new Set(listed.map(({ id }) => id))
+  const unused = whole ? listed.filter(({ id }) => !used.has(id)).map(({ id }) => id) : []
+  const unlisted = [...used].filter((id) => !known.has(id))
+  const excepted = outcomes.filter((one) => one.open.length === 0 && substantial(one.listed)).length
+  const notes = [
+    ...open.flatMap(describe),
+    ...unused.map((id) => `docs/api.md lists the difference ${id}, and nothing shows it any more`),
+    ...unlisted.map((id) => `docs/api.md does not list ${id}`),
+    `${outcomes.length} cases: ${outcomes.length - open.length - excepted} identical, ${excepted} with listed differences (${listed.length} entries), ${open.length} with others`,
+  ]
+  const failed = open.length + unused.length + unlisted.length
+  return { passed: outcomes.length - open.length, failed, notes }
+}
+
+/** What the mapping takes away from almost every answer is not worth counting by case. */
+function substantial(ids: ReadonlySet<string>): boolean {
+  return [...ids].some((id) => id !== 'managed-fields' && id !== 'priority-and-fairness')
+}
+
+function describe({ name, open }: Outcome): string[] {
+  const shown = open.slice(0, shownMax).map(({ field, real, ours }) => {
+    return `  ${field}\n    real ${short(real)}\n    ours ${short(ours)}`
+  })
+  const more = open.length - shown.length
+  return [`differs: ${name}`, ...shown, ...(more > 0 ? [`  … and ${more} more`] : [])]
+}
+
+function short(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'undefined'
+  return text.length > shownWidth ? `${text.slice(0, shownWidth)}…` : text
+}

@@ -1,0 +1,99 @@
+/** One case sent to one server: the request with its variables filled in, the answer or the frames of a watch. */
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:https'
+import { gunzipSync } from 'node:zlib'
+import type { Case } from './corpus.ts'
+import type { Oracle } from './oracle.ts'
+
+/** What a watch that should have ended, or should have said more, is given. */
+const answerMsMax = 20_000
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly body: string
+}
+
+export type Variables = Map<string, string>
+
+/** A server under comparison, with the connections to it. */
+export class Side {
+  readonly #server: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>
+  readonly #agent: Agent
+  readonly #stranger: Agent
+
+  constructor(server: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>) {
+    this.#server = server
+    const { ca, cert, key } = server
+    this.#agent = new Agent({ keepAlive: true, ca, cert, key })
+    this.#stranger = new Agent({ keepAlive: true, ca })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+    this.#stranger.destroy()
+  }
+
+  async exchange(one: Case, variables: Variables): Promise<Answer> {
+    const incoming = await this.#open(one, variables)
+    return { ...top(incoming), body: await bodyOf(incoming) }
+  }
+
+  /** The stream is open, with its headers, when the returned promise is there. */
+  async watch(one: Case, variables: Variables): Promise<{ finish(): Promise<Answer> }> {
+    const incoming = await this.#open(one, variables)
+    const most = one.watch?.frames ?? Number.POSITIVE_INFINITY
+    let text = ''
+    const done = new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, answerMsMax)
+      const finish = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      incoming.setEncoding('utf8')
+      incoming.on('data', (chunk: string) => {
+        text += chunk
+        if (text.split('\n').length > most) finish()
+      })
+      incoming.on('end', finish)
+      incoming.on('error', finish)
+    })
+    return {
+      finish: async () => {
+        await done
+        incoming.destroy()
+        const lines = text.split('\n')
+        return { ...top(incoming), body: lines.length > most ? `${lines.slice(0, most).join('\n')}\n` : text }
+      },
+    }
+  }
+
+  #open(one: Case, variables: Variables): Promise<IncomingMessage> {
+    const filled = (text: string) => text.replaceAll(/<(\w+)>/g, (whole, name) => variables.get(name) ?? whole)
+    const url = this.#server.url + filled(one.path)
+    const headers = Object.fromEntries(Object.entries(one.headers).map(([name, value]) => [name, filled(value)]))
+    const agent = one.anonymous === true ? this.#stranger : this.#agent
+    return new Promise((done, fail) => {
+      const { hostname, port } = new URL(url)
+      // The path goes as it is: parsing it as a URL would mend what a case means to break.
+      const path = url.slice(this.#server.url.length)
+      const sent: ClientRequest = request({ hostname, port, path, method: one.method, headers, agent }, done)
+      sent.on('error', fail)
+      sent.setTimeout(answerMsMax * 2, () => sent.destroy(new Error(`no answer to ${one.method} ${path}`)))
+      const { body } = one
+      if (body === undefined) sent.end()
+      else if (Buffer.isBuffer(body)) sent.end(body)
+      else sent.end(filled(typeof body === 'string' ? body : JSON.stringify(body)))
+    })
+  }
+}
+
+function top(incoming: IncomingMessage): Pick<Answer, 'status' | 'headers'> {
+  return { status: incoming.statusCode ?? 0, headers: incoming.headers as Answer['headers'] }
+}
+
+async function bodyOf(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk as Buffer)
+  const bytes = Buffer.concat(chunks)
+  return (incoming.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString()
+}

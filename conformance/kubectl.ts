@@ -1,0 +1,83 @@
+/**
+ * The real kubectl, the same script on ake and on a real kube-apiserver: whatever a user would see (output, errors, exit
+ * code) must be the same, apart from what mask.ts names and the differences that kubectl/allowed.ts lists with reasons.
+ */
+
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buildKubernetes } from './build.ts'
+import { allowed } from './kubectl/allowed.ts'
+import type { Allowed } from './kubectl/command.ts'
+import { mask } from './kubectl/mask.ts'
+import { script } from './kubectl/script.ts'
+import { runCommand } from './kubectl/shell.ts'
+import type { Step, StepContext, StepResult } from './step.ts'
+
+/** How much of one difference is shown. */
+const linesMax = 30
+
+export const kubectl: Step = { name: 'kubectl', tier: 'default', minutes: 4, run }
+
+async function run(context: StepContext): Promise<StepResult> {
+  const { dir, signal, progress } = context
+  const { bin } = await buildKubernetes({ only: ['kubectl'], progress })
+  const [ake, oracle] = await Promise.all([context.ake(), context.oracle()])
+  const shell = async (name: string, kubeconfig: string) => {
+    const home = join(dir, `home-${name}`)
+    await mkdir(home, { recursive: true })
+    return { bin, kubeconfig, home, signal }
+  }
+  const [ours, real] = await Promise.all([shell('ake', ake.kubeconfig), shell('oracle', oracle.kubeconfig)])
+
+  const notes: string[] = []
+  const needed = new Map<Allowed, number>()
+  let passed = 0
+  for (const command of script) {
+    const [left, right] = (await Promise.all([runCommand(ours, command), runCommand(real, command)])).map(mask)
+    const verdict = judge(command.line, left!, right!)
+    if (verdict.same) {
+      passed += 1
+      if (verdict.by !== undefined) needed.set(verdict.by, (needed.get(verdict.by) ?? 0) + 1)
+    } else notes.push(`${command.line}\n${difference(left!, right!)}`)
+  }
+  for (const entry of allowed) {
+    const uses = needed.get(entry)
+    if (uses === undefined) notes.push(`no line needs the listed difference ${entry.commands}: remove it`)
+    else progress(`listed difference, ${uses} of ${script.length} lines: ${entry.reason}`)
+  }
+  return { passed, failed: notes.length, notes }
+}
+
+type Verdict = { readonly same: boolean; readonly by?: Allowed }
+
+function judge(line: string, ours: string, real: string): Verdict {
+  if (ours === real) return { same: true }
+  for (const entry of allowed) {
+    if (entry.commands.test(line) && without(ours, entry.lines) === without(real, entry.lines)) {
+      return { same: true, by: entry }
+    }
+  }
+  return { same: false }
+}
+
+function without(text: string, lines: RegExp): string {
+  return text
+    .split('\n')
+    .filter((line) => !lines.test(line))
+    .join('\n')
+}
+
+/** The lines that only one side has, in order; `-` is ake's, `+` the real server's. */
+function difference(ours: string, real: string): string {
+  const left = ours.split('\n')
+  const right = real.split('\n')
+  const lines = [
+    ...left.filter((line) => !right.includes(line)).map((line) => `  - ${line}`),
+    ...right.filter((line) => !left.includes(line)).map((line) => `  + ${line}`),
+  ]
+  if (lines.length === 0) return '  the same lines in another order'
+  return [
+    ...lines.slice(0, linesMax),
+    ...(lines.length > linesMax ? [`  … ${lines.length - linesMax} more`] : []),
+  ].join('\n')
+}

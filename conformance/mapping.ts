@@ -1,0 +1,114 @@
+/**
+ * What differs between two servers by nature, made equal: uids, times, versions, generated names and continue tokens
+ * become symbols by order of appearance, so that "the same object, changed once" still reads the same on both sides.
+ */
+
+type Json = { [key: string]: unknown }
+
+/** Times that a server makes up are of today; those that a case brings along are of another year. */
+const nowSpanMs = 24 * 3600_000
+
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
+const moment = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g
+const age = /^(<invalid>|(\d+[ydhms])+)$/
+/** Numbers of versions inside messages. */
+const versionTexts: readonly [RegExp, string][] = [
+  [/current: \d+/g, 'current: <version>'],
+  [/too old resource version: (\d+) \(\d+\)/g, 'too old resource version: $1 (<version>)'],
+  [/resourceVersion: \d+/g, 'resourceVersion: <version>'],
+]
+
+/** The symbols of one server in one group. */
+export class Mapping {
+  readonly #uids = new Map<string, string>()
+  readonly #versions = new Map<string, Map<string, string>>()
+  readonly #names = new Map<string, string>()
+  readonly #nowMs: number
+  /** What was taken away, by the name it has in the list of differences. */
+  readonly removed = new Set<string>()
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs
+  }
+
+  text(text: string): string {
+    let mapped = text.replaceAll(uuid, (found) => this.#uid(found))
+    mapped = mapped.replaceAll(moment, (found, fraction) => {
+      if (Math.abs(Date.parse(found) - this.#nowMs) > nowSpanMs) return found
+      return fraction === undefined ? '<time>' : `<time.${fraction.length - 1}>`
+    })
+    for (const [pattern, replacement] of versionTexts) mapped = mapped.replaceAll(pattern, replacement)
+    for (const [name, symbol] of this.#names) mapped = mapped.replaceAll(name, symbol)
+    return mapped
+  }
+
+  json(value: unknown): unknown {
+    if (typeof value === 'string') return this.text(value)
+    if (Array.isArray(value)) return value.map((inner) => this.json(inner))
+    if (typeof value !== 'object' || value === null) return value
+    const from = value as Json
+    this.#learnName(from)
+    const mapped: Json = {}
+    for (const [key, inner] of Object.entries(from)) {
+      if (key === 'metadata' && isObject(inner)) mapped[key] = this.#metadata(inner, from)
+      else if (key === 'cells' && Array.isArray(inner)) mapped[key] = inner.map((cell) => this.#cell(cell))
+      else mapped[this.text(key)] = this.json(inner)
+    }
+    return mapped
+  }
+
+  #metadata(metadata: Json, holder: Json): Json {
+    const mapped: Json = {}
+    const { uid } = metadata
+    const listed = 'items' in holder || 'rows' in holder || String(holder.kind).endsWith('List')
+    for (const [key, inner] of Object.entries(metadata)) {
+      if (key === 'managedFields') this.removed.add('managed-fields')
+      else if (key === 'continue' && inner !== '') mapped[key] = '<continue>'
+      else if (key === 'resourceVersion' && typeof inner === 'string')
+        mapped[key] = listed || typeof uid !== 'string' ? '<version>' : this.#version(uid, inner)
+      else mapped[key] = this.json(inner)
+    }
+    return mapped
+  }
+
+  #cell(cell: unknown): unknown {
+    return typeof cell === 'string' && age.test(cell) ? '<age>' : this.json(cell)
+  }
+
+  /** Before the object's strings are mapped, as its name comes again in messages and links. */
+  #learnName(object: Json): void {
+    if (!isObject(object.metadata)) return
+    const { generateName, name } = object.metadata
+    if (typeof generateName !== 'string' || typeof name !== 'string' || this.#names.has(name)) return
+    const suffix = name.slice(generateName.length)
+    if (!name.startsWith(generateName) || !/^[bcdfghjklmnpqrstvwxz2456789]{5}$/.test(suffix)) return
+    this.#names.set(name, `${generateName}<suffix${this.#names.size + 1}>`)
+  }
+
+  #uid(uid: string): string {
+    let symbol = this.#uids.get(uid)
+    if (symbol === undefined) {
+      symbol = `<uid${this.#uids.size + 1}>`
+      this.#uids.set(uid, symbol)
+    }
+    return symbol
+  }
+
+  #version(uid: string, version: string): string {
+    let versions = this.#versions.get(uid)
+    if (versions === undefined) {
+      versions = new Map()
+      this.#versions.set(uid, versions)
+    }
+    let symbol = versions.get(version)
+    if (symbol === undefined) {
+      symbol = `<version${versions.size + 1}>`
+      versions.set(version, symbol)
+    }
+    return symbol
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

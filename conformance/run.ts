@@ -1,0 +1,109 @@
+/**
+ * `npm run conformance [--all] [NAME…]`: every proof that needs a real Kubernetes, step by step. A NAME is a step or
+ * `step/part` (`differential/patches`). The last line alone tells the result: `N passed, N failed`.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Ake, type AkeOptions, startAke } from './ake.ts'
+import { step as differential } from './differential.ts'
+import { type Oracle, startOracle } from './oracle.ts'
+import type { Step, StepContext, StepResult } from './step.ts'
+
+const steps: readonly Step[] = [differential, ...(await others(['kubectl', 'informers', 'faults']))]
+
+async function others(names: readonly string[]): Promise<Step[]> {
+  const found = await Promise.all(
+    names.map((name) =>
+      import(`./${name}.ts`).then(
+        ({ step }: { step: Step }) => step,
+        () => undefined,
+      ),
+    ),
+  )
+  return found.filter((step) => step !== undefined)
+}
+
+const usage = `usage: npm run conformance -- [--all] [STEP | STEP/PART]…
+${steps.map(({ name, tier, minutes }) => `  ${name.padEnd(16)} about ${minutes} min${tier === 'all' ? ' (--all)' : ''}`).join('\n')}`
+
+const asked = process.argv.slice(2)
+const unknown = asked.find((word) => word.startsWith('-') && word !== '--all')
+if (unknown !== undefined) {
+  console.error(asked.includes('--help') ? usage : `unknown option ${unknown}\n${usage}`)
+  process.exit(asked.includes('--help') ? 0 : 2)
+}
+process.exit(
+  await main(
+    asked.includes('--all'),
+    asked.filter((word) => word !== '--all'),
+  ),
+)
+
+async function main(all: boolean, names: readonly string[]): Promise<number> {
+  const chosen = steps.filter(({ name, tier }) =>
+    names.length > 0 ? names.some((asked) => asked.split('/')[0] === name) : all || tier === 'default',
+  )
+  if (chosen.length === 0) {
+    console.error(`no step is named ${names.join(' ')}\n${usage}`)
+    return 2
+  }
+  const dir = await mkdtemp(join(tmpdir(), 'ake-conformance-'))
+  const quit = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => quit.abort(new Error('interrupted')))
+  let oracle: Promise<Oracle> | undefined
+  let passed = 0
+  let failed = 0
+  for (const [at, step] of chosen.entries()) {
+    if (quit.signal.aborted) break
+    console.log(`[${at + 1}/${chosen.length}] ${step.name} (about ${step.minutes} min)`)
+    const started = performance.now()
+    const folder = join(dir, step.name)
+    const result = await runStep(step, {
+      dir: folder,
+      all,
+      only: (part) => admitted(names, step.name, part),
+      signal: AbortSignal.any([quit.signal, AbortSignal.timeout(step.minutes * 2 * 60_000)]),
+      progress: (line) => console.error(`      ${step.name}: ${line}`),
+      oracle: () => {
+        oracle ??= startOracle({ dir: join(dir, 'oracle'), signal: quit.signal, progress: console.error })
+        return oracle
+      },
+    })
+    for (const note of result.notes ?? []) console.log(`      ${note}`)
+    const seconds = Math.round((performance.now() - started) / 1000)
+    console.log(`      ${result.passed} passed, ${result.failed} failed in ${seconds} s`)
+    passed += result.passed
+    failed += result.failed
+  }
+  if (quit.signal.aborted) failed++
+  ;(await oracle?.catch(() => undefined))?.stop()
+  if (failed === 0) await rm(dir, { recursive: true, force: true })
+  else console.log(`what was stored and logged is in ${dir}`)
+  console.log(`${passed} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}
+
+/** A step that cannot go on counts as one failure and does not keep the others from running. */
+async function runStep(step: Step, context: Omit<StepContext, 'ake'>): Promise<StepResult> {
+  const started: Ake[] = []
+  const ake = async (options: Partial<AkeOptions> = {}): Promise<Ake> => {
+    const dir = join(context.dir, `ake${started.length}`)
+    const one = await startAke({ dir, signal: context.signal, ...options })
+    started.push(one)
+    return one
+  }
+  try {
+    return await step.run({ ...context, ake })
+  } catch (error) {
+    return { passed: 0, failed: 1, notes: [error instanceof Error ? (error.stack ?? error.message) : String(error)] }
+  } finally {
+    await Promise.all(started.map((one) => one.kill()))
+  }
+}
+
+/** Names of other steps, and the bare name of this one, narrow nothing. */
+function admitted(names: readonly string[], step: string, part: string): boolean {
+  const parts = names.filter((name) => name.startsWith(`${step}/`)).map((name) => name.slice(step.length + 1))
+  return parts.length === 0 || parts.includes(part)
+}
