@@ -22,6 +22,7 @@ const first = pods[0]!
 const loads: Record<string, (target: Target, load: Load) => Promise<unknown>> = {
   list: (target, load) => read(target, load, '/api/v1/pods', 1),
   get: (target, load) => read(target, load, `/api/v1/namespaces/${first.namespace}/pods/${first.name}`, 32),
+  get1: (target, load) => read(target, load, `/api/v1/namespaces/${first.namespace}/pods/${first.name}`, 32, 'h1'),
   nodename: (target, load) => read(target, load, '/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-007', 8),
   watch: async (target, load) => {
     const path = `/api/v1/pods?watch=true&resourceVersion=${await currentVersion(target)}&timeoutSeconds=3600`
@@ -33,9 +34,9 @@ const loads: Record<string, (target: Target, load: Load) => Promise<unknown>> = 
   write: (target) => writeSteadily({ at: target, pods, perSecond: 1_000, forMs: loadForMs }),
 }
 
-async function read(target: Target, load: Load, path: string, clients: number): Promise<void> {
+async function read(target: Target, load: Load, path: string, clients: number, protocol: 'h1' | 'h2' = 'h2'): Promise<void> {
   const at = { url: target.url, tls: target.tls }
-  await load.order({ kind: 'open', at, protocol: 'h2', path, connections: clients, streams: 1 })
+  await load.order({ kind: 'open', at, protocol, path, connections: clients, streams: 1 })
   await load.order({ kind: 'run', forMs: loadForMs })
   await load.order({ kind: 'close' })
 }

@@ -34,7 +34,7 @@ export function read(answer: Answer, mapping: Mapping, asWatch: boolean): Readin
         .map((line) => parsed(line, mapping)),
     }
   if (answer.body === '') return { ...top, body: '' }
-  if (type.startsWith('application/json') || type.startsWith('application/vnd.kubernetes'))
+  if (type.startsWith('application/json') || answer.body.startsWith('{'))
     return { ...top, layout: layoutOf(answer.body), body: parsed(answer.body, mapping) }
   if (type.startsWith('application/yaml')) return { ...top, body: mapping.json(load(answer.body)) }
   return { ...top, body: mapping.text(answer.body) }

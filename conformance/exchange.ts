@@ -1,5 +1,6 @@
 /** One case sent to one server: the request with its variables filled in, the answer or the frames of a watch. */
-import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:https'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
 import { gunzipSync } from 'node:zlib'
 import type { Case } from './corpus.ts'
 import type { Oracle } from './oracle.ts'
@@ -34,8 +35,13 @@ export class Side {
   }
 
   async exchange(one: Case, variables: Variables): Promise<Answer> {
-    const incoming = await this.#open(one, variables)
-    return { ...top(incoming), body: await bodyOf(incoming) }
+    try {
+      const incoming = await this.#open(one, variables)
+      return { ...top(incoming), body: await bodyOf(incoming) }
+    } catch (error) {
+      // No answer is an answer too: the other side may have one.
+      return { status: 0, headers: {}, body: (error as Error).message }
+    }
   }
 
   /** The stream is open, with its headers, when the returned promise is there. */
@@ -70,7 +76,11 @@ export class Side {
   #open(one: Case, variables: Variables): Promise<IncomingMessage> {
     const filled = (text: string) => text.replaceAll(/<(\w+)>/g, (whole, name) => variables.get(name) ?? whole)
     const url = this.#server.url + filled(one.path)
-    const headers = Object.fromEntries(Object.entries(one.headers).map(([name, value]) => [name, filled(value)]))
+    const body = bytesOf(one.body, filled)
+    // Told in any case: Node would send a DELETE's body without its length.
+    const length: Record<string, string> = body === undefined ? {} : { 'content-length': String(body.length) }
+    const given = Object.entries(one.headers).map(([name, value]) => [name, filled(value)] as const)
+    const headers = { ...length, ...Object.fromEntries(given) }
     const agent = one.anonymous === true ? this.#stranger : this.#agent
     return new Promise((done, fail) => {
       const { hostname, port } = new URL(url)
@@ -79,12 +89,14 @@ export class Side {
       const sent: ClientRequest = request({ hostname, port, path, method: one.method, headers, agent }, done)
       sent.on('error', fail)
       sent.setTimeout(answerMsMax * 2, () => sent.destroy(new Error(`no answer to ${one.method} ${path}`)))
-      const { body } = one
-      if (body === undefined) sent.end()
-      else if (Buffer.isBuffer(body)) sent.end(body)
-      else sent.end(filled(typeof body === 'string' ? body : JSON.stringify(body)))
+      sent.end(body)
     })
   }
+}
+
+function bytesOf(body: unknown, filled: (text: string) => string): Buffer | undefined {
+  if (body === undefined || Buffer.isBuffer(body)) return body
+  return Buffer.from(filled(typeof body === 'string' ? body : JSON.stringify(body)))
 }
 
 function top(incoming: IncomingMessage): Pick<Answer, 'status' | 'headers'> {

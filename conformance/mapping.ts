@@ -16,6 +16,9 @@ const versionTexts: readonly [RegExp, string][] = [
   [/current: \d+/g, 'current: <version>'],
   [/too old resource version: (\d+) \(\d+\)/g, 'too old resource version: $1 (<version>)'],
   [/resourceVersion: \d+/g, 'resourceVersion: <version>'],
+  // The hash of an OpenAPI document is of its prose too; the address is the server's own.
+  [/\?hash=[0-9A-F]{128}/g, '?hash=<hash>'],
+  [/^(192\.0\.2\.1|127\.0\.0\.1):\d+$/g, '<address>'],
 ]
 
 /** The symbols of one server in one group. */
@@ -60,6 +63,7 @@ export class Mapping {
   #metadata(metadata: Json, holder: Json): Json {
     const mapped: Json = {}
     const { uid } = metadata
+    if (typeof uid === 'string') this.#learnUid(uid, metadata)
     const listed = 'items' in holder || 'rows' in holder || String(holder.kind).endsWith('List')
     for (const [key, inner] of Object.entries(metadata)) {
       if (key === 'managedFields') this.removed.add('managed-fields')
@@ -85,10 +89,18 @@ export class Mapping {
     this.#names.set(name, `${generateName}<suffix${this.#names.size + 1}>`)
   }
 
+  /** By the name of its object, so that one object more on one side does not rename all that follow. */
+  #learnUid(uid: string, { namespace = '', name }: Json): void {
+    if (this.#uids.has(uid)) return
+    const owner = this.text(`${namespace}/${name}`)
+    const before = [...this.#uids.values()].filter((symbol) => symbol.startsWith(`<uid ${owner} `)).length
+    this.#uids.set(uid, `<uid ${owner} ${before + 1}>`)
+  }
+
   #uid(uid: string): string {
     let symbol = this.#uids.get(uid)
     if (symbol === undefined) {
-      symbol = `<uid${this.#uids.size + 1}>`
+      symbol = `<uid ${[...this.#uids.values()].filter((one) => /^<uid \d/.test(one)).length + 1}>`
       this.#uids.set(uid, symbol)
     }
     return symbol

@@ -46,10 +46,18 @@ class Model {
 
   done(key: string, version: number, value: string): void {
     const known = this.#of(key)
-    if (version >= known.version) Object.assign(known, { version, value })
-    if (known.attempt === value) known.attempt = undefined
+    // A change is told twice, to its writer and to watchers, in any order.
+    if (version > known.version) {
+      Object.assign(known, { version, value })
+      if (known.attempt === value) known.attempt = undefined
+    }
     this.versions.set(version, `${key} ${value}`)
     this.highest = Math.max(this.highest, version)
+  }
+
+  /** The answer to a delete names no version. */
+  removed(key: string): void {
+    Object.assign(this.#of(key), { value: '-', attempt: undefined })
   }
 
   /** Compares what a restart found with what was known, and learns what became of the attempts. */
@@ -157,7 +165,7 @@ test(`[D1] [D2] ${serveKills} kills of the whole server lose nothing a client wa
         throw new Error(`AKE_SEED=${seedOfRun}, kill ${kill}: ${(error as Error).message}`, { cause: error })
       }
       const watch = new Watch(client, `${configMaps}?watch=1&resourceVersion=${found.version}`, (frame) => {
-        model.done(nameOf(frame), versionOf(frame), valueOf(frame))
+        model.done(nameOf(frame), versionOf(frame), stateOf(frame))
       })
       await watch.opened()
       const writers = Array.from({ length: 8 }, (_, writer) => writeUntilDead(client, model, writer, random))
@@ -179,7 +187,7 @@ async function foundBy(client: Client): Promise<Found> {
   const history: Found['history'] = new Map()
   const version = Number(list.metadata.resourceVersion)
   const watch = new Watch(client, `${configMaps}?watch=1&resourceVersion=1&timeoutSeconds=1`, (frame) => {
-    history.set(versionOf(frame), `${nameOf(frame)} ${valueOf(frame)}`)
+    history.set(versionOf(frame), `${nameOf(frame)} ${stateOf(frame)}`)
   })
   // A fresh store has no history of config maps; otherwise the newest step of each object has to come.
   const newest = Math.max(0, ...[...objects.values()].map((object) => object.version))
@@ -203,6 +211,7 @@ async function writeUntilDead(
       if (exists && random(4) === 0) {
         model.attempt(name, '-')
         await client.json('DELETE', `${configMaps}/${name}`)
+        model.removed(name)
       } else {
         const value = `${process.pid}.${writer}.${step}.${random(1 << 30)}`
         model.attempt(name, value)
@@ -227,6 +236,6 @@ function versionOf(frame: Frame): number {
   return Number(frame.object.metadata.resourceVersion)
 }
 
-function valueOf(frame: Frame): string {
+function stateOf(frame: Frame): string {
   return frame.type === 'DELETED' ? '-' : (frame.object.data?.value ?? '')
 }

@@ -40,13 +40,13 @@ const copy = await Copy.open({ store, clock: systemClock, log: silentLog, planOf
 const cache = copy.cache(interest)
 
 // What was found: every object, and every step of its history.
-for (const item of cache.all()) say(`object ${item.key} ${item.version} ${valueOf(item.bytes)}`)
+for (const item of cache.all()) say(`object ${item.key} ${item.version} ${stateOf(item.bytes)}`)
 let cursor = { version: store.floor(interest), position: afterAll }
 const lines: string[] = []
 for (;;) {
   const page = await store.history(interest, cursor, { entries: 500, bytes: 1 << 20 })
   for (const { kind, key, version, position, body } of page.entries) {
-    lines.push(`history ${key} ${version} ${kind === 'put' ? valueOf(body as Buffer) : '-'}`)
+    lines.push(`history ${key} ${version} ${kind === 'put' ? stateOf(body as Buffer) : '-'}`)
     cursor = { version, position }
   }
   if (!page.more) break
@@ -61,7 +61,7 @@ if (writers === 0) {
 
 const form: Form = {
   frame: (type, item) =>
-    Buffer.from(`published ${item.key} ${item.version} ${type === 'DELETED' ? '-' : valueOf(item.bytes)}\n`),
+    Buffer.from(`published ${item.key} ${item.version} ${type === 'DELETED' ? '-' : stateOf(item.bytes)}\n`),
   bookmark: () => Buffer.from(''),
 }
 const watcher = cache.watch({
@@ -100,7 +100,7 @@ function bodyOf(key: string, version: number, value: string): Buffer {
 }
 
 /** The value, if the whole body is of one piece. */
-function valueOf(bytes: Buffer): string {
+function stateOf(bytes: Buffer): string {
   const { value, again } = JSON.parse(bytes.toString()) as { value: string; again: string }
   if (value !== again) throw new Error(`a torn body: ${value} ${again}`)
   return value

@@ -14,6 +14,10 @@ const program = join(import.meta.dirname, '..', 'bin', 'ake')
 /** Cold and next to others on two cores a start has taken 3 s. */
 const readyMsMax = 30_000
 
+const connectionWindowBytes = 1 << 30
+/** What a client queues is its own business here: its guard must not end what the server is tested with. */
+const sessionMemoryMb = 2_000
+
 export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }
 
 export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly stderr: string }
@@ -119,7 +123,9 @@ export class Client {
 
   constructor(serving: { url: string; credentials: Credentials }, settings: { initialWindowSize?: number } = {}) {
     const { ca, cert, key } = serving.credentials
-    this.session = connect(serving.url, { ca, cert, key, settings })
+    this.session = connect(serving.url, { ca, cert, key, settings, maxSessionMemory: sessionMemoryMb })
+    // As Go's client: one stream that nobody reads does not hold up the others of its connection.
+    this.session.once('connect', () => this.session.setLocalWindowSize(connectionWindowBytes))
     // What breaks with the connection is told by each stream of it.
     this.session.on('error', () => {})
   }
@@ -184,7 +190,7 @@ export class Watch {
   readonly stream: ClientHttp2Stream
   /** The code of the stream's reset: 0 for a clean end. */
   readonly ended: Promise<{ rstCode: number; clean: boolean }>
-  #partial = ''
+  #partial: string[] = []
   #clean = false
   #wake: (() => void)[] = []
 
@@ -193,17 +199,18 @@ export class Watch {
     this.stream.setEncoding('utf8')
     this.stream.on('error', () => {})
     this.stream.on('data', (text: string) => {
-      const lines = (this.#partial + text).split('\n')
-      this.#partial = lines.pop() as string
-      for (const line of lines) {
-        const frame = JSON.parse(line) as Frame
+      const [rest, ...lines] = text.split('\n')
+      this.#partial.push(rest as string)
+      for (const next of lines) {
+        const frame = JSON.parse(this.#partial.join('')) as Frame
+        this.#partial = [next]
         this.frames.push(frame)
         seen(frame)
       }
       for (const wake of this.#wake.splice(0)) wake()
     })
     this.stream.on('end', () => {
-      this.#clean = this.#partial === ''
+      this.#clean = this.#partial.join('') === ''
     })
     this.ended = new Promise((resolve) => {
       this.stream.on('close', () => {

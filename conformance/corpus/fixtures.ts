@@ -8,15 +8,17 @@ type Fields = { readonly [field: string]: unknown }
 export const core = (namespace: string, resource: string) => `/api/v1/namespaces/${namespace}/${resource}`
 export const apps = (namespace: string, resource: string) => `/apis/apps/v1/namespaces/${namespace}/${resource}`
 
-const object = (apiVersion: string, kind: string, name: string, rest: Fields = {}, metadata: Fields = {}) => ({
+type Made = Fields & { readonly metadata: Fields; readonly spec?: object }
+
+const object = (apiVersion: string, kind: string, name: string, rest: Fields = {}, metadata: Fields = {}): Made => ({
   apiVersion,
   kind,
   metadata: { name, ...metadata },
   ...rest,
 })
 
-export const configMap = (name: string, data: Fields = {}, metadata: Fields = {}) =>
-  object('v1', 'ConfigMap', name, { data }, metadata)
+export const configMap = (name: string, data?: Fields, metadata: Fields = {}) =>
+  object('v1', 'ConfigMap', name, data === undefined ? {} : { data }, metadata)
 
 export const secret = (name: string, data: Fields = {}) => object('v1', 'Secret', name, { type: 'Opaque', data })
 

@@ -12,7 +12,11 @@ export const reads: Group = {
     post('make configmap a', maps, configMap('a', { one: '1', two: 'zwei ü € 🎉', quote: '"<&>\\' }), {
       take: { rv: 'metadata.resourceVersion' },
     }),
-    post('make configmap b', maps, configMap('b', {}, { labels: { tier: 'x' }, annotations: { note: 'long' } })),
+    post(
+      'make configmap b',
+      maps,
+      configMap('b', { k: 'v' }, { labels: { tier: 'x' }, annotations: { note: 'long' } }),
+    ),
     post('make configmap in another namespace', core('reads-two', 'configmaps'), configMap('a', { other: 'y' })),
     post('make secret', core('reads', 'secrets'), secret('s', { key: 'dmFsdWU=' })),
     post('make pod', core('reads', 'pods'), pod('p')),

@@ -190,11 +190,9 @@ func (i *informer) begin(found []record, version int64) {
 // tap remembers every event on its way to the reflector.
 func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) watch.Interface {
 	var found []record
-	count := 0
-	return watch.Filter(ended{stream, func() {
+	return watch.Filter(ended{stream, func(count int) {
 		i.traffic.note(fmt.Sprintf("ended after %d ms, %d events", time.Since(opened).Milliseconds(), count))
 	}}, func(event watch.Event) (watch.Event, bool) {
-		count++
 		if event.Type == watch.Error {
 			i.traffic.note(fmt.Sprintf("ERROR event: %v", event.Object))
 			return event, true
@@ -226,17 +224,19 @@ func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) w
 // ended says when the stream under a filter is over.
 type ended struct {
 	watch.Interface
-	said func()
+	said func(count int)
 }
 
 func (e ended) ResultChan() <-chan watch.Event {
 	out := make(chan watch.Event)
 	go func() {
 		defer close(out)
+		count := 0
 		for event := range e.Interface.ResultChan() {
+			count++
 			out <- event
 		}
-		e.said()
+		e.said(count)
 	}()
 	return out
 }

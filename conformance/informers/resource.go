@@ -91,8 +91,9 @@ type record struct {
 	UID    string `json:"uid"`
 	Serial string `json:"serial"`
 
-	labels labels.Set
-	fields map[string]string
+	labels   labels.Set
+	fields   map[string]string
+	deleting bool
 }
 
 func recordOf(kind string, object runtime.Object) (record, error) {
@@ -118,7 +119,7 @@ func fullRecordOf(kind string, object *unstructured.Unstructured) (record, error
 	}
 	node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName")
 	color, _, _ := unstructured.NestedString(object.Object, "spec", "color")
-	made.labels = object.GetLabels()
+	made.labels, made.deleting = object.GetLabels(), object.GetDeletionTimestamp() != nil
 	made.fields = map[string]string{
 		"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace(),
 		"spec.nodeName": node, "spec.color": color,

@@ -62,6 +62,10 @@ func (c *churn) against(all map[schema.GroupVersionResource][]record) []string {
 			}
 			if event.Type != "DELETED" {
 				last[event.Key] = event
+				// A pod's deletion is two events: marked, then gone.
+				if event.deleting && event.Type == "MODIFIED" && event.Serial == before.Serial {
+					continue
+				}
 				puts[event.RV] = true
 				if told, ok := c.puts[event.RV]; !ok || !told.same(event) {
 					faults = append(faults, fmt.Sprintf("history: %v, but its writer was told %v", event, told))

@@ -137,6 +137,11 @@ func (c *churn) settleDelete(ctx context.Context, k *key, err error) {
 		return
 	}
 	found := c.readBack(ctx, k, err)
+	// Marked, and the server ended before the second half: that deletion goes on, by itself or by asking again.
+	for found != nil && found.GetDeletionTimestamp() != nil && ctx.Err() == nil {
+		_ = c.objects(k).Delete(ctx, k.name, deleteNow(string(before.GetUID())))
+		found = c.readBack(ctx, k, err)
+	}
 	landed := found == nil
 	c.noteLost(landed)
 	if landed {

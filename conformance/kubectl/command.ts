@@ -12,9 +12,17 @@ export type Command = {
   }
 }
 
-/** A difference that stays: after the lines that match are left out on both sides, nothing may differ. */
+/** A difference that stays, at the lines of the script that `commands` matches. */
 export type Allowed = {
   readonly commands: RegExp
-  readonly lines: RegExp
   readonly reason: string
-}
+} & (
+  | {
+      /** After the lines of output that match are left out on both sides, nothing may differ. */
+      readonly lines: RegExp
+    }
+  | {
+      /** What ake says instead of whatever the real server says. */
+      readonly ours: RegExp
+    }
+)

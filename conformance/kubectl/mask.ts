@@ -9,20 +9,29 @@ const masks: readonly Mask[] = [
   [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<uid>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, '<time>'],
   [/\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g, '<time>'],
-  [/(resourceVersion"?(?::\s*|=)"?)\d+/gi, '$1<version>'],
+  [/\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? [+-]\d{4}/g, '<time>'],
+  [/(resource ?version"?(?:: *|=)"?)\d+/gi, '$1<version>'],
+  [/("continue": ")[^"]+/g, '$1<token>'],
   [/https:\/\/127\.0\.0\.1:\d+/g, '<server>'],
   [/("serverAddress": ")[^"]+/g, '$1<server>'],
-  [/\/tmp\/(LIVE|MERGED)-\d+/g, '/tmp/$1'],
-  [/\/tmp\/kubectl-edit-\d+/g, '/tmp/kubectl-edit'],
+  [/[^\s"]*\/(LIVE|MERGED)-\d+/g, '/tmp/$1'],
+  [/[^\s"]*\/kubectl-edit-\d+/g, '/tmp/kubectl-edit'],
   // The hash names the certificate in use.
   [/X509SHA256=[0-9a-f]{64}/g, 'X509SHA256=<hash>'],
-  // A table's column is as wide as its longest age: the blanks behind it go too. The header's own, likewise.
-  [/(?<=^| )(\d+y)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(?<=\d[ydhms])( ago)?(?=[ ,)]|$) */gm, '<age> '],
+  // A table's column is as wide as its longest age: the blanks behind it go too; so do those of its header. `250m` of
+  // CPU looks like an age, and what a toleration says is no age either.
+  [/(?<=^|[ (])(?<!cpu: *|for )(?:\d+[ydhms])+(?! *\(\d)(?=[ ,)]|$) */gm, '<age> '],
   [/\b(AGE|LAST SEEN|LAUNCHED) +/g, '$1 '],
 ]
 
 export function mask(text: string): string {
-  return masks.reduce((masked, [pattern, name]) => masked.replace(pattern, name), jsonInOrder(text))
+  const masked = masks.reduce((so, [pattern, name]) => so.replace(pattern, name), jsonInOrder(text))
+  return masked.replace(/(^\* .*\n)+/gm, (causes) => linesInOrder(causes))
+}
+
+/** Causes of a refusal: the real server finds them by walking a map, so each time in another order. */
+function linesInOrder(lines: string): string {
+  return `${lines.trimEnd().split('\n').sort().join('\n')}\n`
 }
 
 function jsonInOrder(text: string): string {

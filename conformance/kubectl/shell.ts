@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from './command.ts'
+import { mask } from './mask.ts'
 
 /** Nothing in the script needs more than a few seconds, even on a busy machine. */
 const lineMsMax = 60_000
@@ -24,18 +25,19 @@ type Shell = {
 
 type Said = { out: string; err: string }
 
-/** Everything a user would see, as one text: output, errors, exit code. */
+/** Everything a user would see, as one masked text: output, errors, exit code. */
 export async function runCommand(shell: Shell, command: Command): Promise<string> {
   const { child, said } = start(shell, command.line)
   const [code, aside] = command.watch === undefined ? [undefined, ''] : await watched(shell, command.watch, child, said)
   const exit = await ended(child)
-  return `${said.out}${said.err === '' ? '' : `--- errors\n${said.err}`}${aside}--- exit ${code ?? exit}\n`
+  return `${mask(said.out)}${said.err === '' ? '' : `--- errors\n${mask(said.err)}`}${aside}--- exit ${code ?? exit}\n`
 }
 
 function start({ bin, kubeconfig, home, signal }: Shell, line: string): { child: ChildProcess; said: Said } {
   const env = {
     PATH: `${bin}:${process.env.PATH}`,
     HOME: home,
+    TMPDIR: home,
     KUBECONFIG: kubeconfig,
     KUBECACHEDIR: `${home}/cache`,
     KUBECTL_KUBERC: 'false',

@@ -23,16 +23,9 @@ import { openPki } from './pki.ts'
 
 type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
 
-/**
- * Answers are spliced into slabs of this size that they share: with Node's 8 KiB nearly every GET would allocate one, and
- * the collector would have a seventh of the CPU.
- */
-const slabBytes = 64 * 1024
-
 export async function serve(config: ServeConfig, { log, signal, ready }: Running): Promise<void> {
   const unlock = await lockFolder(config.data)
   const clock = systemClock
-  Buffer.poolSize = slabBytes
   const store = openSqlite({ folder: config.data, historyBytesMax: config.history })
   try {
     const resources = new Resources()

@@ -51,7 +51,8 @@ export function makeFilter(parts: {
   const name = parts.name ?? named?.value
   const terms: Term[] = []
   const tests: ((item: Item) => boolean)[] = []
-  if (namespace !== undefined) tests.push((item) => item.namespace === namespace)
+  const prefix = `${namespace}/`
+  if (namespace !== undefined) tests.push((item) => item.key.startsWith(prefix))
   if (parts.name !== undefined) tests.push((item) => item.name === parts.name)
   for (const { field, operator, value } of requirements) {
     const place = parts.paths[field]

@@ -1,18 +1,16 @@
 /**
  * An object at one version as the cache holds it: its bytes (in list-item form) and what a scan of them found. Never
- * changed after it is made; histories, watchers and answers share it.
+ * changed after it is made; histories, watchers and answers share it. There are tens of thousands of these, so what can be
+ * read from the key or the bytes when somebody wants it is not kept besides.
  */
-import { type FieldPlan, scanObject } from '../kube/object.ts'
+import { type FieldPlan, type Labels, type Scan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 
-export type Item = {
+export class Item {
   readonly key: string
-  readonly namespace: string
-  readonly name: string
-  readonly uid: string
   readonly version: number
   readonly bytes: Buffer
-  readonly labels: ReadonlyMap<string, string> | undefined
+  readonly labels: Labels | undefined
   /** Values of the interest's planned fields, in plan order. */
   readonly fields: readonly string[]
   readonly versionStart: number
@@ -21,38 +19,58 @@ export type Item = {
   readonly metadataEnd: number
   /** Where the members after apiVersion and kind begin. */
   readonly bodyStart: number
+
+  constructor(
+    key: string,
+    version: number,
+    bytes: Buffer,
+    scan: Omit<Scan, 'name' | 'namespace' | 'uid' | 'resourceVersion'>,
+  ) {
+    this.key = key
+    this.version = version
+    this.bytes = bytes
+    this.labels = scan.labels
+    this.fields = scan.fields
+    this.versionStart = scan.versionStart
+    this.versionEnd = scan.versionEnd
+    this.metadataStart = scan.metadataStart
+    this.metadataEnd = scan.metadataEnd
+    this.bodyStart = scan.bodyStart
+  }
+
+  get name(): string {
+    return this.key.slice(this.key.indexOf('/') + 1)
+  }
+
+  get namespace(): string {
+    const slash = this.key.indexOf('/')
+    return slash < 0 ? '' : this.key.slice(0, slash)
+  }
+
+  get uid(): string {
+    return scanObject(this.bytes).uid
+  }
 }
 
 export function makeItem(bytes: Buffer, version: number, plan: FieldPlan): Item {
   const scan = scanObject(bytes, plan)
-  return {
-    key: objectKey(scan.namespace, scan.name),
-    namespace: scan.namespace,
-    name: scan.name,
-    uid: scan.uid,
-    version,
-    bytes,
-    labels: scan.labels,
-    fields: scan.fields,
-    versionStart: scan.versionStart,
-    versionEnd: scan.versionEnd,
-    metadataStart: scan.metadataStart,
-    metadataEnd: scan.metadataEnd,
-    bodyStart: scan.bodyStart,
-  }
+  return new Item(objectKey(scan.namespace, scan.name), version, bytes, scan)
 }
 
 /** The same object labelled with another version: what a DELETED frame carries. */
 export function relabel(item: Item, version: number): Item {
   if (item.version === version || item.versionStart < 0) return item
+  const { versionStart, versionEnd, metadataStart, metadataEnd, bodyStart, labels, fields } = item
   const label = Buffer.from(String(version), 'latin1')
-  const bytes = Buffer.concat([item.bytes.subarray(0, item.versionStart), label, item.bytes.subarray(item.versionEnd)])
-  const shift = label.length - (item.versionEnd - item.versionStart)
-  return {
-    ...item,
-    version,
-    bytes,
-    versionEnd: item.versionEnd + shift,
-    metadataEnd: item.metadataEnd + shift,
-  }
+  const bytes = Buffer.concat([item.bytes.subarray(0, versionStart), label, item.bytes.subarray(versionEnd)])
+  const shift = label.length - (versionEnd - versionStart)
+  return new Item(item.key, version, bytes, {
+    labels,
+    fields,
+    versionStart,
+    metadataStart,
+    bodyStart,
+    versionEnd: versionEnd + shift,
+    metadataEnd: metadataEnd + shift,
+  })
 }

@@ -35,7 +35,7 @@ export type WatchSource = {
 }
 
 type Mode =
-  | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly then: Buffer | undefined }
+  | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly closing: number | undefined }
   | { readonly kind: 'gap'; readonly version: number }
   | { readonly kind: 'history' }
   | { readonly kind: 'live' }
@@ -49,6 +49,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   readonly #source: WatchSource
   readonly #form: Form
   readonly #openedMs: number
+  readonly #resumes: boolean
   readonly #endings: (() => void)[] = []
   readonly #errorFrame: (status: Status) => Buffer
   #mode: Mode
@@ -77,6 +78,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     this.#form = parts.form
     this.#errorFrame = parts.errorFrame
     this.#openedMs = parts.source.now()
+    this.#resumes = parts.start.kind === 'after'
     this.#bookmarkAtMs = this.#openedMs
     const { start, source } = parts
     if (start.kind === 'after') {
@@ -85,9 +87,8 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
       this.#mode = gap === undefined ? { kind: 'history' } : { kind: 'gap', version: start.version }
     } else {
       this.#cursor = source.history.window.end
-      const then =
-        start.kind === 'state' && start.closingBookmark ? parts.form.bookmark(source.version(), true) : undefined
-      this.#mode = { kind: 'state', items: start.kind === 'state' ? start.items : [], next: 0, then }
+      const closing = start.kind === 'state' && start.closingBookmark ? source.version() : undefined
+      this.#mode = { kind: 'state', items: start.kind === 'state' ? start.items : [], next: 0, closing }
     }
   }
 
@@ -149,7 +150,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
       bytes += frame.length
     }
     if (mode.next === mode.items.length) {
-      if (mode.then !== undefined) frames.push(mode.then)
+      if (mode.closing !== undefined) frames.push(this.#form.bookmark(mode.closing, true))
       this.#mode = { kind: 'history' }
     }
     return join(frames)
@@ -180,16 +181,18 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
       frames.push(frame)
       bytes += frame.length
     }
-    if (!fromDisk) this.#goLive()
+    if (!fromDisk) this.#goLive(frames.length === 0 && !this.#spoke)
     // The disk had nothing more that is published: the window continues from here.
     else if (seen === 0) this.#cursor = laterOf(this.#cursor, this.#source.history.window.floor)
     return join(frames)
   }
 
   /** From here on events are pushed. Nothing can be missed: this runs in the same turn as the read that found the end. */
-  #goLive(): void {
+  #goLive(silent: boolean): void {
     this.#mode = { kind: 'live' }
     this.#source.dispatch.add(this)
+    // Whoever resumes and missed nothing is told so at once: should we crash within its first second, it resumes again.
+    if (silent && this.#resumes && this.bookmarks) this.#pushBookmark()
   }
 
   #frameFor(event: Event): Buffer | undefined {
@@ -261,7 +264,8 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   finish(): number {
     if (this.#mode.kind === 'ended' || this.#finishing) return 0
     const young = ageMsMin - (this.#source.now() - this.#openedMs)
-    if (!this.#spoke && !this.bookmarks && young > 0) return young
+    const canSpeak = this.bookmarks && this.#mode.kind === 'live'
+    if (!this.#spoke && !canSpeak && young > 0) return young
     if (this.#mode.kind === 'live') {
       if (this.bookmarks) this.#pushBookmark()
       this.#finishing = true

@@ -3,10 +3,11 @@
  * document per group version) and the aggregated one (everything of a root at once), and the list of paths at `/`.
  * Documents are printed once per generation of the set of resources.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { type Codec, negotiate, wantsAggregatedDiscovery } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { apiVersion, type Resource, type Subresource } from '../kube/resource.ts'
+import { methodNotAllowed } from '../kube/status.ts'
 import type { Request, Response } from './endpoint.ts'
 import type { Group, GroupVersion, Resources } from './registry.ts'
 import { plain, spelled } from './respond.ts'
@@ -51,6 +52,7 @@ export class Discovery {
     if (path === '/') return plain(200, Buffer.from(JSON.stringify({ paths: this.#allPaths() }, null, 2)))
     const place = this.#placeOf(path)
     if (place === undefined) return undefined
+    if (place.routed && api.method !== 'GET') throw methodNotAllowed()
     const { accept } = request.headers
     const codec = place.aggregates === undefined ? undefined : wantsAggregatedDiscovery(accept)
     if (codec !== undefined) return this.#aggregated(path, place.aggregates ?? [], codec, api, request)
@@ -102,7 +104,9 @@ export class Discovery {
   ): Promise<Response> {
     const { bytes, etag } = this.#document(`${path} aggregated`, () => aggregatedDocument(groups))
     const own = { etag, vary: 'Accept', 'cache-control': 'public' }
-    if (request.headers['if-none-match'] === etag) return { status: 304, headers: own, body: Buffer.alloc(0) }
+    if (request.headers['if-none-match'] === etag) {
+      return { status: 304, headers: { 'audit-id': randomUUID(), ...own }, body: Buffer.alloc(0) }
+    }
     const response = await spelled(200, bytes, { media: { codec, pretty: false }, query: api.query, request })
     const { headers } = response
     const form = `${codec.mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`

@@ -47,6 +47,7 @@ export type Served = {
 
 export interface Registry {
   find(group: string, version: string, plural: string): Served | undefined
+  hasGroup(group: string): boolean
   definitionOf(resource: Resource): Definition | undefined
 }
 

@@ -7,7 +7,7 @@ import { objectKey } from '../kube/resource.ts'
 import { notFound, tooLargeResourceVersion } from '../kube/status.ts'
 import { readScale } from '../write/scale.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
-import { plain, spelled, wantsPretty } from './respond.ts'
+import { isWorthGzip, plain, spelled, wantsPretty } from './respond.ts'
 import { objectAs } from './transform.ts'
 import { printResult } from './write.ts'
 
@@ -30,7 +30,10 @@ export function getObject(
   }
   const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
   if (item === undefined) throw notFound(resource, api.name)
-  if (isPlain(media, api, request)) return plain(200, served.spelling.object(item))
+  if (isPlain(media, api, request)) {
+    const bytes = served.spelling.object(item)
+    if (!isWorthGzip(bytes.length, request)) return plain(200, bytes)
+  }
   return spelled(200, objectAs(media, served, item, api.query, parts.clock.now()), { media, query: api.query, request })
 }
 

@@ -1,7 +1,8 @@
 /** /healthz, /livez and /readyz with their single checks, in kube-apiserver's text form, and /version. */
 import type { ApiRequest } from '../kube/request.ts'
+import { methodNotAllowed } from '../kube/status.ts'
 import type { Documents, Response } from './endpoint.ts'
-import { plain, text } from './respond.ts'
+import { pageNotFound, plain, text } from './respond.ts'
 
 /** One check: undefined when all is well, otherwise why not. */
 export type Check = { readonly name: string; readonly ready: boolean; run(): string | undefined }
@@ -17,19 +18,25 @@ export class Health implements Documents {
 
   answer(api: ApiRequest): Response | undefined {
     const [, kind = '', name, ...rest] = api.path.split('/')
-    if (api.path === '/version' || api.path === '/version/') return plain(200, this.#version)
+    if (api.path === '/version' || api.path === '/version/') {
+      if (api.method !== 'GET') throw methodNotAllowed()
+      return plain(200, this.#version)
+    }
     if ((kind !== 'healthz' && kind !== 'livez' && kind !== 'readyz') || rest.length > 0) return undefined
     const checks = this.#checks.filter((check) => kind === 'readyz' || !check.ready)
-    if (name !== undefined && name !== '') return single(checks, name)
+    if (name !== undefined) return single(checks, name)
     return all(kind, checks, new Set(api.query.all('exclude')), api.query.has('verbose'))
   }
 }
 
 function single(checks: readonly Check[], name: string): Response {
   const check = checks.find((one) => one.name === name)
-  if (check === undefined) return text(404, '404 page not found\n')
+  if (check === undefined) return pageNotFound()
   const fault = check.run()
-  return fault === undefined ? text(200, 'ok') : text(500, `internal server error: ${fault}\n`)
+  if (fault !== undefined) return text(500, `internal server error: ${fault}\n`)
+  const response = text(200, 'ok')
+  delete response.headers['x-content-type-options']
+  return response
 }
 
 function all(kind: string, checks: readonly Check[], excluded: Set<string>, verbose: boolean): Response {

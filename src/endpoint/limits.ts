@@ -18,6 +18,10 @@ export const bodyMsMax = 60_000
 export const handshakeMsMax = 10_000
 /** A reader that takes nothing for this long is gone or stuck: its stream is cut, nobody else notices. */
 export const stalledMsMax = 30_000
+/** What may be left to take at the end of an answer without a clock on it: it fits into the system's own buffers. */
+export const unwatchedBytesMax = 16 * 1024
+/** How long the rest of a refused HTTP/1.1 upload is read and thrown away, so that its sender gets to see the answer. */
+export const lingerMsMax = 2_000
 /** How often a quiet HTTP/2 peer is asked for a sign of life, and how long it may take: finds half-open connections. */
 export const pingEveryMs = 30_000
 export const pingMsMax = 15_000

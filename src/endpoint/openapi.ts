@@ -9,12 +9,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { builtinFacts, builtinPaths } from '../kube/builtin.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import { notAcceptable, pathNotFound } from '../kube/status.ts'
 import type { Definition } from '../write/write.ts'
 import type { Request, Response } from './endpoint.ts'
 import { builtinDocument, type CustomVersion, customDocument, type OpenApiDocument } from './openapidocument.ts'
 import { swaggerHead, swaggerParts, swaggerTail } from './openapiswagger.ts'
 import type { Resources } from './registry.ts'
+import { compressed, isWorthGzip } from './respond.ts'
 
 /** The largest documents (v2, core v1) are about a megabyte each: room for what kubectl asks for in a row. */
 const documentBytesMax = 4 * 1024 * 1024
@@ -94,8 +94,8 @@ export class OpenApi {
 
   async #document(name: string, api: ApiRequest, request: Request): Promise<Response> {
     const custom = this.#custom.get(name)
-    if (custom === undefined && !Object.hasOwn(builtinPaths().documents, name)) throw pathNotFound()
-    refuseUnlessJson(request)
+    if (custom === undefined && !Object.hasOwn(builtinPaths().documents, name)) return empty(404, {})
+    if (!acceptsJson(request)) return empty(406, { vary: 'Accept' })
     const hash = this.#hashOf(name)
     const asked = api.query.get('hash')
     const headers: Record<string, string> = { vary: 'Accept', 'content-type': 'application/json' }
@@ -109,14 +109,18 @@ export class OpenApi {
   }
 
   async #swagger(request: Request): Promise<Response> {
-    refuseUnlessJson(request)
+    if (!acceptsJson(request)) return empty(406, { vary: 'Accept-Encoding, Accept' })
     const hash = digest(
       this.#names()
         .map((name) => this.#hashOf(name))
         .join(' '),
     )
     const bytes = await this.#kept(`v2 ${hash}`, () => this.#buildSwagger())
-    return bytesResponse(request, bytes, etagOf(hash), { vary: 'Accept', 'content-type': 'application/json' })
+    const headers = { vary: 'Accept-Encoding, Accept', 'content-type': 'application/json' }
+    const response = bytesResponse(request, bytes, etagOf(hash), headers)
+    if (response.status !== 200 || !isWorthGzip(bytes.length, request)) return response
+    const { 'content-length': _, ...others } = response.headers
+    return { ...response, headers: { ...others, 'content-encoding': 'gzip' }, body: compressed(bytes) }
   }
 
   /** Some hundred milliseconds of work: others get their turn between the documents. */
@@ -203,13 +207,16 @@ function print(document: OpenApiDocument | undefined): Buffer {
 }
 
 /** Only JSON is spoken here; a client that insists on protobuf hears so and falls back or gives up. */
-function refuseUnlessJson(request: Request): void {
+function acceptsJson(request: Request): boolean {
   const { accept } = request.headers
-  if (accept === undefined || accept === '') return
+  if (accept === undefined || accept === '') return true
   const types = accept.split(',').map((clause) => (clause.split(';', 1)[0] as string).trim())
-  if (!types.some((type) => type === 'application/json' || type === 'application/*' || type === '*/*')) {
-    throw notAcceptable(['application/json'])
-  }
+  return types.some((type) => type === 'application/json' || type === 'application/*' || type === '*/*')
+}
+
+/** These handlers of kube-apiserver refuse without a word. */
+function empty(status: number, own: Record<string, string>): Response {
+  return { status, headers: { ...baseHeaders(), ...own, 'content-length': '0' }, body: Buffer.alloc(0) }
 }
 
 function moved(location: string, etag: string): Response {
@@ -218,8 +225,11 @@ function moved(location: string, etag: string): Response {
 }
 
 function bytesResponse(request: Request, body: Buffer, etag: string, own: Record<string, string>): Response {
-  const headers = { ...baseHeaders(), ...own, etag }
-  if (request.headers['if-none-match'] === etag) return { status: 304, headers, body: Buffer.alloc(0) }
+  const headers: Record<string, string> = { ...baseHeaders(), ...own, etag }
+  if (request.headers['if-none-match'] === etag) {
+    const { 'content-type': _, ...kept } = headers
+    return { status: 304, headers: kept, body: Buffer.alloc(0) }
+  }
   return { status: 200, headers: { ...headers, 'content-length': String(body.length) }, body }
 }
 

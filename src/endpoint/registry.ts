@@ -80,6 +80,10 @@ export class Resources implements ReadRegistry, WriteRegistry {
     return this.#served.get(group)?.get(version)?.get(plural)
   }
 
+  hasGroup(group: string): boolean {
+    return this.#served.has(group)
+  }
+
   resolve(group: string, version: string, plural: string): Resource | undefined {
     return this.#served.get(group)?.get(version)?.get(plural)?.resource
   }

@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { createGzip } from 'node:zlib'
 import type { Log } from '../base/log.ts'
 import { parseJson } from '../kube/json.ts'
-import type { MediaChoice } from '../kube/negotiate.ts'
-import type { Query } from '../kube/request.ts'
-import { truthy } from '../kube/request.ts'
+import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
+import { parseRequest, type Query } from '../kube/request.ts'
 import { internalError, type Status, StatusError } from '../kube/status.ts'
 import { printYaml } from '../kube/yaml.ts'
 import { warningsOf } from '../write/warnings.ts'
@@ -14,6 +13,8 @@ import { indent } from './indent.ts'
 
 /** kube-apiserver's threshold: below it compression costs more than it saves. */
 const gzipBytesMin = 128 * 1024
+/** A list this small goes out in one piece: it takes neither batch buffers nor a place among the large lists. */
+const joinedBytesMax = 64 * 1024
 /** Speed over ratio, as kube-apiserver chooses too. */
 const gzipLevel = 1
 
@@ -34,15 +35,14 @@ export async function spelled(
     headers['content-type'] = 'application/yaml'
     body = Buffer.from(await printYaml(parseJson(whole(pieces))))
   } else if (media.pretty || wantsPretty(query, request)) {
-    body = indent(whole(pieces))
+    body = indent(withoutNewline(whole(pieces)))
   }
   const size = sizeOf(body)
-  if (size > gzipBytesMin) {
+  if (size <= joinedBytesMax) body = whole(body)
+  if (isWorthGzip(size, request)) {
     headers.vary = 'Accept-Encoding'
-    if (acceptsGzip(request)) {
-      headers['content-encoding'] = 'gzip'
-      return { status, headers, body: compressed(body) }
-    }
+    headers['content-encoding'] = 'gzip'
+    return { status, headers, body: compressed(body) }
   }
   headers['content-length'] = String(size)
   return { status, headers, body }
@@ -71,8 +71,28 @@ export function statusResponse(status: Status): Response {
   return plain(status.code ?? 200, Buffer.from(`${JSON.stringify(status)}\n`))
 }
 
+/** A path that belongs to no API at all. */
+export function pageNotFound(): Response {
+  return text(404, '404 page not found\n')
+}
+
+/** An error takes the form that was asked for; where that is impossible, or part of the error, it is indented JSON. */
+async function spelledStatus(status: Status, request: Request): Promise<Response> {
+  const code = status.code ?? 500
+  let media: MediaChoice
+  let query: Query
+  try {
+    media = negotiate(request.headers.accept, { shape: 'document', routed: false })
+    query = parseRequest(request.method, request.url).query
+    query.has('pretty')
+  } catch {
+    return plain(code, Buffer.from(JSON.stringify(status, null, 2)))
+  }
+  return await spelled(code, Buffer.from(`${JSON.stringify(status)}\n`), { media, query, request })
+}
+
 /** The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. */
-export function refusal(error: unknown, request: Request, log: Log): Response {
+export async function refusal(error: unknown, request: Request, log: Log): Promise<Response> {
   let found: StatusError
   if (error instanceof StatusError) found = error
   else {
@@ -84,7 +104,7 @@ export function refusal(error: unknown, request: Request, log: Log): Response {
     })
     found = internalError('an unexpected fault; the log has the details')
   }
-  const response = statusResponse(found.status)
+  const response = await spelledStatus(found.status, request)
   const retry = found.status.details?.retryAfterSeconds
   if (retry !== undefined) response.headers['retry-after'] = String(retry)
   const warnings = warningsOf(found)
@@ -94,19 +114,28 @@ export function refusal(error: unknown, request: Request, log: Log): Response {
 
 /** RFC 7234's form, as kube-apiserver sends it: 299, no agent, the text quoted. */
 export function warningHeader(text: string): string {
-  return `299 - "${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+  const quoted = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')
+  // A header is bytes: UTF-8 goes as it is, each byte a character for Node.
+  return `299 - "${Buffer.from(quoted).toString('latin1')}"`
 }
 
+/** What Go reads as true; anything else is false. */
+const trueWords: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
+
 export function wantsPretty(query: Query, request: Request): boolean {
-  const asked = query.get('pretty')
-  if (asked !== undefined) return truthy(asked)
+  const asked = query.get('pretty') ?? ''
+  if (asked !== '') return trueWords.has(asked)
   const agent = request.headers['user-agent'] ?? ''
   return agent.startsWith('curl') || agent.startsWith('Wget') || agent.startsWith('Mozilla/5.0')
 }
 
-function acceptsGzip(request: Request): boolean {
+export function isWorthGzip(size: number, request: Request): boolean {
   const accepted = request.headers['accept-encoding']
-  return accepted?.split(',').some((one) => one.trim() === 'gzip') ?? false
+  return size > gzipBytesMin && (accepted?.split(',').some((one) => one.trim() === 'gzip') ?? false)
+}
+
+function withoutNewline(bytes: Buffer): Buffer {
+  return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes
 }
 
 function whole(pieces: Buffer | readonly Buffer[]): Buffer {
@@ -121,7 +150,7 @@ export function sizeOf(pieces: Buffer | readonly Buffer[]): number {
 }
 
 /** Compression runs in the thread pool, fed no faster than it is drained. */
-async function* compressed(body: Body): AsyncIterable<Buffer> {
+export async function* compressed(body: Body): AsyncIterable<Buffer> {
   const gzip = createGzip({ level: gzipLevel })
   const pieces = Buffer.isBuffer(body) ? [body] : (body as readonly Buffer[])
   const feed = (async () => {

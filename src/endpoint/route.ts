@@ -3,10 +3,11 @@ import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
 import { methodNotAllowed, pathNotFound, unauthorized } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
+import { warnOfDeprecation } from './deprecated.ts'
 import type { Documents, EndpointParts, Request, Response } from './endpoint.ts'
 import { getObject, getScale } from './get.ts'
 import { listObjects } from './list.ts'
-import { refusal } from './respond.ts'
+import { pageNotFound, refusal } from './respond.ts'
 import { watchObjects } from './watch.ts'
 import { writeObject } from './write.ts'
 
@@ -31,8 +32,9 @@ export class Endpoint {
       authenticate(api, request.caller)
       response = await this.#answer(api, request)
     } catch (error) {
-      response = refusal(error, request, this.#parts.log)
+      response = await refusal(error, request, this.#parts.log)
     }
+    warnOfDeprecation(api, response)
     this.#parts.measures.answered(api, response.status, performance.now() - startedMs)
     return response
   }
@@ -41,10 +43,13 @@ export class Endpoint {
     if (!api.isResource) return this.#document(api, request)
     const { resource, subresource } = api
     const served = this.#parts.registry.find(api.group, api.version, resource)
-    if (served === undefined) throw pathNotFound()
+    if (served === undefined) {
+      if (!this.#parts.registry.hasGroup(api.group)) return pageNotFound()
+      throw pathNotFound()
+    }
     const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
     checkScope(served.resource, api)
-    if (!allowed.verbs.includes(api.verb as Verb)) throw methodNotAllowed(served.resource, verbName(api))
+    if (!allowed.verbs.includes(api.verb as Verb) || !isAddressed(api)) throw methodNotAllowed()
     switch (api.verb) {
       case 'get':
         return subresource === 'scale'
@@ -60,10 +65,13 @@ export class Endpoint {
   }
 
   #document(api: ApiRequest, request: Request): Promise<Response> | Response {
-    if (api.method !== 'GET' && api.method !== 'HEAD') throw pathNotFound()
     for (const documents of this.#documents) {
       const answer = documents.answer(api, request)
       if (answer !== undefined) return answer
+    }
+    const [, root, group] = api.path.split('/')
+    if (root !== 'api' && (root !== 'apis' || group === undefined || !this.#parts.registry.hasGroup(group))) {
+      return pageNotFound()
     }
     throw pathNotFound()
   }
@@ -89,6 +97,9 @@ function checkScope(resource: Resource, api: ApiRequest): void {
   if (resource.namespaced && !inNamespace && api.name !== '') throw pathNotFound()
 }
 
-function verbName(api: ApiRequest): string {
-  return api.verb === '' ? api.method.toLowerCase() : api.verb
+/** Collections are created in, single objects are replaced and patched; nothing answers to HEAD. */
+function isAddressed({ method, verb, name, subresource }: ApiRequest): boolean {
+  if (method === 'HEAD') return false
+  if (verb === 'create') return name === '' || subresource !== ''
+  return name !== '' || (verb !== 'update' && verb !== 'patch')
 }

@@ -11,13 +11,13 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import type { Readable, Writable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
 import type { Log } from '../base/log.ts'
 import { failure, tooManyRequests } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
 import type { Body, Request, Response } from './endpoint.ts'
-import * as limits from './limits.ts'
+import * as standard from './limits.ts'
 import type { Traffic } from './measures.ts'
 import { BatchPool, Packer, statusResponse } from './respond.ts'
 
@@ -27,28 +27,45 @@ type Parts = {
   tls: { readonly cert: string; readonly key: string; readonly clientCa: string }
   traffic: Traffic
   log: Log
+  /** Other limits than the standard ones: for tests that cannot wait as long or send as much. */
+  limits?: Partial<Limits>
+}
+
+type Rate = { readonly burst: number; readonly perSecond: number }
+type Limits = {
+  readonly [Name in keyof typeof standard]: (typeof standard)[Name] extends number ? number : Rate
 }
 
 export class Server {
   readonly #parts: Parts
   readonly #traffic: Traffic
+  readonly #limits: Limits
   readonly #sessions = new Set<ServerHttp2Session>()
-  readonly #sockets = new Set<TLSSocket>()
+  /** Every open connection and whose it is: reading a certificate costs more than the rest of a GET. */
+  readonly #sockets = new Map<TLSSocket, Caller | undefined>()
   readonly #http1
   readonly #tls
   readonly #batches = new BatchPool()
   #bodiesBytes = 0
   #lists = 0
+  #closing = false
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.#traffic = parts.traffic
+    const limits: Limits = { ...standard, ...parts.limits }
+    this.#limits = limits
     this.#http1 = createHttp1({
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.handshakeMsMax,
       requestTimeout: limits.bodyMsMax,
       keepAliveTimeout: limits.idleMsMax,
+      connectionsCheckingInterval: limits.handshakeMsMax / 4,
     })
+    this.#http1.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuseHttp1(error.code, socket))
+    // It never listens itself, and only that event makes it keep track of its connections: without it neither are late
+    // headers timed out nor idle connections closed.
+    this.#http1.emit('listening')
     this.#http1.on('request', (request, response) => void this.#http1Request(request, response))
     const { cert, key, clientCa } = parts.tls
     this.#tls = createTls({
@@ -63,7 +80,11 @@ export class Server {
     })
     this.#tls.maxConnections = limits.connectionsMax
     this.#tls.on('secureConnection', (socket: TLSSocket) => this.#connected(socket))
-    this.#tls.on('tlsClientError', (error) => parts.log.debug('tls.refused', { why: error.message }))
+    this.#tls.on('tlsClientError', (error, socket) => {
+      parts.log.debug('tls.refused', { why: error.message })
+      // A handshake that took too long is only reported: the socket would stay open.
+      socket.destroy()
+    })
   }
 
   /** Begins to listen; resolves with the port. */
@@ -80,12 +101,13 @@ export class Server {
 
   /** Takes no new connection and lets what is under way end; whatever is left after a while is cut. */
   async close(): Promise<void> {
+    this.#closing = true
     const ended = new Promise<void>((resolve) => this.#tls.close(() => resolve()))
     for (const session of this.#sessions) session.close()
     this.#http1.closeIdleConnections()
     const cut = setTimeout(() => {
-      for (const socket of this.#sockets) socket.destroy()
-    }, limits.closingMsMax)
+      for (const socket of this.#sockets.keys()) socket.destroy()
+    }, this.#limits.closingMsMax)
     const idle = setInterval(() => this.#http1.closeIdleConnections(), 50)
     await ended
     clearTimeout(cut)
@@ -93,10 +115,10 @@ export class Server {
   }
 
   #connected(socket: TLSSocket): void {
-    this.#sockets.add(socket)
+    this.#sockets.set(socket, callerOf(socket))
     this.#traffic.connections = this.#sockets.size
     socket.setNoDelay(true)
-    socket.setKeepAlive(true, limits.pingEveryMs)
+    socket.setKeepAlive(true, this.#limits.pingEveryMs)
     socket.on('error', (error) => this.#parts.log.debug('connection.fault', { why: error.message }))
     socket.on('close', () => {
       this.#sockets.delete(socket)
@@ -107,34 +129,46 @@ export class Server {
   }
 
   #http2Session(socket: TLSSocket): void {
-    const caller = callerOf(socket)
-    const { burst, perSecond } = caller === undefined ? limits.anonymousResets : limits.resets
+    const caller = this.#sockets.get(socket)
+    const { burst, perSecond } = caller === undefined ? this.#limits.anonymousResets : this.#limits.resets
     const session = performServerHandshake(socket, {
-      maxSessionMemory: limits.sessionMemoryMb,
+      maxSessionMemory: this.#limits.sessionMemoryMb,
       streamResetBurst: burst,
       streamResetRate: perSecond,
-      maxSendHeaderBlockLength: limits.headerBytesMax,
+      maxSendHeaderBlockLength: this.#limits.headerBytesMax,
       settings: {
-        maxConcurrentStreams: limits.streamsPerConnectionMax,
-        maxHeaderListSize: limits.headerBytesMax,
+        maxConcurrentStreams: this.#limits.streamsPerConnectionMax,
+        maxHeaderListSize: this.#limits.headerBytesMax,
         initialWindowSize: 256 * 1024,
       },
     }) as ServerHttp2Session
     this.#sessions.add(session)
-    const ping = setInterval(() => this.#ping(session), limits.pingEveryMs)
+    const ping = setInterval(() => this.#ping(session), this.#limits.pingEveryMs)
     session.on('error', (error) => this.#parts.log.debug('session.fault', { why: error.message }))
     session.on('close', () => {
       clearInterval(ping)
       this.#sessions.delete(session)
     })
-    session.on('stream', (stream: ServerHttp2Stream, headers) => {
+    session.on('stream', (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
       stream.on('error', (error) => this.#parts.log.debug('stream.fault', { why: error.message }))
+      // The limit in our settings binds the library only once the client has acknowledged them.
+      if (session.pendingSettingsAck && lengthOf(rawHeaders) > this.#limits.headerBytesMax) {
+        this.#traffic.refused++
+        stream.respond({ ':status': 431 }, { endStream: true })
+        return
+      }
       const request: Request = {
         method: headers[':method'] as string,
         url: headers[':path'] as string,
         headers: headers as Request['headers'],
         body: () => this.#readBody(stream, headers['content-length']),
         caller,
+      }
+      // An answer before the body's end: the client need not send the rest.
+      if (!stream.endAfterHeaders) {
+        stream.once('finish', () => {
+          if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
+        })
       }
       void this.#serve(request, stream, (response) => {
         const headers = response.headers as OutgoingHttpHeaders
@@ -146,7 +180,7 @@ export class Server {
 
   #ping(session: ServerHttp2Session): void {
     if (session.destroyed || session.closed) return
-    const late = setTimeout(() => session.destroy(), limits.pingMsMax)
+    const late = setTimeout(() => session.destroy(), this.#limits.pingMsMax)
     try {
       session.ping((error) => {
         clearTimeout(late)
@@ -163,20 +197,39 @@ export class Server {
       url: incoming.url ?? '/',
       headers: incoming.headers as Request['headers'],
       body: () => this.#readBody(incoming, incoming.headers['content-length']),
-      caller: callerOf(incoming.socket as TLSSocket),
+      caller: this.#sockets.get(incoming.socket as TLSSocket),
     }
     outgoing.on('error', (error) => this.#parts.log.debug('stream.fault', { why: error.message }))
     await this.#serve(request, outgoing, (response) => {
+      if (this.#closing) outgoing.shouldKeepAlive = false
       outgoing.writeHead(response.status, response.headers as never)
-      outgoing.flushHeaders()
+      // A watch's client waits for the headers; whoever gets a body gets them in the same packet.
+      if (Symbol.asyncIterator in response.body) outgoing.flushHeaders()
     })
-    // What a refused upload still sends is not worth reading: the connection ends with the answer.
-    if (!incoming.complete) incoming.destroy()
+    // What a refused upload still sends is thrown away for a moment, since a client that is still sending does not look
+    // for its answer, and one that finds its connection reset never does. Then the connection ends.
+    if (incoming.complete || incoming.destroyed) return
+    const lingering = setTimeout(() => incoming.destroy(), this.#limits.lingerMsMax)
+    incoming.once('close', () => clearTimeout(lingering))
+    incoming.resume()
+  }
+
+  /** What is no request: told so, and read a moment longer for the same reason as above. */
+  #refuseHttp1(code: string | undefined, socket: Duplex): void {
+    if (socket.writableEnded) return
+    if (!socket.writable) {
+      socket.destroy()
+      return
+    }
+    const status = malformed.get(code ?? '') ?? '400 Bad Request'
+    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
+    const lingering = setTimeout(() => socket.destroy(), this.#limits.lingerMsMax)
+    socket.once('close', () => clearTimeout(lingering))
   }
 
   async #serve(request: Request, out: Writable, respond: (response: Response) => void): Promise<void> {
-    let response = await this.#parts.handle(request)
-    if (Array.isArray(response.body) && this.#lists >= limits.listsMax) {
+    let response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
+    if (Array.isArray(response.body) && this.#lists >= this.#limits.listsMax) {
       this.#traffic.refused++
       response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
       response.headers['retry-after'] = '1'
@@ -189,7 +242,7 @@ export class Server {
         out.end()
       } else if (Buffer.isBuffer(response.body)) {
         this.#traffic.bytesOut += response.body.length
-        out.end(response.body)
+        this.#end(out, response.body)
       } else if (Symbol.asyncIterator in response.body) {
         await this.#send(response.body, out)
       } else {
@@ -219,7 +272,7 @@ export class Server {
       out.removeListener('close', left)
       left()
     }
-    if (!out.destroyed) out.end()
+    if (!out.destroyed) this.#end(out)
   }
 
   /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */
@@ -238,7 +291,7 @@ export class Server {
       }
       if (!(await pending)) return
       for (const buffer of turns) this.#batches.give(buffer)
-      out.end()
+      this.#end(out)
     } finally {
       this.#lists--
     }
@@ -248,7 +301,7 @@ export class Server {
   #written(out: Writable, bytes: Buffer): Promise<boolean> {
     this.#traffic.bytesOut += bytes.length
     return new Promise((resolve) => {
-      const stalled = setTimeout(() => this.#cut(out), limits.stalledMsMax)
+      const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
       out.write(bytes, (error) => {
         clearTimeout(stalled)
         resolve(error === undefined || error === null)
@@ -271,10 +324,20 @@ export class Server {
       const stalled = setTimeout(() => {
         this.#cut(out)
         settle(false)
-      }, limits.stalledMsMax)
+      }, this.#limits.stalledMsMax)
       out.once('drain', drain)
       out.once('close', close)
     })
+  }
+
+  /** The last bytes, too, have to be taken in time. Little enough to lie in the system's buffers is left to them. */
+  #end(out: Writable, bytes?: Buffer): void {
+    out.end(bytes)
+    if (out.writableLength < this.#limits.unwatchedBytesMax) return
+    const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
+    const settle = () => clearTimeout(stalled)
+    out.once('finish', settle)
+    out.once('close', settle)
   }
 
   #cut(out: Writable): void {
@@ -285,17 +348,17 @@ export class Server {
 
   async #readBody(stream: Readable, declared: string | undefined): Promise<Buffer> {
     const tooLarge = () =>
-      failure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${limits.bodyBytesMax}`)
-    if (Number(declared ?? 0) > limits.bodyBytesMax) throw tooLarge()
+      failure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${this.#limits.bodyBytesMax}`)
+    if (Number(declared ?? 0) > this.#limits.bodyBytesMax) throw tooLarge()
     const chunks: Buffer[] = []
     let size = 0
-    const late = setTimeout(() => stream.destroy(new Error('the body took too long')), limits.bodyMsMax)
+    const late = setTimeout(() => stream.destroy(new Error('the body took too long')), this.#limits.bodyMsMax)
     try {
       for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
         size += (chunk as Buffer).length
         this.#bodiesBytes += (chunk as Buffer).length
-        if (size > limits.bodyBytesMax) throw tooLarge()
-        if (this.#bodiesBytes > limits.bodiesBytesMax) throw this.#flooded()
+        if (size > this.#limits.bodyBytesMax) throw tooLarge()
+        if (this.#bodiesBytes > this.#limits.bodiesBytesMax) throw this.#flooded()
         chunks.push(chunk as Buffer)
       }
     } finally {
@@ -310,6 +373,23 @@ export class Server {
     this.#traffic.refused++
     return tooManyRequests('too many request bodies are being received', 1)
   }
+}
+
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0)
+}
+
+/** Node's names for what HTTP/1.1 has a number for. */
+const malformed: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+])
+
+/** kube-apiserver's answer while it ends: clients come back after a second, by then to the next process. */
+function shuttingDown(): Response {
+  const response = statusResponse(tooManyRequests('the server is shutting down, please try again later', 1).status)
+  response.headers['retry-after'] = '1'
+  return response
 }
 
 function cancel(body: Body): void {

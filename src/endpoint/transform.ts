@@ -1,7 +1,9 @@
 /** Objects in the forms that belong to no resource: Table and PartialObjectMetadata, singly, in lists and in watches. */
 import type { Form, FrameType } from '../cache/event.ts'
 import type { Item } from '../cache/item.ts'
+import { type JsonObject, printJson, text } from '../kube/json.ts'
 import type { MediaChoice } from '../kube/negotiate.ts'
+import type { TableResource } from '../kube/printers.ts'
 import type { Query } from '../kube/request.ts'
 import { badRequest } from '../kube/status.ts'
 import {
@@ -47,6 +49,30 @@ export function listAs(
     return [table({ served, items, listMeta, include, nowMs: list.nowMs, columns: true, as }), newline]
   }
   return [renderPartialList(items.map(metadataOf), listMeta, as.version), newline]
+}
+
+/** An object that is computed and not stored, of the kind that `resource` tells. */
+export function computedAs(
+  media: MediaChoice,
+  resource: TableResource,
+  tree: JsonObject,
+  { query, nowMs }: { query: Query; nowMs: number },
+): readonly Buffer[] {
+  const { as } = media
+  const bytes = Buffer.from(printJson(tree))
+  if (as === undefined) return [bytes, newline]
+  const metadata = Buffer.from(printJson(tree.get('metadata') ?? new Map()))
+  if (as.kind !== 'Table') return [renderPartial(metadata, as.version), newline]
+  const rendered = renderTable({
+    resource,
+    objects: [{ bytes, metadata }],
+    includeObject: includeOf(query),
+    listMeta: { resourceVersion: text(tree, 'metadata', 'resourceVersion') },
+    nowMs,
+    columns: true,
+    metaVersion: as.version,
+  })
+  return [rendered, newline]
 }
 
 /** How a watch's frames are spelled for this choice. A Table tells its columns once, so each such watch has its own form. */
@@ -105,7 +131,10 @@ function table(parts: {
   return renderTable({
     resource: served.resource,
     ...(served.columns === undefined ? {} : { custom: served.columns }),
-    objects: items.map((item): TableObject => ({ bytes: served.spelling.object(item), metadata: metadataOf(item) })),
+    objects: items.map((item): TableObject => {
+      // Without the newline that ends an object of its own: a watch's frame is one line.
+      return { bytes: served.spelling.object(item).subarray(0, -1), metadata: metadataOf(item) }
+    }),
     includeObject: parts.include,
     listMeta,
     nowMs,

@@ -6,7 +6,7 @@ import { tooOld, type WatchStart } from '../cache/watcher.ts'
 import { parseListOptions, type WatchOptions } from '../kube/listoptions.ts'
 import { negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import { failure, type Status, tooManyRequests } from '../kube/status.ts'
+import { failure, type Status, StatusError, tooManyRequests } from '../kube/status.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
 import { reach } from './get.ts'
 import { filterOf } from './list.ts'
@@ -61,7 +61,11 @@ async function startOf(
   { start, initialEvents, closingBookmark }: WatchOptions,
 ): Promise<WatchStart | ({ status: Status } & Error)> {
   if (initialEvents) {
-    if (start.kind === 'after') await reach(parts, cache, start.version)
+    if (start.kind === 'after') {
+      const late = await reach(parts, cache, start.version).catch((error: unknown) => error)
+      if (late instanceof StatusError) return late
+      if (late !== undefined) throw late
+    }
     return { kind: 'state', items: cache.list(filter), closingBookmark }
   }
   if (start.kind !== 'after') return { kind: 'now' }

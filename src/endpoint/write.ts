@@ -3,11 +3,12 @@ import { makeItem } from '../cache/item.ts'
 import { printJson } from '../kube/json.ts'
 import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../kube/negotiate.ts'
 import { noFields } from '../kube/object.ts'
+import { scales } from '../kube/printers.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
 import { spelled, warningHeader } from './respond.ts'
-import { listAs, objectAs } from './transform.ts'
+import { computedAs, listAs, objectAs } from './transform.ts'
 
 const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
 
@@ -85,6 +86,9 @@ function pieces(
   if (result.list !== undefined) {
     const { version, items } = result.list
     return listAs(media, served, items.map(asItem), { meta: { version }, query: api.query, nowMs })
+  }
+  if (result.review !== undefined && api.subresource === 'scale') {
+    return computedAs(media, scales, result.review, { query: api.query, nowMs })
   }
   if (result.review !== undefined) return Buffer.from(`${printJson(result.review)}\n`)
   return Buffer.from(`${JSON.stringify(result.status)}\n`)

@@ -2,6 +2,7 @@
  * Continue tokens: where a paged list goes on and at which version. The form is kube-apiserver's, so that a client may carry
  * one between edge and cloud; `t`, the time of issue, is ours and ignored by others.
  */
+import { parseJson } from './json.ts'
 import { badRequest } from './status.ts'
 
 /** How long a token is good for: kube-apiserver's tokens die with etcd's compaction, every 5 minutes. */
@@ -79,11 +80,14 @@ function parse(json: string): Record<string, unknown> {
   return value as Record<string, unknown>
 }
 
-/** Go's complaint where it is easily known: at the first character, or at a missing end. */
+/** What Go's reader complains about. */
 function syntaxFault(json: string): string {
-  const first = json.trimStart()[0]
-  if (first === undefined || /^\s*\{[^}]*$/.test(json)) return 'unexpected end of JSON input'
-  return `invalid character '${first}' looking for beginning of value`
+  try {
+    parseJson(json)
+    return 'invalid JSON'
+  } catch (error) {
+    return (error as Error).message
+  }
 }
 
 function jsonKind(value: unknown): string {

@@ -41,7 +41,7 @@ test('a list settles version, match, limit and continue by the table', () => {
   for (const [text, state, limit] of cases) assert.deepEqual(list(text), { state, limit }, text)
   const continued = { kind: 'continue', token: { start: 'n/p\0', version: 7, issuedSeconds: 99 } }
   assert.deepEqual(list(`continue=${token}&limit=2`), { state: continued, limit: 2 })
-  assert.deepEqual(list(`continue=${token}&limit=2&resourceVersion=0`), { state: continued, limit: 2 })
+  assert.deepEqual(list(`continue=${token}&limit=2&resourceVersion=0`), { state: continued, limit: 0 })
 })
 
 test('a list carries its selectors', () => {

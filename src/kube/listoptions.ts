@@ -65,7 +65,7 @@ export function parseListOptions(
   const { labels, fields } = given
   if (verb === 'watch') return watchOptions(given)
   const state = listState(given, keyPrefix)
-  return { labels, fields, state, limit: given.version === '0' && state.kind !== 'continue' ? 0 : given.limit }
+  return { labels, fields, state, limit: given.version === '0' ? 0 : given.limit }
 }
 
 /** A single object's read knows only "most recent", "any" and "not older than". */

@@ -18,7 +18,7 @@ export type Scan = {
   metadataEnd: number
   /** Where the members after a leading apiVersion and kind begin: 1 if there are none in front. */
   bodyStart: number
-  labels: ReadonlyMap<string, string> | undefined
+  labels: Labels | undefined
   /** Values of the planned fields, in plan order; '' when absent. */
   fields: readonly string[]
 }
@@ -28,6 +28,37 @@ export type FieldPlan = { readonly paths: readonly string[]; readonly root: Plan
 type PlanNode = { readonly index: number; readonly children: ReadonlyMap<string, PlanNode> | undefined }
 
 export class ScanError extends Error {}
+
+/** An object's labels as pairs in one array: a Map for each of ten thousand objects would weigh more than their text. */
+export class Labels {
+  readonly #pairs: readonly string[]
+
+  constructor(pairs: readonly string[]) {
+    this.#pairs = pairs
+  }
+
+  get(label: string): string | undefined {
+    const pairs = this.#pairs
+    for (let i = 0; i < pairs.length; i += 2) if (pairs[i] === label) return pairs[i + 1]
+    return undefined
+  }
+
+  has(label: string): boolean {
+    return this.get(label) !== undefined
+  }
+}
+
+/** Labels and fields repeat from object to object: one string serves them all. Forgotten as a whole when it grows. */
+const internedMax = 20_000
+const interned = new Map<string, string>()
+
+function intern(text: string): string {
+  const known = interned.get(text)
+  if (known !== undefined) return known
+  if (interned.size >= internedMax) interned.clear()
+  interned.set(text, text)
+  return text
+}
 
 export function planFields(paths: readonly string[]): FieldPlan {
   type Growing = { index: number; children: Map<string, Growing> | undefined }
@@ -126,14 +157,14 @@ function scanMetadata(bytes: Buffer, start: number, scan: Scan): number {
   })
 }
 
-function readLabels(bytes: Buffer, start: number): ReadonlyMap<string, string> | undefined {
-  const labels = new Map<string, string>()
+function readLabels(bytes: Buffer, start: number): Labels | undefined {
+  const pairs: string[] = []
   eachMember(bytes, start, (key, at) => {
     const end = skipValue(bytes, at)
-    labels.set(key, scalar(bytes, at, end))
+    pairs.push(intern(key), intern(scalar(bytes, at, end)))
     return end
   })
-  return labels.size === 0 ? undefined : labels
+  return pairs.length === 0 ? undefined : new Labels(pairs)
 }
 
 function readPlanned(bytes: Buffer, at: number, node: PlanNode, values: string[]): number {
@@ -146,7 +177,8 @@ function readPlanned(bytes: Buffer, at: number, node: PlanNode, values: string[]
   }
   const end = skipValue(bytes, at)
   const first = bytes[at]
-  if (node.index >= 0 && first !== openBrace && first !== openBracket) values[node.index] = scalar(bytes, at, end)
+  if (node.index >= 0 && first !== openBrace && first !== openBracket)
+    values[node.index] = intern(scalar(bytes, at, end))
   return end
 }
 

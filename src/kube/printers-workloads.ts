@@ -48,6 +48,12 @@ export const workloadPrinters: Printers = {
     ...containersOf(field(object, 'spec', 'template')),
     selectorText(field(object, 'spec', 'selector')) ?? '<invalid>',
   ],
+  'scales.autoscaling': (object, nowMs) => [
+    nameOf(object),
+    count(object, 'spec', 'replicas'),
+    count(object, 'status', 'replicas'),
+    age(object, nowMs),
+  ],
   'statefulsets.apps': (object, nowMs) => [
     nameOf(object),
     readyOf(object),

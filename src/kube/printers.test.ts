@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { builtinColumns, builtinFacts } from './builtin.ts'
-import { columnsOf, rowOf } from './printers.ts'
+import { columnsOf, rowOf, scales } from './printers.ts'
 import type { View } from './printers-read.ts'
 import type { Resource } from './resource.ts'
 
@@ -144,3 +144,15 @@ function keysIn(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, member]) => [...(Array.isArray(value) ? [] : [key]), ...keysIn(member)])
 }
+
+test('a Scale shows how many are wanted and how many there are, and its name without a format', () => {
+  const scale = {
+    metadata: { name: 'web', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: { replicas: 3 },
+    status: {},
+  }
+  const row = rowOf(scales, scale as View, Date.parse('2026-01-01T00:00:30Z'))
+  assert.deepEqual(row.cells, ['web', 3, 0, '30s'])
+  const columns = columnsOf(scales).map(({ name, type, format }) => `${name} ${type} ${format}`)
+  assert.deepEqual(columns, ['Name string ', 'Desired integer ', 'Available integer ', 'Age string '])
+})

@@ -18,6 +18,12 @@ import { qualified } from './status.ts'
 
 export type { PrinterColumn } from './printers-custom.ts'
 
+/** What a table needs to know about the resource of its objects. */
+export type TableResource = Pick<Resource, 'group' | 'version' | 'resource' | 'custom'>
+
+/** The resource of a Scale: none lists it, it is computed from what it scales. */
+export const scales: TableResource = { group: 'autoscaling', version: 'v1', resource: 'scales', custom: false }
+
 /** Key order as kube-apiserver prints it. */
 export type ColumnDefinition = {
   readonly name: string
@@ -35,7 +41,15 @@ const printers = new Map(
 const NAME: ColumnDefinition = { name: 'Name', type: 'string', format: 'name', description: '', priority: 0 }
 const CREATED: ColumnDefinition = { name: 'Created At', type: 'date', format: '', description: '', priority: 0 }
 
-export function columnsOf(resource: Resource, custom?: readonly PrinterColumn[]): readonly ColumnDefinition[] {
+const COUNT = { type: 'integer', format: '', description: '', priority: 0 }
+const scaleColumns: readonly ColumnDefinition[] = [
+  { ...NAME, format: '' },
+  { name: 'Desired', ...COUNT },
+  { name: 'Available', ...COUNT },
+  { name: 'Age', ...COUNT, type: 'string' },
+]
+
+export function columnsOf(resource: TableResource, custom?: readonly PrinterColumn[]): readonly ColumnDefinition[] {
   if (resource.custom) {
     const own = compileColumns(custom).map(({ name, type, format = '', description = '', priority = 0, jsonPath }) => {
       const fallback = `Custom resource definition column (in JSONPath format): ${jsonPath}`
@@ -43,13 +57,14 @@ export function columnsOf(resource: Resource, custom?: readonly PrinterColumn[])
     })
     return [NAME, ...own]
   }
+  if (resource === scales) return scaleColumns
   const facts = builtinColumns()[`${resource.group}/${resource.version}/${resource.resource}`]
   if (facts === undefined) return [NAME, CREATED]
   return facts.map(({ name, type, format, priority }) => ({ name, type, format, description: '', priority }))
 }
 
 /** The object's line of the table: one cell per column, in the order of `columnsOf`. */
-export function rowOf(resource: Resource, object: View, nowMs: number, custom?: readonly PrinterColumn[]): Row {
+export function rowOf(resource: TableResource, object: View, nowMs: number, custom?: readonly PrinterColumn[]): Row {
   if (resource.custom) return { cells: printCustom(object, compileColumns(custom), nowMs) }
   const name = qualified(resource)
   const print = printers.get(name)
@@ -58,7 +73,7 @@ export function rowOf(resource: Resource, object: View, nowMs: number, custom?: 
   return conditions.length === 0 ? { cells } : { cells, conditions }
 }
 
-function plainCells(resource: Resource, object: View, nowMs: number): readonly Cell[] {
+function plainCells(resource: TableResource, object: View, nowMs: number): readonly Cell[] {
   return columnsOf(resource).map(({ name }) => {
     if (name === 'Name') return nameOf(object)
     if (name === 'Age') return age(object, nowMs)

@@ -16,7 +16,7 @@ export type LabelRequirement = {
   readonly values: readonly string[]
 }
 
-type Labels = ReadonlyMap<string, string> | undefined
+type Labels = { get(label: string): string | undefined; has(label: string): boolean } | undefined
 
 export class LabelSelector {
   /** Sorted by key, then by their text; without repeats. */

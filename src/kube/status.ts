@@ -96,9 +96,8 @@ export function unauthorized(): StatusError {
   return failure(401, 'Unauthorized', 'Unauthorized')
 }
 
-export function methodNotAllowed(of: Named, verb: string): StatusError {
-  const message = `${verb} is not supported on resources of kind "${qualified(of)}"`
-  return failure(405, 'MethodNotAllowed', message, detailsOf(of, ''))
+export function methodNotAllowed(): StatusError {
+  return failure(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {})
 }
 
 /** 422. `field` is a path like `spec.containers[0].name`; the message lists every cause as kube-apiserver does. */

@@ -4,9 +4,8 @@
  */
 
 import { fromPlain, printJson } from './json.ts'
-import { columnsOf, type PrinterColumn, rowOf } from './printers.ts'
+import { columnsOf, type PrinterColumn, rowOf, type TableResource } from './printers.ts'
 import type { Row, View } from './printers-read.ts'
-import type { Resource } from './resource.ts'
 
 /** v1 and v1beta1 differ in nothing but the name. */
 export type MetaVersion = 'v1' | 'v1beta1'
@@ -27,7 +26,7 @@ export type TableObject = {
 }
 
 export type TableParts = {
-  readonly resource: Resource
+  readonly resource: TableResource
   /** The CRD's columns for this version; ignored for built-ins. */
   readonly custom?: readonly PrinterColumn[]
   readonly objects: readonly TableObject[]

@@ -10,7 +10,7 @@ import type { FromWorker, PackedEntry, PackedObject, ToWorker } from './wire.ts'
 /** What was committed without a sync reaches the disk within this time: a power cut takes back no more. */
 const unsyncedMsMax = 3_000
 /** Objects are handed over in slabs of this size at load: few allocations, and one live object pins no more than it. */
-const slabBytes = 64 * 1024
+const slabBytes = 128 * 1024
 /** One transaction takes at most this many changes: a flood must not make a single sync endless. */
 const groupChangesMax = 2_048
 

@@ -1,0 +1,153 @@
+/**
+ * A watcher that is cut after every single event and resumes from that event's version sees exactly what an uncut one
+ * sees, byte for byte: from memory, after a restart from disk, with selectors, over HTTP/2 and HTTP/1.1.
+ */
+import { once } from 'node:events'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import type { Ake } from './ake.ts'
+import type { Step } from './step.ts'
+
+const eventsMade = 2_000
+const keys = 60
+const collection = '/api/v1/namespaces/default/configmaps'
+/** The last write goes to this object and carries this label, so that every selector sees it. */
+const lastName = 'map-7'
+const selectors = {
+  everything: '',
+  'by label': '&labelSelector=on%3Dyes',
+  'by name': `&fieldSelector=metadata.name%3D${lastName}`,
+}
+
+export const step: Step = {
+  name: 'cuts',
+  tier: 'default',
+  minutes: 2,
+  async run({ dir, ake, progress }) {
+    const folder = join(dir, 'store')
+    let server = await ake({ dir: folder })
+    const first = await makeHistory(server)
+    const notes: string[] = []
+    let passed = 0
+    for (const life of ['as made', 'after an orderly restart', 'after kill -9']) {
+      if (life === 'after kill -9') await server.kill()
+      else if (life !== 'as made') await server.stop()
+      if (life !== 'as made') server = await ake({ dir: folder })
+      for (const [name, selector] of Object.entries(selectors)) {
+        const begunMs = performance.now()
+        const fault = await compare(server, selector, first)
+        progress(`${name}, ${life}: ${fault ?? 'the same'} (${Math.round(performance.now() - begunMs)} ms)`)
+        if (fault === undefined) passed++
+        else notes.push(`${name}, ${life}: ${fault}`)
+      }
+    }
+    return { passed, failed: notes.length, notes }
+  },
+}
+
+/** Returns the version before the first event, and that of the last. */
+async function makeHistory(server: Ake): Promise<{ from: number; to: number }> {
+  const session = open(server)
+  const listed = await ask(session, 'GET', collection)
+  const from = Number(listed.metadata.resourceVersion)
+  const existing = new Set<string>()
+  let to = from
+  for (let count = 1; count <= eventsMade; count++) {
+    const last = count === eventsMade
+    const name = last ? lastName : `map-${(count * 7919) % keys}`
+    const made = { metadata: { name, labels: { on: last || count % 3 > 0 ? 'yes' : 'no' } }, data: { count: `${count}` } }
+    if (!existing.has(name)) {
+      to = Number((await ask(session, 'POST', collection, made)).metadata.resourceVersion)
+      existing.add(name)
+    } else if (count % 5 === 0 && !last) {
+      await ask(session, 'DELETE', `${collection}/${name}`)
+      existing.delete(name)
+    } else {
+      to = Number((await ask(session, 'PUT', `${collection}/${name}`, made)).metadata.resourceVersion)
+    }
+  }
+  session.close()
+  return { from, to }
+}
+
+/** Undefined when all is well. */
+async function compare(server: Ake, selector: string, { from, to }: { from: number; to: number }) {
+  const session = open(server)
+  try {
+    const path = (version: number) => `${collection}?watch=true&resourceVersion=${version}${selector}`
+    const whole: string[] = []
+    for await (const line of lines(http2Get(session, path(from)))) {
+      whole.push(line)
+      if (versionOf(line) >= to) break
+    }
+    const ways = [{ name: 'HTTP/2', get: (version: number) => http2Get(session, path(version)) }]
+    // A connection for each event: enough for the shortest of the histories.
+    if (whole.length < 100) ways.push({ name: 'HTTP/1.1', get: (version) => http1Get(server, path(version)) })
+    for (const { name, get } of ways) {
+      let version = from
+      for (const [at, line] of whole.entries()) {
+        const got = await firstLine(get(version))
+        if (got !== line) return `event ${at + 1} of ${whole.length} over ${name} from ${version} is ${got}, not ${line}`
+        version = versionOf(line)
+      }
+    }
+    return undefined
+  } finally {
+    session.destroy()
+  }
+}
+
+function versionOf(line: string): number {
+  const { type, object } = JSON.parse(line)
+  if (type === 'ERROR') throw new Error(`the watch ended: ${line}`)
+  return Number(object.metadata.resourceVersion)
+}
+
+function open({ url, ca, cert, key }: Ake): ClientHttp2Session {
+  return connect(url, { ca, cert, key })
+}
+
+function http2Get(session: ClientHttp2Session, path: string): Promise<Readable> {
+  return Promise.resolve(session.request({ ':path': path }))
+}
+
+async function http1Get({ url, ca, cert, key }: Ake, path: string): Promise<Readable> {
+  const sent = request(new URL(path, url), { ca, cert, key, agent: false, ALPNProtocols: ['http/1.1'] }).end()
+  const [answer] = (await once(sent, 'response')) as [Readable]
+  return answer
+}
+
+/** Takes one line and cuts the stream. */
+async function firstLine(stream: Promise<Readable>): Promise<string> {
+  for await (const line of lines(stream)) return line
+  return 'the end of the stream'
+}
+
+async function* lines(opened: Promise<Readable>): AsyncIterable<string> {
+  const stream = await opened
+  let rest = ''
+  try {
+    for await (const chunk of stream.setEncoding('utf8')) {
+      const parts = (rest + chunk).split('\n')
+      rest = parts.pop() as string
+      yield* parts
+    }
+  } finally {
+    stream.destroy()
+  }
+}
+
+type Answered = { readonly metadata: { readonly resourceVersion: string } }
+
+async function ask(session: ClientHttp2Session, method: string, path: string, body?: object): Promise<Answered> {
+  const stream = session.request({ ':method': method, ':path': path, 'content-type': 'application/json' })
+  stream.end(body === undefined ? undefined : JSON.stringify(body))
+  const answered = once(stream, 'response') as Promise<[{ ':status': number }]>
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) text += chunk
+  const [headers] = await answered
+  if (headers[':status'] >= 300) throw new Error(`${method} ${path}: ${text}`)
+  return JSON.parse(text)
+}

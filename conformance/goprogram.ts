@@ -1,0 +1,63 @@
+/**
+ * Builds a Go program of this folder into the cache folder, once per state of its sources: the clients that only exist in
+ * Go (informers) are run as they are.
+ */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+/** How much of a failed build's output is shown: the compiler's own words are at its end. */
+const outputMax = 4_000
+
+/** The path of the program whose module is `conformance/<name>`. */
+export async function buildGoProgram(name: string, progress: (line: string) => void): Promise<string> {
+  const folder = join(import.meta.dirname, name)
+  const cache = join(process.env.AKE_CACHE || join(homedir(), '.cache', 'ake'), 'programs')
+  const program = join(cache, `${name}-${await digest(folder)}`)
+  const built = await stat(program).then(
+    () => true,
+    () => false,
+  )
+  if (built) return program
+  await mkdir(cache, { recursive: true })
+  progress(`building ${name}; the first build compiles client-go`)
+  // Renamed when complete: an aborted build, or two at once, leave no half program behind.
+  const unfinished = `${program}.${process.pid}`
+  try {
+    await goBuild(folder, unfinished)
+    await rename(unfinished, program)
+  } finally {
+    await rm(unfinished, { force: true })
+  }
+  return program
+}
+
+async function digest(folder: string): Promise<string> {
+  const hash = createHash('sha256')
+  for (const file of (await readdir(folder)).sort()) {
+    const content = await readFile(join(folder, file))
+    hash.update(`${file} ${content.length}\n`).update(content)
+  }
+  return hash.digest('hex').slice(0, 16)
+}
+
+function goBuild(folder: string, output: string): Promise<void> {
+  const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', GOFLAGS: '-mod=readonly' }
+  const args = ['build', '-trimpath', '-buildvcs=false', '-ldflags', '-s -w', '-o', output, '.']
+  return new Promise((resolve, reject) => {
+    const child = spawn('go', args, { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] })
+    let said = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      said = (said + chunk.toString()).slice(-outputMax)
+    })
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      reject(error.code === 'ENOENT' ? new Error('Go is not installed: conformance needs Go 1.26 in PATH') : error)
+    })
+    child.on('close', (code) => {
+      if (code === 0) resolve()
+      else reject(new Error(`go build in ${folder} failed (${code}):\n${said}`))
+    })
+  })
+}
