@@ -106,7 +106,7 @@ function versionOf(line: string): number {
 }
 
 function open({ url, ca, cert, key }: Ake): ClientHttp2Session {
-  return connect(url, { ca, cert, key })
+  return connect(url, { ca, cert, key, maxSessionMemory: 1000 })
 }
 
 function http2Get(session: ClientHttp2Session, path: string): Promise<Readable> {

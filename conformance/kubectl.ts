@@ -7,9 +7,9 @@ import { appendFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildKubernetes } from './build.ts'
 import { allowed } from './kubectl/allowed.ts'
-import type { Allowed } from './kubectl/command.ts'
+import type { Allowed, Command } from './kubectl/command.ts'
 import { script } from './kubectl/script.ts'
-import { runCommand } from './kubectl/shell.ts'
+import { interrupted, runCommand } from './kubectl/shell.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
 /** How much of one difference is shown. */
@@ -28,7 +28,7 @@ async function run(context: StepContext): Promise<StepResult> {
   }
   const [ours, real] = await Promise.all([shell('ake', ake.kubeconfig), shell('oracle', oracle.kubeconfig)])
 
-  const notes: string[] = []
+  const failures: string[] = []
   const needed = new Map<Allowed, number>()
   let passed = 0
   const transcript = join(dir, 'transcript.txt')
@@ -36,17 +36,29 @@ async function run(context: StepContext): Promise<StepResult> {
     const [left, right] = await Promise.all([runCommand(ours, command), runCommand(real, command)])
     await appendFile(transcript, `$ ${command.line}\n${right}\n`)
     const verdict = judge(command.line, left, right)
-    if (verdict.same) {
-      passed += 1
-      if (verdict.by !== undefined) needed.set(verdict.by, (needed.get(verdict.by) ?? 0) + 1)
-    } else notes.push(`${command.line}\n${difference(left, right)}`)
+    if (!endsAsTold(command, right))
+      failures.push(`${command.line}\n  the real server's answer shows nothing:\n${right}`)
+    else if (!verdict.same) failures.push(`${command.line}\n${difference(left, right)}`)
+    else passed += 1
+    if (verdict.by !== undefined) needed.set(verdict.by, (needed.get(verdict.by) ?? 0) + 1)
   }
+  const differences: string[] = []
+  let listed = 0
   for (const entry of allowed) {
-    const uses = needed.get(entry)
-    if (uses === undefined) notes.push(`no line needs the listed difference ${entry.commands}: remove it`)
-    else progress(`listed difference, ${uses} of ${script.length} lines: ${entry.reason}`)
+    const uses = needed.get(entry) ?? 0
+    listed += uses
+    if (uses > 0) differences.push(`listed difference, ${uses} lines: ${entry.reason}`)
+    else failures.push(`no line needs the listed difference ${entry.commands}: remove it`)
   }
-  return { passed, failed: notes.length, notes }
+  differences.push(`${script.length} lines: ${passed - listed} identical, ${listed} with listed differences`)
+  return { passed, failed: failures.length, notes: [...failures, ...differences] }
+}
+
+/** A line that fails, or a watch that is silent, for a reason that has nothing to do with it would prove nothing. */
+function endsAsTold({ watch, fails }: Command, real: string): boolean {
+  const exit = /^--- exit (.*)\n$/m.exec(real.slice(real.lastIndexOf('--- exit ')))?.[1]
+  if (watch !== undefined) return exit === interrupted
+  return fails === true ? exit !== undefined && /^[1-9]/.test(exit) : exit === '0'
 }
 
 type Verdict = { readonly same: boolean; readonly by?: Allowed }

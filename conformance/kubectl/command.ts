@@ -2,6 +2,8 @@
 
 export type Command = {
   readonly line: string
+  /** The real server refuses it. */
+  readonly fails?: boolean
   /** The line is a watch that never ends by itself; it begins with `exec`, so that the interrupt reaches kubectl. */
   readonly watch?: {
     /** How many lines it prints before anything changes. */

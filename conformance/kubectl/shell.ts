@@ -14,6 +14,9 @@ const settleMs = 300
 
 const lookAgainMs = 20
 
+/** How a watch ends that showed all it was to show. */
+export const interrupted = 'when interrupted'
+
 type Shell = {
   /** The folder that kubectl is in. */
   readonly bin: string
@@ -73,8 +76,9 @@ async function watched(
   said: Said,
 ): Promise<[string, string]> {
   const give = performance.now() + lineMsMax / 2
+  const printed = () => said.out.split('\n').length - 1
   const seen = async (lines: number) => {
-    while (said.out.split('\n').length - 1 < lines && performance.now() < give && child.exitCode === null) {
+    while (printed() < lines && performance.now() < give && child.exitCode === null) {
       await pause(lookAgainMs, undefined, { signal: shell.signal })
     }
   }
@@ -84,5 +88,6 @@ async function watched(
   await seen(until)
   await pause(settleMs)
   child.kill('SIGINT')
-  return ['when interrupted', aside]
+  const exit = printed() < until ? `${interrupted}, of ${until} lines only ${printed()} seen` : interrupted
+  return [exit, aside]
 }

@@ -2,8 +2,14 @@
 
 /** A TLS connection costs some 80 KB: together about 300 MB at worst. */
 export const connectionsMax = 4_096
-/** Go's HTTP/2 server's number; a client that wants more opens another connection. */
-export const streamsPerConnectionMax = 250
+/**
+ * What Kubernetes recommends for API servers. Node counts streams that were cancelled until it has let go of them, so a client that cancels
+ * a few hundred watches and opens as many at once must stay below it: with 250 its connection was cut.
+ */
+export const streamsPerConnectionMax = 1_000
+/** Streams refused on one connection, over the limit above, before the connection is cut: of a known caller, of others. */
+export const refusedStreamsMax = 100_000
+export const anonymousRefusedStreamsMax = 100
 /** kube-apiserver's own limit for a request body, and its message. */
 export const bodyBytesMax = 3 * 1024 * 1024
 /** Bodies being received at the same time, together. */
@@ -33,5 +39,9 @@ export const idleMsMax = 120_000
 export const resets = { burst: 100_000, perSecond: 10_000 }
 /** Of anybody else: Node's own guard against rapid reset. */
 export const anonymousResets = { burst: 1_000, perSecond: 33 }
-/** Memory nghttp2 may hold for one session, in MB: 250 streams of one batch each, with room. */
-export const sessionMemoryMb = 64
+/**
+ * Out of reach on purpose, in MB. Node's count of a session's memory never forgets what a cancelled stream still had to
+ * send, so with a real limit a client that cancels a thousand busy watches is refused for good (ENHANCE_YOUR_CALM). What
+ * a session can really hold is bounded by its streams: their headers, and one batch to send each.
+ */
+export const sessionMemoryMb = 4_000_000

@@ -131,7 +131,7 @@ test('a changed definition has another hash; the others keep theirs', async () =
   assert.equal(await urlOf('api/v1'), core)
   assert.equal((await ask(before))?.status, 301)
   resources.apply('gadgets.disco.example.com', undefined)
-  await assert.rejects(async () => ask(`/openapi/v3/${name}`), { code: 404 })
+  assert.equal((await ask(`/openapi/v3/${name}`))?.status, 404)
 })
 
 test('v2 says everything at once, without what it has no words for', async () => {
@@ -165,8 +165,8 @@ test('v2 says everything at once, without what it has no words for', async () =>
 test('protobuf is not spoken', async () => {
   const { ask } = setUp()
   const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf'
-  await assert.rejects(async () => ask('/openapi/v3/api/v1', { accept }), { code: 406 })
-  await assert.rejects(async () => ask('/openapi/v2', { accept }), { code: 406 })
+  assert.equal((await ask('/openapi/v3/api/v1', { accept }))?.status, 406)
+  assert.equal((await ask('/openapi/v2', { accept }))?.status, 406)
   assert.equal((await ask('/openapi/v3/version', { accept: `${accept};q=1,application/json` }))?.status, 200)
   assert.equal(await ask('/other'), undefined)
 })

@@ -3,6 +3,7 @@ import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
 import { methodNotAllowed, pathNotFound, unauthorized } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
+import { isConnection, notConnected } from './connect.ts'
 import { warnOfDeprecation } from './deprecated.ts'
 import type { Documents, EndpointParts, Request, Response } from './endpoint.ts'
 import { getObject, getScale } from './get.ts'
@@ -50,6 +51,10 @@ export class Endpoint {
     const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
     checkScope(served.resource, api)
     if (!allowed.verbs.includes(api.verb as Verb) || !isAddressed(api)) throw methodNotAllowed()
+    if (isConnection(subresource)) {
+      const { interest } = served.resource
+      throw notConnected(served.resource, api, (key) => this.#parts.copy.cache(interest).get(key) !== undefined)
+    }
     switch (api.verb) {
       case 'get':
         return subresource === 'scale'

@@ -16,10 +16,11 @@ import { createServer as createTls, type TLSSocket } from 'node:tls'
 import type { Log } from '../base/log.ts'
 import { failure, tooManyRequests } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
-import type { Body, Request, Response } from './endpoint.ts'
+import type { Request, Response } from './endpoint.ts'
 import * as standard from './limits.ts'
 import type { Traffic } from './measures.ts'
-import { BatchPool, Packer, statusResponse } from './respond.ts'
+import { statusResponse } from './respond.ts'
+import { cancel, type Limits, Sender } from './sender.ts'
 
 type Parts = {
   handle(request: Request): Promise<Response>
@@ -31,11 +32,6 @@ type Parts = {
   limits?: Partial<Limits>
 }
 
-type Rate = { readonly burst: number; readonly perSecond: number }
-type Limits = {
-  readonly [Name in keyof typeof standard]: (typeof standard)[Name] extends number ? number : Rate
-}
-
 export class Server {
   readonly #parts: Parts
   readonly #traffic: Traffic
@@ -45,9 +41,8 @@ export class Server {
   readonly #sockets = new Map<TLSSocket, Caller | undefined>()
   readonly #http1
   readonly #tls
-  readonly #batches = new BatchPool()
+  readonly #sender: Sender
   #bodiesBytes = 0
-  #lists = 0
   #closing = false
 
   constructor(parts: Parts) {
@@ -55,6 +50,7 @@ export class Server {
     this.#traffic = parts.traffic
     const limits: Limits = { ...standard, ...parts.limits }
     this.#limits = limits
+    this.#sender = new Sender({ limits, traffic: parts.traffic })
     this.#http1 = createHttp1({
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.handshakeMsMax,
@@ -131,10 +127,12 @@ export class Server {
   #http2Session(socket: TLSSocket): void {
     const caller = this.#sockets.get(socket)
     const { burst, perSecond } = caller === undefined ? this.#limits.anonymousResets : this.#limits.resets
+    const { anonymousRefusedStreamsMax, refusedStreamsMax } = this.#limits
     const session = performServerHandshake(socket, {
       maxSessionMemory: this.#limits.sessionMemoryMb,
       streamResetBurst: burst,
       streamResetRate: perSecond,
+      maxSessionRejectedStreams: caller === undefined ? anonymousRefusedStreamsMax : refusedStreamsMax,
       maxSendHeaderBlockLength: this.#limits.headerBytesMax,
       settings: {
         maxConcurrentStreams: this.#limits.streamsPerConnectionMax,
@@ -229,7 +227,7 @@ export class Server {
 
   async #serve(request: Request, out: Writable, respond: (response: Response) => void): Promise<void> {
     let response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
-    if (Array.isArray(response.body) && this.#lists >= this.#limits.listsMax) {
+    if (Array.isArray(response.body) && this.#sender.full) {
       this.#traffic.refused++
       response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
       response.headers['retry-after'] = '1'
@@ -240,110 +238,14 @@ export class Server {
       if (request.method === 'HEAD') {
         cancel(response.body)
         out.end()
-      } else if (Buffer.isBuffer(response.body)) {
-        this.#traffic.bytesOut += response.body.length
-        this.#end(out, response.body)
-      } else if (Symbol.asyncIterator in response.body) {
-        await this.#send(response.body, out)
       } else {
-        await this.#sendPieces(response.body, out)
+        await this.#sender.send(response.body, out)
       }
     } catch (error) {
       this.#parts.log.debug('stream.fault', { why: (error as Error).message })
       cancel(response.body)
       out.destroy()
     }
-  }
-
-  /** Pulls the body as fast as the reader reads. */
-  async #send(body: AsyncIterable<Buffer>, out: Writable): Promise<void> {
-    const chunks = body[Symbol.asyncIterator]()
-    // A watcher waits inside next(): the end of its stream has to wake it.
-    const left = () => void chunks.return?.()
-    out.once('close', left)
-    try {
-      for (;;) {
-        const { value, done } = await chunks.next()
-        if (done === true || out.destroyed) break
-        this.#traffic.bytesOut += value.length
-        if (!out.write(value) && !(await this.#drained(out))) break
-      }
-    } finally {
-      out.removeListener('close', left)
-      left()
-    }
-    if (!out.destroyed) this.#end(out)
-  }
-
-  /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */
-  async #sendPieces(pieces: readonly Buffer[], out: Writable): Promise<void> {
-    const packer = new Packer(pieces)
-    const turns = [this.#batches.take(), this.#batches.take()]
-    let pending: Promise<boolean> = Promise.resolve(true)
-    this.#lists++
-    try {
-      while (!packer.done) {
-        const written = this.#written(out, packer.fill(turns[0] as Buffer))
-        turns.reverse()
-        // A buffer of a stream that was cut may still be on its way out: it is not used again.
-        if (!(await pending)) return
-        pending = written
-      }
-      if (!(await pending)) return
-      for (const buffer of turns) this.#batches.give(buffer)
-      this.#end(out)
-    } finally {
-      this.#lists--
-    }
-  }
-
-  /** Resolves when the stream has taken the bytes; false when its reader is gone or takes nothing for too long. */
-  #written(out: Writable, bytes: Buffer): Promise<boolean> {
-    this.#traffic.bytesOut += bytes.length
-    return new Promise((resolve) => {
-      const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
-      out.write(bytes, (error) => {
-        clearTimeout(stalled)
-        resolve(error === undefined || error === null)
-      })
-    })
-  }
-
-  /** False when the reader is gone, or took nothing for too long and was cut. */
-  #drained(out: Writable): Promise<boolean> {
-    if (!out.writableNeedDrain) return Promise.resolve(!out.destroyed)
-    return new Promise((resolve) => {
-      const settle = (alive: boolean) => {
-        clearTimeout(stalled)
-        out.removeListener('drain', drain)
-        out.removeListener('close', close)
-        resolve(alive)
-      }
-      const drain = () => settle(true)
-      const close = () => settle(false)
-      const stalled = setTimeout(() => {
-        this.#cut(out)
-        settle(false)
-      }, this.#limits.stalledMsMax)
-      out.once('drain', drain)
-      out.once('close', close)
-    })
-  }
-
-  /** The last bytes, too, have to be taken in time. Little enough to lie in the system's buffers is left to them. */
-  #end(out: Writable, bytes?: Buffer): void {
-    out.end(bytes)
-    if (out.writableLength < this.#limits.unwatchedBytesMax) return
-    const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
-    const settle = () => clearTimeout(stalled)
-    out.once('finish', settle)
-    out.once('close', settle)
-  }
-
-  #cut(out: Writable): void {
-    this.#traffic.stalled++
-    if ('rstCode' in out) (out as ServerHttp2Stream).close(constants.NGHTTP2_CANCEL)
-    out.destroy()
   }
 
   async #readBody(stream: Readable, declared: string | undefined): Promise<Buffer> {
@@ -390,10 +292,6 @@ function shuttingDown(): Response {
   const response = statusResponse(tooManyRequests('the server is shutting down, please try again later', 1).status)
   response.headers['retry-after'] = '1'
   return response
-}
-
-function cancel(body: Body): void {
-  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
 }
 
 /** A certificate of our CA names its owner: common name and organizations, as kube-apiserver reads them. */

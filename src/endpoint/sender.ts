@@ -1,0 +1,136 @@
+/** Bodies on their way out: as fast as their reader takes them, and no further ahead of it than a few buffers. */
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Writable } from 'node:stream'
+import type { Body } from './endpoint.ts'
+import type * as standard from './limits.ts'
+import type { Traffic } from './measures.ts'
+import { BatchPool, Packer } from './respond.ts'
+
+type Rate = { readonly burst: number; readonly perSecond: number }
+export type Limits = {
+  readonly [Name in keyof typeof standard]: (typeof standard)[Name] extends number ? number : Rate
+}
+
+export class Sender {
+  readonly #limits: Limits
+  readonly #traffic: Traffic
+  readonly #batches = new BatchPool()
+  #lists = 0
+
+  constructor(parts: { limits: Limits; traffic: Traffic }) {
+    this.#limits = parts.limits
+    this.#traffic = parts.traffic
+  }
+
+  /** Whether no further list should begin. */
+  get full(): boolean {
+    return this.#lists >= this.#limits.listsMax
+  }
+
+  async send(body: Body, out: Writable): Promise<void> {
+    if (Buffer.isBuffer(body)) {
+      this.#traffic.bytesOut += body.length
+      this.#end(out, body)
+    } else if (Symbol.asyncIterator in body) {
+      await this.#pull(body, out)
+    } else {
+      await this.#sendPieces(body, out)
+    }
+  }
+
+  /** Pulls the body as fast as the reader reads. */
+  async #pull(body: AsyncIterable<Buffer>, out: Writable): Promise<void> {
+    const chunks = body[Symbol.asyncIterator]()
+    // A watcher waits inside next(): the end of its stream has to wake it.
+    const left = () => void chunks.return?.()
+    out.once('close', left)
+    try {
+      for (;;) {
+        const { value, done } = await chunks.next()
+        if (done === true || out.destroyed) break
+        this.#traffic.bytesOut += value.length
+        if (!out.write(value) && !(await this.#drained(out))) break
+      }
+    } finally {
+      out.removeListener('close', left)
+      left()
+    }
+    if (!out.destroyed) this.#end(out)
+  }
+
+  /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */
+  async #sendPieces(pieces: readonly Buffer[], out: Writable): Promise<void> {
+    const packer = new Packer(pieces)
+    const turns = [this.#batches.take(), this.#batches.take()]
+    let pending: Promise<boolean> = Promise.resolve(true)
+    this.#lists++
+    try {
+      while (!packer.done) {
+        const written = this.#written(out, packer.fill(turns[0] as Buffer))
+        turns.reverse()
+        // A buffer of a stream that was cut may still be on its way out: it is not used again.
+        if (!(await pending)) return
+        pending = written
+      }
+      if (!(await pending)) return
+      for (const buffer of turns) this.#batches.give(buffer)
+      this.#end(out)
+    } finally {
+      this.#lists--
+    }
+  }
+
+  /** Resolves when the stream has taken the bytes; false when its reader is gone or takes nothing for too long. */
+  #written(out: Writable, bytes: Buffer): Promise<boolean> {
+    this.#traffic.bytesOut += bytes.length
+    return new Promise((resolve) => {
+      const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
+      out.write(bytes, (error) => {
+        clearTimeout(stalled)
+        resolve(error === undefined || error === null)
+      })
+    })
+  }
+
+  /** False when the reader is gone, or took nothing for too long and was cut. */
+  #drained(out: Writable): Promise<boolean> {
+    if (!out.writableNeedDrain) return Promise.resolve(!out.destroyed)
+    return new Promise((resolve) => {
+      const settle = (alive: boolean) => {
+        clearTimeout(stalled)
+        out.removeListener('drain', drain)
+        out.removeListener('close', close)
+        resolve(alive)
+      }
+      const drain = () => settle(true)
+      const close = () => settle(false)
+      const stalled = setTimeout(() => {
+        this.#cut(out)
+        settle(false)
+      }, this.#limits.stalledMsMax)
+      out.once('drain', drain)
+      out.once('close', close)
+    })
+  }
+
+  /** The last bytes, too, have to be taken in time. Little enough to lie in the system's buffers is left to them. */
+  #end(out: Writable, bytes?: Buffer): void {
+    out.end(bytes)
+    if (out.writableLength < this.#limits.unwatchedBytesMax) return
+    const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
+    const settle = () => clearTimeout(stalled)
+    out.once('finish', settle)
+    out.once('close', settle)
+  }
+
+  #cut(out: Writable): void {
+    this.#traffic.stalled++
+    if ('rstCode' in out) (out as ServerHttp2Stream).close(constants.NGHTTP2_CANCEL)
+    out.destroy()
+  }
+}
+
+/** A body that nobody will read. */
+export function cancel(body: Body): void {
+  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
+}
