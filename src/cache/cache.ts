@@ -29,8 +29,8 @@ export class Cache {
   readonly #objects = new Ordered()
   readonly #watchers = new Set<Watcher>()
   readonly #listeners: ((event: Event) => void)[] = []
-  /** Keys whose stored bytes are damaged: known to exist, impossible to serve. */
-  readonly #corrupt: Set<string>
+  /** Objects whose stored bytes are damaged: known to exist, impossible to serve. All that is left of one is its name. */
+  readonly #corrupt: Map<string, Item>
   readonly history: History
   /** Positions handed out so far; a failed commit leaves a hole. */
   lastPosition: number
@@ -51,7 +51,7 @@ export class Cache {
     this.#plan = plan
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)
-    this.#corrupt = new Set(loaded?.corrupt)
+    this.#corrupt = new Map(loaded?.corrupt.map((key) => [key, nameOnly(key, plan)]))
     this.lastPosition = loaded?.lastPosition ?? 0
     for (const { body, version } of loaded?.objects ?? []) {
       this.#objects.set(makeItem(body, version, plan))
@@ -89,9 +89,13 @@ export class Cache {
     return this.#objects.get(key)
   }
 
-  /** What is there, damaged neighbours or not: for the copy itself, which replaces what it finds. */
+  /** What is there, damaged or not: for the copy itself, which replaces what it finds. */
   peek(key: string): Item | undefined {
-    return this.#objects.get(key)
+    return this.#objects.get(key) ?? this.#corrupt.get(key)
+  }
+
+  isCorrupt(key: string): boolean {
+    return this.#corrupt.has(key)
   }
 
   /** Everything sound, in key order. */
@@ -101,7 +105,7 @@ export class Cache {
 
   /** Matching objects in key order. */
   list(filter: Filter): Item[] {
-    for (const key of this.#corrupt) {
+    for (const key of this.#corrupt.keys()) {
       if (filter.key === undefined || filter.key === key) this.#refuseCorrupt(key)
     }
     if (filter.key !== undefined) {
@@ -124,10 +128,11 @@ export class Cache {
   /** The objects as they were at a version, by undoing what came after. Rejects with HistoryGone below the floor. */
   async listAt(version: number, filter: Filter): Promise<Item[]> {
     if (version === this.version) return this.list(filter)
-    const before = await this.history.undo(version)
-    const items = this.list(filter).filter((item) => !before.has(item.key))
-    for (const item of before.values()) if (item !== undefined && filter.matches(item)) items.push(item)
-    return items.sort(byKey)
+    return this.history.undo(version, (before) => {
+      const items = this.list(filter).filter((item) => !before.has(item.key))
+      for (const item of before.values()) if (item !== undefined && filter.matches(item)) items.push(item)
+      return items.sort(byKey)
+    })
   }
 
   watch(parts: {
@@ -184,9 +189,16 @@ export class Cache {
   #refuseCorrupt(key: string): void {
     if (!this.#corrupt.has(key)) return
     throw internalError(
-      `the stored bytes of ${this.interest} "${key}" are damaged: delete it or restore the data folder`,
+      `the stored bytes of ${this.interest} "${key}" are damaged: delete it, or restore the data folder`,
     )
   }
+}
+
+function nameOnly(key: string, plan: FieldPlan): Item {
+  const slash = key.indexOf('/')
+  const place = slash < 0 ? {} : { namespace: key.slice(0, slash) }
+  const metadata = { name: key.slice(slash + 1), ...place, resourceVersion: '0' }
+  return makeItem(Buffer.from(JSON.stringify({ metadata })), 0, plan)
 }
 
 function byKey(a: Item, b: Item): number {

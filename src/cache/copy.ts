@@ -105,7 +105,7 @@ export class Copy {
   async remove(interest: string, key: string): Promise<Item> {
     const cache = this.cache(interest)
     this.#refuseFlood()
-    const last = cache.get(key)
+    const last = cache.peek(key)
     const version = ++this.#allocated
     const change: Change = { interest, key, version, kind: 'delete', position: ++cache.lastPosition }
     await this.#submit(cache, change, undefined)

@@ -94,7 +94,8 @@ export class History {
     let cursor = after
     for (;;) {
       let seen = 0
-      for (const event of await this.next(cursor)) {
+      // Taken at once: while somebody waits between two events, the window moves on.
+      for (const event of [...(await this.next(cursor))]) {
         if (event.version > upTo.version) return
         seen++
         cursor = { version: event.version, position: event.position }
@@ -104,14 +105,27 @@ export class History {
     }
   }
 
-  /** For each key changed after `version`, the state it had then (undefined: it was not there). */
-  async undo(version: number): Promise<Map<string, Event['previous']>> {
+  /**
+   * Hands over, for each key changed after `version`, the state it had then (undefined: it was not there), in the same turn
+   * as the read that found the end: nothing is published in between.
+   */
+  async undo<Result>(version: number, use: (before: Map<string, Event['previous']>) => Result): Promise<Result> {
     const before = new Map<string, Event['previous']>()
-    const from: Cursor = { version, position: afterAll }
-    for await (const event of this.#between(from, { version: afterAll, position: afterAll })) {
-      const concernsObject = event.item !== undefined || event.previous !== undefined
-      if (concernsObject && !before.has(event.key)) before.set(event.key, event.previous)
+    let cursor: Cursor = { version, position: afterAll }
+    for (;;) {
+      const { floor } = this.window
+      const found = this.next(cursor)
+      const events = found instanceof Promise ? await found : found
+      let seen = 0
+      for (const event of events) {
+        seen++
+        cursor = { version: event.version, position: event.position }
+        const concernsObject = event.item !== undefined || event.previous !== undefined
+        if (concernsObject && !before.has(event.key)) before.set(event.key, event.previous)
+      }
+      if (!(found instanceof Promise)) return use(before)
+      // The disk had nothing more that is published: the window, as it was before the read, continues from here.
+      if (seen === 0) cursor = floor
     }
-    return before
   }
 }

@@ -165,6 +165,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
 
   /** A chunk of what history has after the cursor; undefined after switching to live, or when a page had no match. */
   async #takeHistory(): Promise<Buffer | undefined> {
+    const { floor } = this.#source.history.window
     const found = this.#source.history.next(this.#cursor)
     const fromDisk = found instanceof Promise
     const events = fromDisk ? await found : found
@@ -182,8 +183,8 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
       bytes += frame.length
     }
     if (!fromDisk) this.#goLive(frames.length === 0 && !this.#spoke)
-    // The disk had nothing more that is published: the window continues from here.
-    else if (seen === 0) this.#cursor = laterOf(this.#cursor, this.#source.history.window.floor)
+    // The disk had nothing more that is published: the window, as it was before the read, continues from here.
+    else if (seen === 0) this.#cursor = laterOf(this.#cursor, floor)
     return join(frames)
   }
 

@@ -5,9 +5,10 @@ import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../kube/ne
 import { noFields } from '../kube/object.ts'
 import { scales } from '../kube/printers.ts'
 import type { ApiRequest } from '../kube/request.ts'
+import { objectKey } from '../kube/resource.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
-import { spelled, warningHeader } from './respond.ts'
+import { spelled, statusResponse, warningHeader } from './respond.ts'
 import { computedAs, listAs, objectAs } from './transform.ts'
 
 const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
@@ -29,10 +30,21 @@ export async function writeObject(
     case 'patch':
       return printResult(served, await writer.patch(write), api, request, parts)
     case 'delete':
+      if (parts.copy.cache(served.resource.interest).isCorrupt(objectKey(write.namespace, write.name))) {
+        return discard(parts, write)
+      }
       return printResult(served, await writer.delete(write), api, request, parts)
     default:
       return printResult(served, await writer.deleteCollection(write), api, request, parts)
   }
+}
+
+/** The one thing that can be done with an object whose bytes are damaged: nothing of it can be asked, so it just goes. */
+async function discard(parts: EndpointParts, { resource, namespace, name }: WriteRequest): Promise<Response> {
+  await parts.copy.remove(resource.interest, objectKey(namespace, name))
+  parts.log.warn('store.discarded', { interest: resource.interest, object: objectKey(namespace, name) })
+  const details = { name, ...(resource.group === '' ? {} : { group: resource.group }), kind: resource.resource }
+  return statusResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
 }
 
 function writeRequest(served: Served, api: ApiRequest, request: Request, body: Buffer | undefined): WriteRequest {

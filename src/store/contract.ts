@@ -118,6 +118,22 @@ export function storeContract(name: string, engine: Engine): void {
     )
   })
 
+  check(
+    'a gap is forgotten as a whole: nobody resumes inside what is left of it',
+    async (store) => {
+      const at = (position: number, change: Change): Change => ({ ...change, position })
+      await store.commit(synced(at(1, put(5, 'a')), at(2, put(6, 'b'))))
+      const gap: Change = { interest: '/pods', position: 3, version: 6, key: '20', kind: 'gap' }
+      await store.commit(synced(gap, at(4, drop(6, 'a')), at(5, drop(6, 'b')), at(6, put(30, 'c'))))
+      await store.commit(synced(at(7, put(31, 'd')), at(8, put(32, 'e'))))
+      assert.equal(store.floor('/pods'), 20)
+      await assert.rejects(store.history('/pods', { version: 6, position: afterAll }, all), HistoryGone)
+      const { entries } = await store.history('/pods', { version: 20, position: afterAll }, all)
+      assert.equal(entries[0]?.key, 'c')
+    },
+    700,
+  )
+
   check('interests are apart', async (store) => {
     await store.commit(synced(put(2, 'x'), put(3, 'x', 'other', '/nodes')))
     const { interests } = await store.load()

@@ -159,21 +159,17 @@ export class Database {
       let largest: InterestRow | undefined
       for (const row of this.#interests.values()) if (row.bytes > (largest?.bytes ?? 0)) largest = row
       if (largest === undefined) break
-      const rows = use.oldest.all(largest.id, Math.min(left, 64)) as unknown as [
-        number,
-        number,
-        number | null,
-        number,
-      ][]
+      const rows = use.oldest.all(largest.id, Math.min(left, 64)) as unknown as OldestRow[]
       if (rows.length === 0) break
-      for (const [version, position, previous, size] of rows) {
+      for (const [version, position, previous, size, kind, key] of rows) {
         if (this.historyBytes <= this.#historyBytesMax) break
         use.dropEntry.run(largest.id, version, position)
         // The body this entry replaced was kept for its sake alone: older entries are gone already.
         if (previous !== null) use.dropBody.run(previous)
         largest.bytes -= size
         this.historyBytes -= size
-        largest.floor = version
+        // Who resumes inside a gap needs all of its deletions: with the first part of it the whole of it is gone.
+        largest.floor = Math.max(largest.floor, kinds[kind] === 'gap' ? Number(key) : version)
         left--
       }
       use.setFloor.run(largest.floor, largest.id)
@@ -258,6 +254,8 @@ export class Database {
   }
 }
 
+type OldestRow = [version: number, position: number, previous: number | null, size: number, kind: number, key: string]
+
 type PageRow = [
   version: number,
   position: number,
@@ -314,7 +312,7 @@ function prepare(db: DatabaseSync): Statements {
     setObject: statement('INSERT INTO objects VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET body = ?3'),
     dropObject: statement('DELETE FROM objects WHERE interest = ? AND key = ?'),
     oldest: statement(
-      'SELECT version, position, previous, size FROM history WHERE interest = ? ORDER BY version, position LIMIT ?',
+      'SELECT version, position, previous, size, kind, key FROM history WHERE interest = ? ORDER BY version, position LIMIT ?',
     ),
     dropEntry: statement('DELETE FROM history WHERE interest = ? AND version = ? AND position = ?'),
     page: statement(

@@ -118,7 +118,8 @@ class MemoryStore implements Store {
       for (const one of this.#collections.values()) if (one.bytes > (largest?.bytes ?? 0)) largest = one
       const oldest = largest?.history.shift()
       if (largest === undefined || oldest === undefined) return
-      largest.floor = oldest.version
+      // As on disk: with the first part of a gap the whole of it is gone.
+      largest.floor = Math.max(largest.floor, oldest.kind === 'gap' ? Number(oldest.key) : oldest.version)
       largest.bytes -= oldest.size
       this.figures.historyBytes -= oldest.size
     }

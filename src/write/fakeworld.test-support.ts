@@ -126,7 +126,7 @@ export class FakeWorld {
         this.events.push({ type: 'remove', interest, key, version })
         const tree = parseJson(last.bytes) as JsonObject
         ;(tree.get('metadata') as JsonObject).set('resourceVersion', String(version))
-        return { ...last, version, bytes: Buffer.from(printJson(tree)) }
+        return makeItem(Buffer.from(printJson(tree)), version, noFields)
       },
     }
   }

@@ -1,11 +1,11 @@
 /**
  * The forms of an object around a write: the stored bytes of a list item, the tree as its requested version serves it
- * (with kind and apiVersion), and back. Built-ins print metadata in Go's order, custom resources every key sorted.
+ * (with kind and apiVersion), and back. Metadata is printed in Go's order; everything else keeps the order it came in (A5),
+ * though the real server sorts the keys of custom resources.
  */
 
 import { fromStored, toStored } from '../kube/convert.ts'
-import { bytewise } from '../kube/goformat.ts'
-import { equalJson, isObject, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
+import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
 import { metaFields, metaOf } from './meta.ts'
 import type { Definition, Stored } from './write.ts'
@@ -74,10 +74,13 @@ const eventZeros: readonly (readonly [string, Json])[] = [
 
 function customForm(resource: Resource, definition: Definition | undefined, tree: JsonObject): JsonObject {
   const version = definition?.storageVersion ?? resource.version
-  tree.set('kind', resource.kind)
-  tree.set('apiVersion', apiVersion({ group: resource.group, version }))
-  tree.set('metadata', arrangedMeta(metaOf(tree)))
-  return sorted(tree) as JsonObject
+  const form: JsonObject = new Map<string, Json>([
+    ['apiVersion', apiVersion({ group: resource.group, version })],
+    ['kind', resource.kind],
+    ['metadata', arrangedMeta(metaOf(tree))],
+  ])
+  for (const [key, value] of tree) if (!form.has(key)) form.set(key, value)
+  return form
 }
 
 /** Metadata in Go's order, the version's place kept. */
@@ -85,16 +88,7 @@ function arrangedMeta(meta: JsonObject): JsonObject {
   const arranged: JsonObject = new Map()
   for (const field of metaFields) {
     const value = field === 'resourceVersion' ? '' : meta.get(field)
-    if (value !== undefined) arranged.set(field, field === 'labels' || field === 'annotations' ? sorted(value) : value)
+    if (value !== undefined) arranged.set(field, value)
   }
   return arranged
-}
-
-/** Every key in bytewise order, as Go prints maps. */
-function sorted(value: Json): Json {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (!isObject(value)) return value
-  const ordered: JsonObject = new Map()
-  for (const key of [...value.keys()].sort(bytewise)) ordered.set(key, sorted(value.get(key) ?? null))
-  return ordered
 }

@@ -1,0 +1,118 @@
+/** A copy of made-up objects for tests, and readers of its watches that note every frame they were given. */
+import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { parseFieldSelector } from '../kube/fieldselector.ts'
+import { planFields } from '../kube/object.ts'
+import { parseLabelSelector } from '../kube/selector.ts'
+import { openMemory } from '../store/memory.ts'
+import type { Store } from '../store/store.ts'
+import type { Cache } from './cache.ts'
+import { Copy } from './copy.ts'
+import type { Form } from './event.ts'
+import { type Filter, makeFilter } from './filter.ts'
+import type { Watcher, WatchStart } from './watcher.ts'
+
+export const interest = '/pods'
+export const plan = planFields(['spec.nodeName'])
+
+export type Thing = { readonly value: string; readonly labels?: Record<string, string>; readonly node?: string }
+
+export function bytesOf(key: string, version: number, { value, labels, node }: Thing): Buffer {
+  const [namespace, name] = key.split('/')
+  const spec = node === undefined ? {} : { nodeName: node }
+  const metadata = { name, namespace, resourceVersion: String(version), ...(labels === undefined ? {} : { labels }) }
+  return Buffer.from(JSON.stringify({ metadata, spec, value }))
+}
+
+export type World = {
+  readonly store: Store
+  readonly clock: FakeClock
+  readonly copy: Copy
+  readonly cache: Cache
+  put(key: string, thing: Thing | string): Promise<number>
+  remove(key: string): Promise<number>
+}
+
+export async function openWorld(parts: { store?: Store; clock?: FakeClock; historyBytesMax?: number } = {}) {
+  const clock = parts.clock ?? fakeClock()
+  const store = parts.store ?? openMemory({ historyBytesMax: parts.historyBytesMax ?? 1 << 30 })
+  const copy = await Copy.open({ store, clock, log: silentLog, planOf: () => plan })
+  const world: World = {
+    store,
+    clock,
+    copy,
+    cache: copy.cache(interest),
+    put: async (key, thing) => {
+      const content = typeof thing === 'string' ? { value: thing } : thing
+      return (await copy.put(interest, key, (version) => bytesOf(key, version, content))).version
+    },
+    remove: async (key) => (await copy.remove(interest, key)).version,
+  }
+  return world
+}
+
+export type Asked = {
+  readonly namespace?: string
+  readonly name?: string
+  readonly labels?: string
+  readonly fields?: string
+}
+
+export function filterFor({ namespace = '', name, labels = '', fields = '' }: Asked): Filter {
+  const paths = { 'spec.nodeName': { path: 'spec.nodeName' } }
+  return makeFilter({
+    namespaced: true,
+    namespace,
+    ...(name === undefined ? {} : { name }),
+    labels: parseLabelSelector(labels),
+    fields: parseFieldSelector(fields),
+    paths,
+    plan,
+  })
+}
+
+export const form: Form = {
+  frame: (type, item) => Buffer.from(`${type} ${item.version} ${item.key} ${valueOf(item.bytes)}\n`),
+  bookmark: (version, end) => Buffer.from(`${end ? 'SYNCED' : 'BOOKMARK'} ${version}\n`),
+}
+
+/** The version is read from the bytes: a frame's object has to carry its own label. */
+function valueOf(bytes: Buffer): string {
+  const { value, metadata } = JSON.parse(bytes.toString()) as { value: string; metadata: { resourceVersion: string } }
+  return `${value}@${metadata.resourceVersion}`
+}
+
+export class Reader {
+  readonly frames: string[] = []
+  readonly watcher: Watcher
+  ended = false
+  #pulling: Promise<void> | undefined
+
+  constructor(cache: Cache, start: WatchStart, asked: Asked = {}, bookmarks = false) {
+    const errorFrame = ({ code, message }: { code?: number; message?: string }) =>
+      Buffer.from(`ERROR ${code} ${message}\n`)
+    this.watcher = cache.watch({ filter: filterFor(asked), form, start, bookmarks, errorFrame })
+  }
+
+  /** Takes one chunk; does nothing while an earlier pull still waits. */
+  pull(): Promise<void> {
+    this.#pulling ??= this.watcher.next().then(({ value, done }) => {
+      this.#pulling = undefined
+      if (done === true) this.ended = true
+      else this.frames.push(...(value as Buffer).toString().trimEnd().split('\n'))
+    })
+    return this.#pulling
+  }
+
+  /** Takes everything that is there without waiting for more: ends when a pull stays open over several turns. */
+  async drain(): Promise<string[]> {
+    while (!this.ended) {
+      const pulled = this.pull().then(() => true)
+      const idle = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 5))
+      if (!(await Promise.race([pulled, idle]))) break
+    }
+    return this.frames
+  }
+}
+
+export const after = (version: number): WatchStart => ({ kind: 'after', version })

@@ -1,0 +1,65 @@
+/** A whole server without sockets: the endpoint over a memory store, asked directly. */
+
+import { followDefinitions, objectsOf } from '../app/authority.ts'
+import { bootstrap } from '../app/bootstrap.ts'
+import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { Copy } from '../cache/copy.ts'
+import { openMemory } from '../store/memory.ts'
+import type { Store } from '../store/store.ts'
+import { Writer } from '../write/writer.ts'
+import type { Response } from './endpoint.ts'
+import { Measures } from './measures.ts'
+import { Resources } from './registry.ts'
+import { Endpoint } from './route.ts'
+
+export type Answer = { status: number; headers: Response['headers']; text: string; json: any }
+
+export type World = {
+  copy: Copy
+  clock: FakeClock
+  ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** The body as it comes, for watches. */
+  open(url: string): Promise<AsyncIterator<Buffer>>
+}
+
+const admin = { name: 'ake-admin', uid: '', groups: ['system:masters', 'system:authenticated'] }
+
+export async function openWorld(parts: { store?: Store; historyBytesMax?: number } = {}): Promise<World> {
+  const store = parts.store ?? openMemory({ historyBytesMax: parts.historyBytesMax ?? 1 << 24 })
+  const clock = fakeClock()
+  const log = silentLog
+  const resources = new Resources()
+  const copy = await Copy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
+  followDefinitions(copy, resources)
+  const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
+  await bootstrap(writer, resources)
+  const measures = new Measures({ copy, store })
+  const endpoint = new Endpoint({ copy, registry: resources, writer, measures, documents: [measures], clock, log })
+  const handle = (method: string, url: string, body: unknown, headers: Record<string, string>) => {
+    const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
+    return endpoint.handle({ method, url, headers, body: async () => Buffer.from(bytes), caller: admin })
+  }
+  return {
+    copy,
+    clock,
+    async ask(method, url, body, headers = {}) {
+      const response = await handle(method, url, body, headers)
+      const text = await whole(response.body)
+      const isJson = String(response.headers['content-type']).startsWith('application/json')
+      return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined }
+    },
+    async open(url) {
+      const { body } = await handle('GET', url, undefined, {})
+      if (Buffer.isBuffer(body) || !(Symbol.asyncIterator in body)) throw new Error('not a stream')
+      return body[Symbol.asyncIterator]()
+    },
+  }
+}
+
+async function whole(body: Response['body']): Promise<string> {
+  if (Buffer.isBuffer(body)) return body.toString()
+  const parts: Buffer[] = []
+  for await (const part of body) parts.push(part)
+  return Buffer.concat(parts).toString()
+}
