@@ -160,7 +160,8 @@ class Observed {
     else if (seen.length > truth.length) faults.push(`saw ${seen.length - truth.length} events too many`)
     const listed = await this.#list()
     const held = [...this.#informer.list()].map(plain).sort(byName)
-    if (!isDeepStrictEqual(held, listed.items.map(plain).sort(byName))) faults.push('its objects are not those of a list')
+    if (!isDeepStrictEqual(held, listed.items.map(plain).sort(byName)))
+      faults.push('its objects are not those of a list')
     return faults
   }
 

@@ -14,6 +14,8 @@ export type Case = {
   /** Variable → path in the answer's JSON (or `header.etag`), kept for the cases that follow. */
   readonly take?: Readonly<Record<string, string>>
   readonly watch?: Watching
+  /** Asked again until each server's answer satisfies it; not compared. What kube-apiserver does a moment later, is waited for. */
+  readonly until?: (body: string) => boolean
   /** Sent without the administrator's certificate. */
   readonly anonymous?: boolean
 }
@@ -96,5 +98,13 @@ export const watch = (
   { frames, headers = {} }: { frames?: number; headers?: Headers } = {},
 ): Case => ({ name, method: 'GET', path, headers, watch: { during, ...(frames === undefined ? {} : { frames }) } })
 
-/** What others stand on and nobody wants to read about twice: the same case under a name that says so. */
-export const version = { rv: 'metadata.resourceVersion' } as const
+export const until = (name: string, path: string, satisfied: (body: string) => boolean): Case => ({
+  ...get(name, path),
+  until: satisfied,
+})
+
+/** A definition's conditions come a little later than the definition. */
+export const established = (body: string): boolean => {
+  const { status } = JSON.parse(body) as { status?: { conditions?: { type: string; status: string }[] } }
+  return status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false
+}

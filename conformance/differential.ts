@@ -1,5 +1,6 @@
 /** The differential step: every case of the corpus to `ake serve` and to a real kube-apiserver, answer by answer. */
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Difference, differences, read } from './compare.ts'
 import { groups } from './corpus/groups.ts'
 import { type Case, type Group, post } from './corpus.ts'
@@ -12,6 +13,9 @@ import type { Step, StepContext, StepResult } from './step.ts'
 /** What one case may print; a list that is wrong throughout says so in its first lines. */
 const shownMax = 12
 const shownWidth = 300
+/** For what the real server's controllers do; ours has done it before it answers. */
+const awaitMsMax = 10_000
+const awaitEveryMs = 100
 
 type Outcome = { readonly name: string; readonly open: readonly Difference[]; readonly listed: ReadonlySet<string> }
 
@@ -73,6 +77,7 @@ class Comparison {
   }
 
   async #case(one: Case, group: string): Promise<void> {
+    if (one.until !== undefined) return this.#await(one)
     if (one.watch === undefined) return this.#judge(one, group, await this.#both(one))
     const [real, ours] = this.#sides
     const [realVariables, ourVariables] = this.#variables
@@ -80,6 +85,16 @@ class Comparison {
     for (const inner of one.watch.during) await this.#case(inner, group)
     const answers = await Promise.all([streams[0].finish(), streams[1].finish()])
     this.#judge(one, group, answers)
+  }
+
+  async #await(one: Case): Promise<void> {
+    const give = performance.now() + awaitMsMax
+    for (;;) {
+      const answers = await this.#both(one)
+      if (answers.every(({ body }) => one.until?.(body))) return
+      if (performance.now() > give) return
+      await pause(awaitEveryMs)
+    }
   }
 
   #both(one: Case): Promise<[Answer, Answer]> {

@@ -15,8 +15,8 @@ import type { Step, StepContext, StepResult } from './step.ts'
 const historyBytes = '512Mi'
 /** Short enough for a crash loop, in which client-go would list again if a resumed watch were silent. */
 const lifeMsMin = 300
-/** The last of the restarts come when nobody writes any more: a silent watch must survive, too. */
-const quietRestarts = 6
+/** This part of the restarts comes when nobody writes any more: a silent watch must survive, too. */
+const quietPart = 0.25
 /** While the server lives, some write is acknowledged at least this often. */
 const stalledMsMax = 60_000
 
@@ -128,9 +128,10 @@ async function restartUnder(context: StepContext, { child, writes, restarts, ser
   for (let count = 1; count <= restarts; count++) {
     const since = performance.now()
     changedMs = since
-    const due = Math.min(writes, (count * writes) / (restarts - quietRestarts))
+    const due = Math.min(writes, (count * writes) / (restarts * (1 - quietPart)))
     while (done < due || performance.now() - since < lifeMsMin) {
-      if (done < due && performance.now() - changedMs > stalledMsMax) throw new Error(`the writes stand still at ${done}`)
+      if (done < due && performance.now() - changedMs > stalledMsMax)
+        throw new Error(`the writes stand still at ${done}`)
       await Promise.race([pause(50, undefined, { signal: context.signal }), ended])
     }
     const how = count % 2 === 0 ? 'kill' : 'orderly'
@@ -158,7 +159,11 @@ function verdictOn(report: Report, restarts: number): StepResult {
     ...(report.faults ?? []).slice(0, faultsShown),
     ...Object.entries(report.refusals ?? {}).map(([reason, count]) => `a write was refused ${count} times: ${reason}`),
   ]
-  return { passed: report.informers.length + 1 - failed.length - (broken ? 1 : 0), failed: failed.length + (broken ? 1 : 0), notes }
+  return {
+    passed: report.informers.length + 1 - failed.length - (broken ? 1 : 0),
+    failed: failed.length + (broken ? 1 : 0),
+    notes,
+  }
 }
 
 function faultsOf(one: Verdict): string[] {

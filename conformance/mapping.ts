@@ -16,6 +16,8 @@ const versionTexts: readonly [RegExp, string][] = [
   [/current: \d+/g, 'current: <version>'],
   [/too old resource version: (\d+) \(\d+\)/g, 'too old resource version: $1 (<version>)'],
   [/resourceVersion: \d+/g, 'resourceVersion: <version>'],
+  [/in record \(\d+\)/g, 'in record (<version>)'],
+  [/(\\*"resourceVersion\\*":\\*")\d+/g, '$1<version>'],
   // The hash of an OpenAPI document is of its prose too; the address is the server's own.
   [/\?hash=[0-9A-F]{128}/g, '?hash=<hash>'],
   [/^(192\.0\.2\.1|127\.0\.0\.1):\d+$/g, '<address>'],

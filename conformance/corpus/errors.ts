@@ -3,7 +3,7 @@ import { type Case, type Group, get, post, put, send } from '../corpus.ts'
 import { apps, configMap, core, deployment } from './fixtures.ts'
 
 const maps = core('errors', 'configmaps')
-const map = configMap('x', { k: 'v' })
+const map = configMap('x', { k: 'dg==' })
 
 const paths = [
   '/api/v1/nonsense',
@@ -24,7 +24,7 @@ const paths = [
   '/apis/nope.example.com/v1/namespaces/errors/things',
   '/apis/nope.example.com/v1/things/x',
   '/api/v1/proxy/nodes/x',
-  '/api/v1/namespaces//configmaps',
+  '/api/v1/namespaces//configmaps?labelSelector=nothing',
   '/api/v1/namespaces/errors//configmaps',
   '/api/v1//namespaces',
   '/api/v1/namespaces/errors/./configmaps',

@@ -20,7 +20,7 @@ const object = (apiVersion: string, kind: string, name: string, rest: Fields = {
 export const configMap = (name: string, data?: Fields, metadata: Fields = {}) =>
   object('v1', 'ConfigMap', name, data === undefined ? {} : { data }, metadata)
 
-export const secret = (name: string, data: Fields = {}) => object('v1', 'Secret', name, { type: 'Opaque', data })
+export const secret = (name: string, data: Fields) => object('v1', 'Secret', name, { type: 'Opaque', data })
 
 const container = {
   name: 'main',

@@ -1,12 +1,42 @@
 /** Every group of the corpus, in the order in which it runs. */
 import type { Group } from '../corpus.ts'
+import { conversions } from './conversions.ts'
+import { creates } from './creates.ts'
+import { customs } from './customs.ts'
+import { definitions } from './definitions.ts'
+import { deletes } from './deletes.ts'
 import { discovery } from './discovery.ts'
+import { endings } from './endings.ts'
 import { errors } from './errors.ts'
 import { negotiation } from './negotiation.ts'
 import { paging } from './paging.ts'
+import { patches } from './patches.ts'
 import { reads } from './reads.ts'
+import { reviews } from './reviews.ts'
 import { selectors } from './selectors.ts'
+import { subresources } from './subresources.ts'
 import { tables } from './tables.ts'
+import { updates } from './updates.ts'
 import { watches } from './watches.ts'
 
-export const groups: readonly Group[] = [discovery, reads, paging, selectors, watches, negotiation, tables, errors]
+/** Discovery first, while both know nothing but built-ins; endings last, because they leave little behind. */
+export const groups: readonly Group[] = [
+  discovery,
+  reads,
+  paging,
+  selectors,
+  watches,
+  negotiation,
+  tables,
+  errors,
+  creates,
+  updates,
+  patches,
+  deletes,
+  subresources,
+  conversions,
+  reviews,
+  definitions,
+  customs,
+  endings,
+]

@@ -72,7 +72,7 @@ export const selectors: Group = {
       pod('host', { app: 'web' }, { hostNetwork: true, restartPolicy: 'Never' }),
     ),
     post('make node', '/api/v1/nodes', node('selectors-node', { selectors: 'yes' })),
-    post('make secret', core('selectors', 'secrets'), secret('s')),
+    post('make secret', core('selectors', 'secrets'), secret('s', { k: 'dg==' })),
     post('make service', core('selectors', 'services'), service('web')),
     post('make deployment', apps('selectors', 'deployments'), deployment('d')),
     ...labels.map(byLabel),

@@ -33,7 +33,6 @@ const empty = [
   here('limitranges'),
   here('resourcequotas'),
   here('podtemplates'),
-  here('bindings'),
   apps('tables', 'controllerrevisions'),
   group('rbac.authorization.k8s.io/v1', 'roles'),
   group('rbac.authorization.k8s.io/v1', 'rolebindings'),
@@ -58,7 +57,14 @@ const statuses: readonly Case[] = [
       phase: 'Running',
       podIP: '10.1.2.3',
       podIPs: [{ ip: '10.1.2.3' }],
-      conditions: [{ type: 'Ready', status: 'True', lastProbeTime: null, lastTransitionTime: '2001-02-03T04:05:06Z' }],
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'True',
+          lastProbeTime: '2001-02-03T04:05:06Z',
+          lastTransitionTime: '2001-02-03T04:05:06Z',
+        },
+      ],
       containerStatuses: [
         {
           name: 'main',
@@ -68,7 +74,9 @@ const statuses: readonly Case[] = [
           restartCount: 2,
           started: true,
           state: { running: { startedAt: '2001-02-03T04:05:06Z' } },
-          lastState: { terminated: { exitCode: 1, finishedAt: '2001-02-03T04:05:06Z', startedAt: null } },
+          lastState: {
+            terminated: { exitCode: 1, finishedAt: '2001-02-03T04:05:06Z', startedAt: '2001-02-03T04:05:05Z' },
+          },
         },
       ],
     },
@@ -77,7 +85,14 @@ const statuses: readonly Case[] = [
     status: {
       addresses: [{ type: 'InternalIP', address: '10.0.0.1' }],
       conditions: [
-        { type: 'Ready', status: 'True', lastHeartbeatTime: null, lastTransitionTime: null, reason: 'r', message: 'm' },
+        {
+          type: 'Ready',
+          status: 'True',
+          lastHeartbeatTime: '2001-02-03T04:05:06Z',
+          lastTransitionTime: '2001-02-03T04:05:06Z',
+          reason: 'r',
+          message: 'm',
+        },
       ],
     },
   }),

@@ -20,7 +20,7 @@ const masks: readonly Mask[] = [
   [/X509SHA256=[0-9a-f]{64}/g, 'X509SHA256=<hash>'],
   // A table's column is as wide as its longest age: the blanks behind it go too; so do those of its header. `250m` of
   // CPU looks like an age, and what a toleration says is no age either.
-  [/(?<=^|[ (])(?<!cpu: *|for )(?:\d+[ydhms])+(?! *\(\d)(?=[ ,)]|$) */gm, '<age> '],
+  [/(?<=^|[ (])(?<!cpu: *|for )(?:\d+[ydhms])+(?! *\([-\d])(?=[ ,)]|$) */gm, '<age> '],
   [/\b(AGE|LAST SEEN|LAUNCHED) +/g, '$1 '],
 ]
 

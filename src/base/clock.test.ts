@@ -37,6 +37,21 @@ test('a cancelled timer never runs', () => {
   assert.equal(clock.pending(), 0)
 })
 
+test('a clock that is set moves neither timers nor how long ago something was', () => {
+  const clock = fakeClock(1000)
+  let fired = false
+  clock.setTimer(10, () => {
+    fired = true
+  })
+  const before = clock.steady()
+  clock.jump(-500)
+  assert.equal(clock.now(), 500)
+  clock.advance(10)
+  assert.equal(clock.steady() - before, 10)
+  assert.equal(clock.now(), 510)
+  assert.ok(fired)
+})
+
 test('the system clock fires and cancels', async () => {
   const cancel = systemClock.setTimer(1, () => assert.fail('cancelled'))
   cancel()

@@ -5,12 +5,15 @@
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number
+  /** Milliseconds since some moment, untouched by whoever sets the clock: for how long ago something was. */
+  steady(): number
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   setTimer(ms: number, fn: () => void): () => void
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  steady: () => performance.now(),
   setTimer(ms, fn) {
     const timer = setTimeout(fn, ms)
     return () => clearTimeout(timer)
@@ -20,12 +23,15 @@ export const systemClock: Clock = {
 export interface FakeClock extends Clock {
   /** Moves time forward and runs every timer that falls due on the way, in the order of their times. */
   advance(ms: number): void
+  /** Somebody sets the clock: only `now` changes. */
+  jump(ms: number): void
   /** How many timers wait: a test can see that nothing was left behind. */
   pending(): number
 }
 
 export function fakeClock(startMs = Date.UTC(2026, 0, 1)): FakeClock {
   let now = startMs
+  let skew = 0
   const timers = new Set<{ at: number; fn: () => void }>()
   const earliest = (until: number) => {
     let found: { at: number; fn: () => void } | undefined
@@ -34,7 +40,8 @@ export function fakeClock(startMs = Date.UTC(2026, 0, 1)): FakeClock {
     return found
   }
   return {
-    now: () => now,
+    now: () => now + skew,
+    steady: () => now,
     setTimer(ms, fn) {
       const timer = { at: now + Math.max(0, ms), fn }
       timers.add(timer)
@@ -48,6 +55,9 @@ export function fakeClock(startMs = Date.UTC(2026, 0, 1)): FakeClock {
         timer.fn()
       }
       now = until
+    },
+    jump(ms) {
+      skew += ms
     },
     pending: () => timers.size,
   }

@@ -148,7 +148,7 @@ export class Cache {
         history: this.history,
         dispatch: this.#dispatch,
         version: () => this.version,
-        now: () => this.#clock.now(),
+        steady: () => this.#clock.steady(),
       },
     })
     this.#watchers.add(watcher)

@@ -72,14 +72,19 @@ export function filterFor({ namespace = '', name, labels = '', fields = '' }: As
 }
 
 export const form: Form = {
-  frame: (type, item) => Buffer.from(`${type} ${item.version} ${item.key} ${valueOf(item.bytes)}\n`),
+  frame: (type, item) => Buffer.from(`${type} ${item.version} ${item.key} ${labelled(item.bytes)}\n`),
   bookmark: (version, end) => Buffer.from(`${end ? 'SYNCED' : 'BOOKMARK'} ${version}\n`),
 }
 
 /** The version is read from the bytes: a frame's object has to carry its own label. */
-function valueOf(bytes: Buffer): string {
+function labelled(bytes: Buffer): string {
   const { value, metadata } = JSON.parse(bytes.toString()) as { value: string; metadata: { resourceVersion: string } }
   return `${value}@${metadata.resourceVersion}`
+}
+
+/** Large values are for the queues: in a message only their length matters. */
+export function shortened(frame: string): string {
+  return frame.replace(/v{20,}/, (filler) => `v*${filler.length}`)
 }
 
 export class Reader {
@@ -99,7 +104,7 @@ export class Reader {
     this.#pulling ??= this.watcher.next().then(({ value, done }) => {
       this.#pulling = undefined
       if (done === true) this.ended = true
-      else this.frames.push(...(value as Buffer).toString().trimEnd().split('\n'))
+      else this.frames.push(...(value as Buffer).toString().trimEnd().split('\n').map(shortened))
     })
     return this.#pulling
   }

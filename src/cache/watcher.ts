@@ -31,7 +31,8 @@ export type WatchSource = {
   readonly dispatch: Dispatch<Watcher>
   /** The version up to which everything published is known. */
   version(): number
-  now(): number
+  /** A clock nobody sets: devices without a battery learn the time of day late. */
+  steady(): number
 }
 
 type Mode =
@@ -77,7 +78,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     this.#source = parts.source
     this.#form = parts.form
     this.#errorFrame = parts.errorFrame
-    this.#openedMs = parts.source.now()
+    this.#openedMs = parts.source.steady()
     this.#resumes = parts.start.kind === 'after'
     this.#bookmarkAtMs = this.#openedMs
     const { start, source } = parts
@@ -249,7 +250,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   /** Tells how far the stream is, if its client asked to know and nothing else is on the way to it. */
   bookmark(dueMs: number): void {
     if (!this.bookmarks || this.#mode.kind !== 'live') return
-    const nowMs = this.#source.now()
+    const nowMs = this.#source.steady()
     if (nowMs - this.#bookmarkAtMs < dueMs) return
     this.#bookmarkAtMs = nowMs
     this.#pushBookmark()
@@ -264,7 +265,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   /** Ends the stream in order: what is queued, a bookmark for who asked, then the end. Returns how long to wait first. */
   finish(): number {
     if (this.#mode.kind === 'ended' || this.#finishing) return 0
-    const young = ageMsMin - (this.#source.now() - this.#openedMs)
+    const young = ageMsMin - (this.#source.steady() - this.#openedMs)
     const canSpeak = this.bookmarks && this.#mode.kind === 'live'
     if (!this.#spoke && !canSpeak && young > 0) return young
     if (this.#mode.kind === 'live') {

@@ -47,7 +47,8 @@ export type Served = {
 
 export interface Registry {
   find(group: string, version: string, plural: string): Served | undefined
-  hasGroup(group: string): boolean
+  /** An unknown path below one is refused by a Status, below any other by a bare 404. */
+  isBuiltinGroup(group: string): boolean
   definitionOf(resource: Resource): Definition | undefined
 }
 

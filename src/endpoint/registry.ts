@@ -80,8 +80,8 @@ export class Resources implements ReadRegistry, WriteRegistry {
     return this.#served.get(group)?.get(version)?.get(plural)
   }
 
-  hasGroup(group: string): boolean {
-    return this.#served.has(group)
+  isBuiltinGroup(group: string): boolean {
+    return this.#builtinGroups.some((one) => one.name === group)
   }
 
   resolve(group: string, version: string, plural: string): Resource | undefined {

@@ -44,12 +44,9 @@ export class Endpoint {
     if (!api.isResource) return this.#document(api, request)
     const { resource, subresource } = api
     const served = this.#parts.registry.find(api.group, api.version, resource)
-    if (served === undefined) {
-      if (!this.#parts.registry.hasGroup(api.group)) return pageNotFound()
-      throw pathNotFound()
-    }
+    if (served === undefined || !isInScope(served.resource, api)) return this.#unknown(api.group)
     const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
-    checkScope(served.resource, api)
+    if (api.name !== '' && subresource === '' && !hasNames(served.resource)) throw pathNotFound()
     if (!allowed.verbs.includes(api.verb as Verb) || !isAddressed(api)) throw methodNotAllowed()
     if (isConnection(subresource)) {
       const { interest } = served.resource
@@ -75,9 +72,12 @@ export class Endpoint {
       if (answer !== undefined) return answer
     }
     const [, root, group] = api.path.split('/')
-    if (root !== 'api' && (root !== 'apis' || group === undefined || !this.#parts.registry.hasGroup(group))) {
-      return pageNotFound()
-    }
+    return root === 'api' ? this.#unknown('') : root === 'apis' ? this.#unknown(group ?? '') : pageNotFound()
+  }
+
+  /** Below a built-in group the API itself does not know the path; elsewhere there is nobody to say so. */
+  #unknown(group: string): Response {
+    if (!this.#parts.registry.isBuiltinGroup(group)) return pageNotFound()
     throw pathNotFound()
   }
 }
@@ -96,10 +96,17 @@ function subresourceOf(resource: Resource, api: ApiRequest): Subresource {
 }
 
 /** A namespaced resource is addressed inside its namespace, except by list and watch across all of them. */
-function checkScope(resource: Resource, api: ApiRequest): void {
+function isInScope(resource: Resource, api: ApiRequest): boolean {
   const inNamespace = api.namespace !== '' && !(resource.group === '' && resource.resource === 'namespaces')
-  if (!resource.namespaced && inNamespace) throw pathNotFound()
-  if (resource.namespaced && !inNamespace && api.name !== '') throw pathNotFound()
+  if (resource.namespaced === inNamespace) return true
+  if (!resource.namespaced || api.name !== '') return false
+  if (api.verb === 'deletecollection') throw methodNotAllowed()
+  return true
+}
+
+/** Reviews and bindings are only ever created: nothing lies below their collection. */
+function hasNames({ verbs }: Resource): boolean {
+  return verbs.includes('get') || verbs.includes('update') || verbs.includes('patch') || verbs.includes('delete')
 }
 
 /** Collections are created in, single objects are replaced and patched; nothing answers to HEAD. */

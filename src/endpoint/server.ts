@@ -147,6 +147,8 @@ export class Server {
       clearInterval(ping)
       this.#sessions.delete(session)
     })
+    // It shook hands while the others were told to go: nobody else would tell it.
+    if (this.#closing) session.close()
     session.on('stream', (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
       stream.on('error', (error) => this.#parts.log.debug('stream.fault', { why: error.message }))
       // The limit in our settings binds the library only once the client has acknowledged them.

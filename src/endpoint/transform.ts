@@ -159,5 +159,7 @@ function includeOf(query: Query): IncludeObject {
   const asked = query.get('includeObject') ?? ''
   if (asked === '') return 'Metadata'
   if (asked === 'None' || asked === 'Metadata' || asked === 'Object') return asked
-  throw badRequest(`unrecognized includeObject value: "${asked}"`)
+  throw badRequest(
+    `Unable to convert to Table as requested: includeObject: Invalid value: "${asked}": must be 'Metadata', 'Object', 'None', or empty`,
+  )
 }
