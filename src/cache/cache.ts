@@ -42,7 +42,7 @@ export class Cache {
     plan: FieldPlan
     progress: Progress
     clock: Clock
-    loaded?: LoadedInterest | undefined
+    loaded?: LoadedInterest<Item> | undefined
   }) {
     const { loaded, plan } = parts
     this.interest = parts.interest
@@ -53,9 +53,9 @@ export class Cache {
     this.#dispatch = new Dispatch(plan)
     this.#corrupt = new Map(loaded?.corrupt.map((key) => [key, nameOnly(key, plan)]))
     this.lastPosition = loaded?.lastPosition ?? 0
-    for (const { body, version } of loaded?.objects ?? []) {
-      this.#objects.set(makeItem(body, version, plan))
-      this.bytes += body.length
+    for (const item of loaded?.objects ?? []) {
+      this.#objects.set(item)
+      this.bytes += item.bytes.length
     }
     this.history = new History({
       interest: parts.interest,

@@ -10,7 +10,7 @@ function heldStore() {
   const inner = openMemory({ historyBytesMax: 1 << 30 })
   const held: { batch: Batch; settle(error?: Error): Promise<void> }[] = []
   const store: Store = {
-    load: () => inner.load(),
+    load: inner.load.bind(inner),
     history: (name, cursor, limit) => inner.history(name, cursor, limit),
     floor: (name) => inner.floor(name),
     figures: inner.figures,

@@ -42,7 +42,7 @@ export class Copy {
   #allocated: number
   #refusing = false
 
-  private constructor(parts: CopyParts, version: number, interests: readonly LoadedInterest[]) {
+  private constructor(parts: CopyParts, version: number, interests: readonly LoadedInterest<Item>[]) {
     this.#store = parts.store
     this.#clock = parts.clock
     this.#log = parts.log
@@ -53,7 +53,12 @@ export class Copy {
   }
 
   static async open(parts: CopyParts): Promise<Copy> {
-    const { version, interests } = await parts.store.load()
+    const plans = new Map<string, FieldPlan>()
+    const planOf = (interest: string) =>
+      plans.get(interest) ?? plans.set(interest, parts.planOf(interest)).get(interest)
+    const { version, interests } = await parts.store.load((interest, { body, version: at }) =>
+      makeItem(body, at, planOf(interest) as FieldPlan),
+    )
     for (const { name, corrupt } of interests) {
       for (const key of corrupt) parts.log.error('store.corrupt', { interest: name, object: key })
     }
@@ -78,7 +83,7 @@ export class Copy {
     return this.#caches.get(interest) ?? this.#open(interest)
   }
 
-  #open(interest: string, loaded?: LoadedInterest): Cache {
+  #open(interest: string, loaded?: LoadedInterest<Item>): Cache {
     const cache = new Cache({
       interest,
       loaded,

@@ -35,7 +35,7 @@ function seeded(seed: number): Random {
   }
 }
 
-/** Commits and pages come back in order, each after a random while, as from another thread. */
+/** Commits are taken in order, each after a random while; a page may be old news by the time it arrives. */
 function slowStore(inner: Store, random: Random): Store {
   let last: Promise<unknown> = Promise.resolve()
   const later = <T>(work: () => Promise<T>): Promise<T> => {
@@ -48,9 +48,13 @@ function slowStore(inner: Store, random: Random): Store {
     return mine
   }
   return {
-    load: () => inner.load(),
+    load: inner.load.bind(inner),
     commit: (batch: Batch) => later(() => inner.commit(batch)),
-    history: (name, cursor, limit) => later(() => inner.history(name, cursor, { ...limit, entries: 1 + random(20) })),
+    history: async (name, cursor, limit) => {
+      const page = await later(() => inner.history(name, cursor, { ...limit, entries: 1 + random(20) }))
+      for (let turns = random(4); turns > 0; turns--) await new Promise((resolve) => setImmediate(resolve))
+      return page
+    },
     floor: (name) => inner.floor(name),
     figures: inner.figures,
     close: () => inner.close(),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openMemory } from '../store/memory.ts'
-import type { Store } from '../store/store.ts'
+import type { Make, Store } from '../store/store.ts'
 import { openWorld } from './world.test-support.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'
@@ -78,12 +78,16 @@ test('[D4] a damaged object is never served nor left out in silence, and can be 
 /** The same store, as if one body's checksum did not hold. */
 function damaged(store: Store, interest: string, key: string): Store {
   return Object.assign(Object.create(store) as Store, {
-    load: async () => {
-      const { version, interests } = await store.load()
+    load: async (make: Make<unknown>) => {
+      const { version, interests } = await store.load(make)
       const changed = interests.map((one) =>
         one.name !== interest
           ? one
-          : { ...one, objects: one.objects.filter((object) => object.key !== key), corrupt: [key] },
+          : {
+              ...one,
+              objects: one.objects.filter((object) => (object as { key: string }).key !== key),
+              corrupt: [key],
+            },
       )
       return { version, interests: changed }
     },

@@ -8,6 +8,8 @@ import {
   type HistoryLimit,
   type HistoryPage,
   type Loaded,
+  type LoadedObject,
+  type Make,
   type Store,
   type StoreFigures,
 } from './store.ts'
@@ -38,7 +40,7 @@ class MemoryStore implements Store {
     this.#historyBytesMax = historyBytesMax
   }
 
-  async load(): Promise<Loaded> {
+  async load<Made = LoadedObject>(make: Make<Made> = asItIs): Promise<Loaded<Made>> {
     const interests = [...this.#collections].map(([name, { floor, lastPosition, objects, history }]) => ({
       name,
       floor,
@@ -46,7 +48,8 @@ class MemoryStore implements Store {
       gaps: history.filter((entry) => entry.kind === 'gap').map(asGap),
       objects: [...objects]
         .map(([key, { version, body }]) => ({ key, version, body }))
-        .sort((a, b) => (a.key < b.key ? -1 : 1)),
+        .sort((a, b) => (a.key < b.key ? -1 : 1))
+        .map((object) => make(name, object)),
       corrupt: [],
     }))
     return { version: this.#version, interests }
@@ -124,6 +127,10 @@ class MemoryStore implements Store {
       this.figures.historyBytes -= oldest.size
     }
   }
+}
+
+function asItIs<Made>(_: string, object: LoadedObject): Made {
+  return object as Made
 }
 
 function asGap(entry: Entry): Gap {

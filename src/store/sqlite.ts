@@ -12,6 +12,7 @@ import {
   type Loaded,
   type LoadedInterest,
   type LoadedObject,
+  type Make,
   type Store,
   type StoreFigures,
   StoreRefused,
@@ -21,6 +22,14 @@ import type { FromWorker, PackedChange, PackedEntry, ToWorker } from './wire.ts'
 
 /** The V8 heap of the disk thread stays small: it holds one group at a time, bodies lie outside. */
 const workerHeapMb = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2 }
+
+type Loading = {
+  readonly make: Make<unknown>
+  readonly interests: LoadedInterest<unknown>[]
+  readonly objects: Map<string, unknown[]>
+  resolve(value: Loaded<unknown>): void
+  reject(error: Error): void
+}
 
 type Waiter = { resolve(value: never): void; reject(error: Error): void; readonly interest?: string }
 
@@ -33,8 +42,7 @@ class SqliteStore implements Store {
   readonly #worker: Worker
   readonly #waiters = new Map<number, Waiter>()
   readonly #floors = new Map<string, number>()
-  readonly #loading: { resolve(value: Loaded): void; reject(error: Error): void }[] = []
-  #loaded: { interests: LoadedInterest[]; objects: Map<string, LoadedObject[]> } = { interests: [], objects: new Map() }
+  readonly #loading: Loading[] = []
   #lastId = 0
   #closed: (() => void) | undefined
   /** Why nothing can be asked any more. */
@@ -56,10 +64,11 @@ class SqliteStore implements Store {
     this.#worker.on('exit', () => this.#break(new Error('the store is closed')))
   }
 
-  load(): Promise<Loaded> {
+  load<Made = LoadedObject>(make: Make<Made> = asItIs): Promise<Loaded<Made>> {
     return new Promise((resolve, reject) => {
       if (this.#broken !== undefined) return reject(this.#broken)
-      this.#loading.push({ resolve, reject })
+      const resolveAny = resolve as (value: Loaded<unknown>) => void
+      this.#loading.push({ make, interests: [], objects: new Map(), resolve: resolveAny, reject })
       this.#send({ kind: 'load' })
     })
   }
@@ -116,24 +125,25 @@ class SqliteStore implements Store {
   #receive(message: FromWorker): void {
     switch (message.kind) {
       case 'objects': {
+        const loading = this.#loading[0] as Loading
         const bytes = Buffer.from(message.bytes.buffer)
-        const objects = this.#loaded.objects.get(message.name) ?? []
-        this.#loaded.objects.set(message.name, objects)
+        const objects = loading.objects.get(message.name) ?? []
+        loading.objects.set(message.name, objects)
         for (const { key, version, start, end } of message.objects) {
-          objects.push({ key, version, body: bytes.subarray(start, end) })
+          objects.push(loading.make(message.name, { key, version, body: bytes.subarray(start, end) }))
         }
         return
       }
       case 'interest': {
+        const loading = this.#loading[0] as Loading
         const { kind: _, ...interest } = message
         this.#floors.set(interest.name, interest.floor)
-        this.#loaded.interests.push({ ...interest, objects: this.#loaded.objects.get(interest.name) ?? [] })
+        loading.interests.push({ ...interest, objects: loading.objects.get(interest.name) ?? [] })
         return
       }
       case 'loaded': {
-        const { interests } = this.#loaded
-        this.#loaded = { interests: [], objects: new Map() }
-        this.#loading.shift()?.resolve({ version: message.version, interests })
+        const { interests, resolve } = this.#loading.shift() as Loading
+        resolve({ version: message.version, interests })
         return
       }
       case 'committed':
@@ -175,6 +185,10 @@ class SqliteStore implements Store {
     this.#port.close()
     this.#closed?.()
   }
+}
+
+function asItIs<Made>(_: string, object: LoadedObject): Made {
+  return object as Made
 }
 
 function unpack(entry: PackedEntry, bytes: Buffer): Entry {

@@ -47,25 +47,28 @@ export type Batch = {
 
 export type LoadedObject = { readonly key: string; readonly version: number; readonly body: Buffer }
 
-export type LoadedInterest = {
+export type LoadedInterest<Made = LoadedObject> = {
   readonly name: string
   /** Every watch from a version below this one is too old. */
   readonly floor: number
   readonly lastPosition: number
   readonly gaps: readonly Gap[]
   /** Ordered by key, bytewise. */
-  readonly objects: readonly LoadedObject[]
+  readonly objects: readonly Made[]
   /** Keys whose stored bytes fail their checksum. */
   readonly corrupt: readonly string[]
 }
 
 export type Gap = { readonly position: number; readonly from: number; readonly to: number }
 
-export type Loaded = {
+export type Loaded<Made = LoadedObject> = {
   /** The highest version ever committed. */
   readonly version: number
-  readonly interests: readonly LoadedInterest[]
+  readonly interests: readonly LoadedInterest<Made>[]
 }
+
+/** What the reader makes of each object while the engine reads the next ones. */
+export type Make<Made> = (interest: string, object: LoadedObject) => Made
 
 /** A place in a history: after every entry up to and including (version, position). */
 export type Cursor = { readonly version: number; readonly position: number }
@@ -89,6 +92,7 @@ export type StoreFigures = {
 export interface Store {
   /** Everything needed to serve, read once when the store is opened. */
   load(): Promise<Loaded>
+  load<Made>(make: Make<Made>): Promise<Loaded<Made>>
   commit(batch: Batch): Promise<void>
   /** Entries strictly after the cursor. Rejects with `HistoryGone` when the cursor lies below the floor. */
   history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage>
