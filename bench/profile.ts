@@ -34,7 +34,13 @@ const loads: Record<string, (target: Target, load: Load) => Promise<unknown>> = 
   write: (target) => writeSteadily({ at: target, pods, perSecond: 1_000, forMs: loadForMs }),
 }
 
-async function read(target: Target, load: Load, path: string, clients: number, protocol: 'h1' | 'h2' = 'h2'): Promise<void> {
+async function read(
+  target: Target,
+  load: Load,
+  path: string,
+  clients: number,
+  protocol: 'h1' | 'h2' = 'h2',
+): Promise<void> {
   const at = { url: target.url, tls: target.tls }
   await load.order({ kind: 'open', at, protocol, path, connections: clients, streams: 1 })
   await load.order({ kind: 'run', forMs: loadForMs })

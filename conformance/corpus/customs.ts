@@ -2,7 +2,7 @@
 import { type Case, del, established, type Group, get, getAs, patch, post, put, until, watch } from '../corpus.ts'
 import { crds, definedVersion, definition } from './definitions.ts'
 
-const boats = '/apis/conf.example.com/v1/namespaces/customs/boats'
+const boats = '/apis/fleet.example.com/v1/namespaces/customs/boats'
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
 
@@ -65,48 +65,53 @@ const boatSchema = {
   },
 }
 
-const boatDefinition = definition('boats', 'Boat', {
-  names: {
-    plural: 'boats',
-    singular: 'boat',
-    kind: 'Boat',
-    listKind: 'BoatList',
-    shortNames: ['bo'],
-    categories: ['all', 'fleet'],
-  },
-  versions: [
-    definedVersion('v1', {
-      schema: { openAPIV3Schema: boatSchema },
-      subresources: {
-        status: {},
-        scale: {
-          specReplicasPath: '.spec.replicas',
-          statusReplicasPath: '.status.replicas',
-          labelSelectorPath: '.status.selector',
+const boatDefinition = definition(
+  'boats',
+  'Boat',
+  {
+    names: {
+      plural: 'boats',
+      singular: 'boat',
+      kind: 'Boat',
+      listKind: 'BoatList',
+      shortNames: ['bo'],
+      categories: ['all', 'fleet'],
+    },
+    versions: [
+      definedVersion('v1', {
+        schema: { openAPIV3Schema: boatSchema },
+        subresources: {
+          status: {},
+          scale: {
+            specReplicasPath: '.spec.replicas',
+            statusReplicasPath: '.status.replicas',
+            labelSelectorPath: '.status.selector',
+          },
         },
-      },
-      selectableFields: [{ jsonPath: '.spec.name' }, { jsonPath: '.spec.masts' }],
-      additionalPrinterColumns: [
-        { name: 'Masts', type: 'integer', jsonPath: '.spec.masts', description: 'how many' },
-        { name: 'Afloat', type: 'boolean', jsonPath: '.status.afloat' },
-        { name: 'Sails', type: 'string', jsonPath: '.spec.sails[*]', priority: 1 },
-        { name: 'Home', type: 'string', jsonPath: '.spec.home.city' },
-        { name: 'Built', type: 'date', jsonPath: '.spec.built' },
-        { name: 'Length', type: 'number', jsonPath: '.spec.length' },
-        { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
-      ],
-    }),
-    definedVersion('v1beta1', {
-      storage: false,
-      deprecated: true,
-      deprecationWarning: 'conf.example.com/v1beta1 Boat is old',
-    }),
-    definedVersion('v2', { storage: false, served: false }),
-  ],
-})
+        selectableFields: [{ jsonPath: '.spec.name' }, { jsonPath: '.spec.masts' }],
+        additionalPrinterColumns: [
+          { name: 'Masts', type: 'integer', jsonPath: '.spec.masts', description: 'how many' },
+          { name: 'Afloat', type: 'boolean', jsonPath: '.status.afloat' },
+          { name: 'Sails', type: 'string', jsonPath: '.spec.sails[*]', priority: 1 },
+          { name: 'Home', type: 'string', jsonPath: '.spec.home.city' },
+          { name: 'Built', type: 'date', jsonPath: '.spec.built' },
+          { name: 'Length', type: 'number', jsonPath: '.spec.length' },
+          { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+        ],
+      }),
+      definedVersion('v1beta1', {
+        storage: false,
+        deprecated: true,
+        deprecationWarning: 'fleet.example.com/v1beta1 Boat is old',
+      }),
+      definedVersion('v2', { storage: false, served: false }),
+    ],
+  },
+  'fleet.example.com',
+)
 
 const boat = (name: string, spec: object = {}, metadata: object = {}) => ({
-  apiVersion: 'conf.example.com/v1',
+  apiVersion: 'fleet.example.com/v1',
   kind: 'Boat',
   metadata: { name, ...metadata },
   spec: { name: 'anna', ...spec },
@@ -120,9 +125,9 @@ export const customs: Group = {
   cases: [
     get('before the definition', boats),
     post('define', crds, boatDefinition),
-    until('defined', `${crds}/boats.conf.example.com`, established),
+    until('defined', `${crds}/boats.fleet.example.com`, established),
     until('served', boats, (answer) => answer.includes('BoatList')),
-    get('definition', `${crds}/boats.conf.example.com`),
+    get('definition', `${crds}/boats.fleet.example.com`),
     get('empty list', boats),
     post('create', boats, boat('a', { sails: ['main'], length: 12.5, built: '2001-02-03T04:05:06Z' }), {
       take: { rv: 'metadata.resourceVersion', uid: 'metadata.uid' },
@@ -138,16 +143,16 @@ export const customs: Group = {
     getAs('as text', boats, 'text/plain'),
     get('pretty', `${boats}/a?pretty=true`),
     get('missing', `${boats}/nope`),
-    get('as v1beta1', '/apis/conf.example.com/v1beta1/namespaces/customs/boats/a'),
-    get('list as v1beta1', '/apis/conf.example.com/v1beta1/namespaces/customs/boats'),
-    get('as a version not served', '/apis/conf.example.com/v2/namespaces/customs/boats'),
-    get('as a version not defined', '/apis/conf.example.com/v9/namespaces/customs/boats'),
-    get('resource not defined', '/apis/conf.example.com/v1/namespaces/customs/ships'),
-    get('across namespaces', '/apis/conf.example.com/v1/boats'),
-    get('group document', '/apis/conf.example.com'),
-    get('version document', '/apis/conf.example.com/v1'),
-    get('version document, beta', '/apis/conf.example.com/v1beta1'),
-    get('version document, unknown', '/apis/conf.example.com/v9'),
+    get('as v1beta1', '/apis/fleet.example.com/v1beta1/namespaces/customs/boats/a'),
+    get('list as v1beta1', '/apis/fleet.example.com/v1beta1/namespaces/customs/boats'),
+    get('as a version not served', '/apis/fleet.example.com/v2/namespaces/customs/boats'),
+    get('as a version not defined', '/apis/fleet.example.com/v9/namespaces/customs/boats'),
+    get('resource not defined', '/apis/fleet.example.com/v1/namespaces/customs/ships'),
+    get('across namespaces', '/apis/fleet.example.com/v1/boats'),
+    get('group document', '/apis/fleet.example.com'),
+    get('version document', '/apis/fleet.example.com/v1'),
+    get('version document, beta', '/apis/fleet.example.com/v1beta1'),
+    get('version document, unknown', '/apis/fleet.example.com/v9'),
     post('pruned', boats, {
       ...boat('pruned', { unknown: 1, home: { street: 'x' }, extra: { keep: { me: 1 } } }),
       top: 'gone',
@@ -159,13 +164,13 @@ export const customs: Group = {
     post(
       'a large int64',
       boats,
-      `{"apiVersion":"conf.example.com/v1","kind":"Boat","metadata":{"name":"large"},"spec":{"name":"anna","big":9223372036854775807,"extra":{"f":1.50,"e":1e21,"z":0.1}}}`,
+      `{"apiVersion":"fleet.example.com/v1","kind":"Boat","metadata":{"name":"large"},"spec":{"name":"anna","big":9223372036854775807,"extra":{"f":1.50,"e":1e21,"z":0.1}}}`,
     ),
     get('a large int64, read', `${boats}/large`),
     post('null for a default', boats, boat('nulls', { masts: null, home: null, hidden: null })),
     post('without kind', boats, { metadata: { name: 'nokind' }, spec: { name: 'anna' } }),
     post('another kind', boats, { ...boat('x'), kind: 'Ship' }),
-    post('another version', boats, { ...boat('x'), apiVersion: 'conf.example.com/v1beta1' }),
+    post('another version', boats, { ...boat('x'), apiVersion: 'fleet.example.com/v1beta1' }),
     post('another group', boats, { ...boat('x'), apiVersion: 'v1' }),
     post('no name', boats, { ...boat(''), metadata: {} }),
     post('a bad name', boats, boat('Bad_')),
@@ -173,14 +178,14 @@ export const customs: Group = {
     post('metadata of the wrong type', boats, { ...boat('x'), metadata: { name: 'x', labels: { a: 1 } } }),
     post('half of the body', boats, '{"apiVersion":'),
     post('dryRun', `${boats}?dryRun=All`, boat('dry')),
-    post('through v1beta1', '/apis/conf.example.com/v1beta1/namespaces/customs/boats', {
+    post('through v1beta1', '/apis/fleet.example.com/v1beta1/namespaces/customs/boats', {
       ...boat('beta'),
-      apiVersion: 'conf.example.com/v1beta1',
+      apiVersion: 'fleet.example.com/v1beta1',
     }),
     post(
       'yaml',
       boats,
-      'apiVersion: conf.example.com/v1\nkind: Boat\nmetadata:\n  name: yaml\nspec:\n  name: anna\n  port: 80\n',
+      'apiVersion: fleet.example.com/v1\nkind: Boat\nmetadata:\n  name: yaml\nspec:\n  name: anna\n  port: 80\n',
       { headers: { 'content-type': 'application/yaml' } },
     ),
     wrong('no name', { name: undefined }),
@@ -281,7 +286,7 @@ export const customs: Group = {
     ),
     watch(
       'watch old version',
-      '/apis/conf.example.com/v1beta1/namespaces/customs/boats?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Da',
+      '/apis/fleet.example.com/v1beta1/namespaces/customs/boats?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Da',
       [],
     ),
     post('finalizer', boats, boat('held', {}, { finalizers: ['example.com/hold'] })),
@@ -291,16 +296,21 @@ export const customs: Group = {
     del('delete missing', `${boats}/pruned`),
     del('delete with a wrong uid', `${boats}/a`, { preconditions: { uid: 'x' } }),
     del('delete a collection', `${boats}?fieldSelector=spec.masts%3D2`),
-    get('openapi of the group', '/openapi/v3/apis/conf.example.com/v1'),
+    get('openapi of the group', '/openapi/v3/apis/fleet.example.com/v1'),
     post(
       'a second definition takes the names',
       crds,
-      definition('dinghies', 'Boat', {
-        names: { plural: 'dinghies', singular: 'boat', kind: 'Boat', listKind: 'BoatList' },
-      }),
+      definition(
+        'dinghies',
+        'Boat',
+        {
+          names: { plural: 'dinghies', singular: 'boat', kind: 'Boat', listKind: 'BoatList' },
+        },
+        'fleet.example.com',
+      ),
     ),
-    until('names are refused', `${crds}/dinghies.conf.example.com`, (answer) => answer.includes('"NamesAccepted"')),
-    get('a definition whose names are taken', `${crds}/dinghies.conf.example.com`),
-    del('delete the second definition', `${crds}/dinghies.conf.example.com`),
+    until('names are refused', `${crds}/dinghies.fleet.example.com`, (answer) => answer.includes('"NamesAccepted"')),
+    get('a definition whose names are taken', `${crds}/dinghies.fleet.example.com`),
+    del('delete the second definition', `${crds}/dinghies.fleet.example.com`),
   ],
 }

@@ -15,12 +15,12 @@ export const definedVersion = (name: string, more: Fields = {}) => ({
   ...more,
 })
 
-export const definition = (plural: string, kind: string, spec: Fields = {}) => ({
+export const definition = (plural: string, kind: string, spec: Fields = {}, group = 'conf.example.com') => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.conf.example.com` },
+  metadata: { name: `${plural}.${group}` },
   spec: {
-    group: 'conf.example.com',
+    group,
     scope: 'Namespaced',
     names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
     conversion: { strategy: 'None' },
@@ -144,6 +144,17 @@ const faults: readonly [string, unknown][] = [
       'bads',
       'Bad',
       spec({ properties: { a: { type: 'integer' } }, 'x-kubernetes-validations': [{ rule: 'self.a' }] }),
+    ),
+  ],
+  [
+    'a rule that may cost too much',
+    definition(
+      'bads',
+      'Bad',
+      spec({
+        properties: { a: { type: 'array', items: { type: 'string' } } },
+        'x-kubernetes-validations': [{ rule: 'self.a.all(x, self.a.all(y, self.a.all(z, x == y || y == z)))' }],
+      }),
     ),
   ],
   ['a rule without text', definition('bads', 'Bad', spec({ 'x-kubernetes-validations': [{ rule: '' }] }))],

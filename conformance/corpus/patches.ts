@@ -149,7 +149,11 @@ export const patches: Group = {
       web,
     ),
     strategic('service port deleted', { spec: { ports: [{ port: 443, $patch: 'delete' }] } }, web),
-    strategic('tolerations are replaced', { spec: { tolerations: [] } }, `${core('patches', 'pods')}/p?dryRun=All`),
+    strategic(
+      'an image of a pod',
+      { spec: { containers: [{ name: 'main', image: 'registry.example/image:9' }] } },
+      `${core('patches', 'pods')}/p`,
+    ),
     strategic('pod label', { metadata: { labels: { more: 'x' } } }, `${core('patches', 'pods')}/p`),
     patch('strategic', 'strategic of a list', d, []),
     patch('strategic', 'strategic of nothing', d, ''),

@@ -2,7 +2,7 @@
 
 const site = { 'topology.kubernetes.io/zone': 'site-7' }
 
-export const sensorDefinition = {
+const sensorDefinition = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
   metadata: { name: 'sensors.edge.example.com' },

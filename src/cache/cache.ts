@@ -106,7 +106,8 @@ export class Cache {
   /** Matching objects in key order. */
   list(filter: Filter): Item[] {
     for (const key of this.#corrupt.keys()) {
-      if (filter.key === undefined || filter.key === key) this.#refuseCorrupt(key)
+      const meant = filter.namespace === undefined || key.startsWith(`${filter.namespace}/`)
+      if (meant && (filter.key === undefined || filter.key === key)) this.#refuseCorrupt(key)
     }
     if (filter.key !== undefined) {
       const item = this.#objects.get(filter.key)
@@ -177,7 +178,8 @@ export class Cache {
   /** Another set of selectable fields (a CRD changed): every object is read again, and watches end so that clients ask anew. */
   replan(plan: FieldPlan): void {
     if (plan.paths.join() === this.#plan.paths.join()) return
-    for (const watcher of this.#watchers) watcher.finish()
+    // One that would rather wait is cut: after this its filter reads other fields, and no event reaches it.
+    for (const watcher of this.#watchers) if (watcher.finish() > 0) void watcher.return()
     this.#plan = plan
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)

@@ -127,11 +127,14 @@ export class Copy {
     this.#uncommittedBytes += size
     if (this.#pending.length === 0) queueMicrotask(() => void this.#flush())
     return new Promise((resolve, reject) => {
+      const { plan } = cache
       const { position, version, key } = change
       this.#pending.push({
         change,
         publish: () => {
-          cache.publish(new Event({ position, version, key, item, previous: cache.peek(key) }))
+          // A definition published in between may have changed which fields are read.
+          const read = item === undefined || cache.plan === plan ? item : makeItem(item.bytes, version, cache.plan)
+          cache.publish(new Event({ position, version, key, item: read, previous: cache.peek(key) }))
           this.#progress.advance(version)
         },
         settle: (error) => {

@@ -10,6 +10,8 @@ export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED'
 export interface Form {
   frame(type: FrameType, item: Item): Buffer
   bookmark(version: number, initialEventsEnd: boolean): Buffer
+  /** Frames made for a watch were not sent: what is told only once has to be told again. */
+  dropped?(): void
 }
 
 export class Event {

@@ -58,7 +58,6 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   #queue: Buffer[] = []
   #queueFirst: Cursor | undefined
   #queueBytes = 0
-  #lastQueued: Cursor | undefined
   #waiting: ((result: IteratorResult<Buffer>) => void) | undefined
   #finishing = false
   /** Whether anything was ever handed out. */
@@ -204,12 +203,18 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
   }
 
   receive(event: Event): void {
-    const type = event.typeFor(this.filter.matches)
-    if (type === undefined) return
-    this.#push(event.frame(this.#form, type), event)
+    try {
+      const type = event.typeFor(this.filter.matches)
+      if (type === undefined) return
+      this.#push(event.frame(this.#form, type), { version: event.version, position: event.position - 1 })
+    } catch {
+      // An object that cannot be spelled for this one reader: its stream ends, all others hear of the change.
+      this.#close()
+    }
   }
 
-  #push(frame: Buffer, place: Cursor): void {
+  /** `before` is the place from which history would bring this frame again. */
+  #push(frame: Buffer, before: Cursor): void {
     if (this.#waiting !== undefined) {
       this.#spoke = true
       this.#give({ value: frame, done: false })
@@ -219,8 +224,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
       this.#fallBack()
       return
     }
-    this.#queueFirst ??= { version: place.version, position: place.position - 1 }
-    this.#lastQueued = { version: place.version, position: place.position }
+    this.#queueFirst ??= before
     this.#queue.push(frame)
     this.#queueBytes += frame.length
   }
@@ -229,6 +233,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     this.#cursor = this.#queueFirst as Cursor
     this.#source.dispatch.delete(this)
     this.#clearQueue()
+    this.#form.dropped?.()
     this.#mode = { kind: 'history' }
   }
 
@@ -242,14 +247,14 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     if (this.#queue.length === 0) return undefined
     this.#spoke = true
     const chunk = join(this.#queue)
-    if (this.#lastQueued !== undefined) this.#cursor = this.#lastQueued
     this.#clearQueue()
     return chunk
   }
 
   /** Tells how far the stream is, if its client asked to know and nothing else is on the way to it. */
   bookmark(dueMs: number): void {
-    if (!this.bookmarks || this.#mode.kind !== 'live') return
+    // A stream that is ending has had its last one, and perhaps hears of no further event.
+    if (!this.bookmarks || this.#mode.kind !== 'live' || this.#finishing) return
     const nowMs = this.#source.steady()
     if (nowMs - this.#bookmarkAtMs < dueMs) return
     this.#bookmarkAtMs = nowMs
@@ -268,8 +273,8 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     const young = ageMsMin - (this.#source.steady() - this.#openedMs)
     const canSpeak = this.bookmarks && this.#mode.kind === 'live'
     if (!this.#spoke && !canSpeak && young > 0) return young
+    if (canSpeak) this.#pushBookmark()
     if (this.#mode.kind === 'live') {
-      if (this.bookmarks) this.#pushBookmark()
       this.#finishing = true
       if (this.#waiting !== undefined) void this.#end()
     } else {

@@ -107,7 +107,7 @@ export class Discovery {
     if (request.headers['if-none-match'] === etag) {
       return { status: 304, headers: { 'audit-id': randomUUID(), ...own }, body: Buffer.alloc(0) }
     }
-    const response = await spelled(200, bytes, { media: { codec, pretty: false }, query: api.query, request })
+    const response = spelled(200, bytes, { media: { codec, pretty: false }, query: api.query, request })
     const { headers } = response
     const form = `${codec.mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`
     const vary = headers.vary === undefined ? 'Accept' : `Accept, ${headers.vary}`

@@ -43,6 +43,8 @@ export type Served = {
   /** A CRD's own columns. */
   readonly columns: readonly PrinterColumn[] | undefined
   readonly spelling: Spelling
+  /** What clients of a deprecated version are warned with. */
+  readonly deprecation?: string
 }
 
 export interface Registry {

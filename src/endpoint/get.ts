@@ -12,7 +12,7 @@ import { objectAs } from './transform.ts'
 import { printResult } from './write.ts'
 
 /** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
-export const reachMs = 3_000
+const reachMs = 3_000
 
 export function getObject(
   parts: EndpointParts,

@@ -33,7 +33,9 @@ export async function listObjects(
   const prefix = keyPrefix(served, api)
   const options = parseListOptions(api.query, 'list', prefix)
   const cache = parts.copy.cache(resource.interest)
-  const filter = filterOf(served, cache, api, options)
+  // Made anew where it is used: while a version is waited for, the fields that a filter reads may change.
+  const filter = () => filterOf(served, cache, api, options)
+  filter()
   const nowMs = parts.clock.now()
   const { version, items } = await find(parts, cache, filter, options, prefix, nowMs)
   const page = cut(items, options, { prefix, version, nowMs })
@@ -42,7 +44,7 @@ export async function listObjects(
   return spelled(200, listAs(media, served, page.items, { meta, query, nowMs }), { media, query, request })
 }
 
-export function keyPrefix(served: Served, api: ApiRequest): string {
+function keyPrefix(served: Served, api: ApiRequest): string {
   return served.resource.namespaced && api.namespace !== '' ? `${api.namespace}/` : ''
 }
 
@@ -67,7 +69,7 @@ export function filterOf(
 async function find(
   parts: EndpointParts,
   cache: Cache,
-  filter: Filter,
+  filter: () => Filter,
   { state }: ListOptions,
   prefix: string,
   nowMs: number,
@@ -75,18 +77,19 @@ async function find(
   switch (state.kind) {
     case 'notOlderThan':
       await reach(parts, cache, state.version)
-      return { version: cache.version, items: cache.list(filter) }
+      return { version: cache.version, items: cache.list(filter()) }
     case 'exact':
       await reach(parts, cache, state.version)
-      return { version: state.version, items: await past(cache, filter, state.version, undefined, prefix, nowMs) }
+      return { version: state.version, items: await past(cache, filter(), state.version, undefined, prefix, nowMs) }
     case 'continue': {
       const { token } = state
       const version = token.version ?? cache.version
-      const items = await past(cache, filter, version, token, prefix, nowMs)
+      await reach(parts, cache, version)
+      const items = await past(cache, filter(), version, token, prefix, nowMs)
       return { version, items: items.filter((item) => item.key >= token.start) }
     }
     default:
-      return { version: cache.version, items: cache.list(filter) }
+      return { version: cache.version, items: cache.list(filter()) }
   }
 }
 

@@ -13,7 +13,7 @@ export function swaggerHead(): string {
 }
 
 export function swaggerTail(): string {
-  return `,"securityDefinitions":${JSON.stringify(bearerToken)},"security":[{"BearerToken":[]}]}\n`
+  return `,"securityDefinitions":${JSON.stringify(bearerToken)},"security":[{"BearerToken":[]}]}`
 }
 
 /** The members of `paths` and of `definitions` that one document contributes; names already in `seen` are skipped. */

@@ -207,13 +207,14 @@ function entriesOf(crd: JsonObject, terminating: boolean): Entry[] {
   return definitionResources(crd).flatMap((resource) => {
     const version = versions.find(({ name }) => name === resource.version)
     if (version === undefined) return []
-    const { schema, status, scale, selectableFields: selectable, columns } = version
+    const { schema, status, scale, selectableFields: selectable, columns, deprecation } = version
     const definition = { storageVersion, schema, status, selectableFields: selectable, terminating }
     return {
       resource,
       fields: selectableFields(resource, selectable),
       columns: columns.length === 0 ? undefined : columns,
       spelling: new Spelling(resource),
+      ...(deprecation === undefined ? {} : { deprecation }),
       definition: scale === undefined ? definition : { ...definition, scale },
     }
   })

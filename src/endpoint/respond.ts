@@ -23,17 +23,17 @@ export function jsonHeaders(): Record<string, string | readonly string[]> {
 }
 
 /** JSON bytes in the form that was negotiated. */
-export async function spelled(
+export function spelled(
   status: number,
   pieces: Buffer | readonly Buffer[],
   choice: { media: MediaChoice; query: Query; request: Request },
-): Promise<Response> {
+): Response {
   const { media, query, request } = choice
   const headers = jsonHeaders()
   let body: Buffer | readonly Buffer[] = pieces
   if (media.codec.name === 'yaml') {
     headers['content-type'] = 'application/yaml'
-    body = Buffer.from(await printYaml(parseJson(whole(pieces))))
+    body = Buffer.from(printYaml(parseJson(whole(pieces))))
   } else if (media.pretty || wantsPretty(query, request)) {
     body = indent(withoutNewline(whole(pieces)))
   }
@@ -77,7 +77,7 @@ export function pageNotFound(): Response {
 }
 
 /** An error takes the form that was asked for; where that is impossible, or part of the error, it is indented JSON. */
-async function spelledStatus(status: Status, request: Request): Promise<Response> {
+function spelledStatus(status: Status, request: Request): Response {
   const code = status.code ?? 500
   let media: MediaChoice
   let query: Query
@@ -88,11 +88,11 @@ async function spelledStatus(status: Status, request: Request): Promise<Response
   } catch {
     return plain(code, Buffer.from(JSON.stringify(status, null, 2)))
   }
-  return await spelled(code, Buffer.from(`${JSON.stringify(status)}\n`), { media, query, request })
+  return spelled(code, Buffer.from(`${JSON.stringify(status)}\n`), { media, query, request })
 }
 
 /** The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. */
-export async function refusal(error: unknown, request: Request, log: Log): Promise<Response> {
+export function refusal(error: unknown, request: Request, log: Log): Response {
   let found: StatusError
   if (error instanceof StatusError) found = error
   else {
@@ -104,7 +104,7 @@ export async function refusal(error: unknown, request: Request, log: Log): Promi
     })
     found = internalError('an unexpected fault; the log has the details')
   }
-  const response = await spelledStatus(found.status, request)
+  const response = spelledStatus(found.status, request)
   const retry = found.status.details?.retryAfterSeconds
   if (retry !== undefined) response.headers['retry-after'] = String(retry)
   const warnings = warningsOf(found)
@@ -142,7 +142,7 @@ function whole(pieces: Buffer | readonly Buffer[]): Buffer {
   return Buffer.isBuffer(pieces) ? pieces : Buffer.concat(pieces as Buffer[])
 }
 
-export function sizeOf(pieces: Buffer | readonly Buffer[]): number {
+function sizeOf(pieces: Buffer | readonly Buffer[]): number {
   if (Buffer.isBuffer(pieces)) return pieces.length
   let size = 0
   for (const piece of pieces as readonly Buffer[]) size += piece.length

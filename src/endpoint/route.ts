@@ -1,7 +1,7 @@
 /** The way of a request: who asks, what for, which resource, which verb; and the one catch around it. */
 import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
-import { methodNotAllowed, pathNotFound, unauthorized } from '../kube/status.ts'
+import { methodNotAllowed, notFound, pathNotFound, unauthorized } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
 import { isConnection, notConnected } from './connect.ts'
 import { warnOfDeprecation } from './deprecated.ts'
@@ -33,9 +33,9 @@ export class Endpoint {
       authenticate(api, request.caller)
       response = await this.#answer(api, request)
     } catch (error) {
-      response = await refusal(error, request, this.#parts.log)
+      response = refusal(error, request, this.#parts.log)
     }
-    warnOfDeprecation(api, response)
+    warnOfDeprecation(api, response, this.#parts.registry)
     this.#parts.measures.answered(api, response.status, performance.now() - startedMs)
     return response
   }
@@ -91,6 +91,7 @@ function authenticate(api: ApiRequest, caller: Caller | undefined): void {
 
 function subresourceOf(resource: Resource, api: ApiRequest): Subresource {
   const found = resource.subresources.find((one) => one.name === api.subresource)
+  if (found === undefined && resource.custom && api.parts.length === 3) throw notFound(resource, api.name)
   if (found === undefined || api.parts.length > 3) throw pathNotFound()
   return found
 }

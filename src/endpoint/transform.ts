@@ -106,6 +106,9 @@ function tableForm(served: Served, as: As, include: IncludeObject, now: () => nu
       const empty = { bytes, metadataStart, metadataEnd: bytes.length - 1, bodyStart: 1, version } as Item
       return frame('BOOKMARK', one(empty, end ? 'Metadata' : include))
     },
+    dropped: () => {
+      columns = true
+    },
   }
 }
 

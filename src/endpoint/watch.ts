@@ -16,8 +16,10 @@ import { formOf } from './transform.ts'
 /** A watch without a timeout lives for a random while, so that clients do not all come back at once: kube-apiserver's range. */
 const lifeSecondsMin = 1_800
 const lifeSecondsSpread = 1_800
+/** The longest a timer can wait, 24 days: beyond, it would fire at once. */
+const lifeSecondsMax = 2_147_483
 /** Some ten KB each: what one edge node and its operators never reach, and a runaway client does. */
-export const watchersMax = 20_000
+const watchersMax = 20_000
 
 export async function watchObjects(
   parts: EndpointParts,
@@ -29,16 +31,20 @@ export async function watchObjects(
   const media = negotiate(request.headers.accept, { shape: 'watch', resource })
   const options = parseListOptions(api.query, 'watch')
   const cache = parts.copy.cache(resource.interest)
-  const filter = filterOf(served, cache, api, options)
+  // What is wrong with a selector is told before anything is waited for.
+  filterOf(served, cache, api, options)
   if (parts.measures.watchers() >= watchersMax) throw tooManyRequests('too many watches are open', 5)
   const headers = jsonHeaders()
   if (media.as !== undefined) headers['content-type'] = 'application/json'
-  const start = await startOf(parts, cache, filter, options)
-  if (start instanceof Error) return { status: 200, headers, body: [errorFrame(start.status)] }
+  const refused = await refusalOf(parts, cache, options)
+  if (refused !== undefined) return { status: 200, headers, body: [errorFrame(refused.status)] }
+  // From here to the watcher nothing waits: what is published next is not in the state, and not missed. The fields that
+  // a filter reads may have changed meanwhile.
+  const filter = filterOf(served, cache, api, options)
   const watcher = cache.watch({
     filter,
     form: formOf(media, served, api.query, () => parts.clock.now()),
-    start,
+    start: startOf(cache, filter, options),
     bookmarks: options.bookmarks,
     errorFrame,
   })
@@ -48,33 +54,34 @@ export async function watchObjects(
     const waitMs = watcher.finish()
     if (waitMs > 0) parts.clock.setTimer(waitMs, end)
   }
-  const cancel = parts.clock.setTimer(Math.max(0, seconds) * 1000, end)
+  const cancel = parts.clock.setTimer(Math.min(Math.max(0, seconds), lifeSecondsMax) * 1000, end)
   watcher.onEnd(cancel)
   return { status: 200, headers, body: watcher }
 }
 
-/** Where the stream begins, or the Status that its only frame carries: once a watch is accepted, errors are events. */
-async function startOf(
+function startOf(cache: Cache, filter: Filter, { start, initialEvents, closingBookmark }: WatchOptions): WatchStart {
+  if (initialEvents) return { kind: 'state', items: cache.list(filter), closingBookmark }
+  return start.kind === 'after' ? start : { kind: 'now' }
+}
+
+/** What is wrong with the version asked for; the stream's only frame carries it: once a watch is accepted, errors are events. */
+async function refusalOf(
   parts: EndpointParts,
   cache: Cache,
-  filter: Filter,
-  { start, initialEvents, closingBookmark }: WatchOptions,
-): Promise<WatchStart | ({ status: Status } & Error)> {
+  { start, initialEvents }: WatchOptions,
+): Promise<StatusError | undefined> {
+  if (start.kind !== 'after') return undefined
+  const { version } = start
   if (initialEvents) {
-    if (start.kind === 'after') {
-      const late = await reach(parts, cache, start.version).catch((error: unknown) => error)
-      if (late instanceof StatusError) return late
-      if (late !== undefined) throw late
-    }
-    return { kind: 'state', items: cache.list(filter), closingBookmark }
+    const late = await reach(parts, cache, version).catch((error: unknown) => error)
+    if (late === undefined || late instanceof StatusError) return late
+    throw late
   }
-  if (start.kind !== 'after') return { kind: 'now' }
   // Here is the authority: a version that lies ahead was never given out, so its owner's copy is of another past.
-  if (start.version > cache.version) {
-    return failure(410, 'Expired', `too large resource version: ${start.version}, current: ${cache.version}`)
+  if (version > cache.version) {
+    return failure(410, 'Expired', `too large resource version: ${version}, current: ${cache.version}`)
   }
-  if (start.version < cache.history.floor) return tooOld(start.version, cache.history.floor)
-  return { kind: 'after', version: start.version }
+  return version < cache.history.floor ? tooOld(version, cache.history.floor) : undefined
 }
 
 function errorFrame(status: Status): Buffer {

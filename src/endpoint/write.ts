@@ -66,18 +66,18 @@ function writeRequest(served: Served, api: ApiRequest, request: Request, body: B
   }
 }
 
-export async function printResult(
+export function printResult(
   served: Served,
   result: WriteResult,
   api: ApiRequest,
   request: Request,
   parts: EndpointParts,
-): Promise<Response> {
+): Response {
   const media = negotiate(request.headers.accept, {
     shape: result.list === undefined ? 'object' : 'list',
     resource: served.resource,
   })
-  const response = await spelled(result.code, pieces(result, media, served, api, parts), {
+  const response = spelled(result.code, pieces(result, media, served, api, parts), {
     media,
     query: api.query,
     request,

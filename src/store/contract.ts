@@ -33,7 +33,7 @@ export function storeContract(name: string, engine: Engine): void {
     body: (store: Store, reopen?: () => Promise<Store>) => Promise<void>,
     historyBytesMax = 1 << 20,
   ) =>
-    test(`${name}: ${title}`, async () => {
+    void test(`${name}: ${title}`, async () => {
       const { store, reopen, remove } = await engine.open(historyBytesMax)
       try {
         await store.load()

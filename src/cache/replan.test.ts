@@ -1,0 +1,31 @@
+/** A definition changes its selectable fields while somebody watches and somebody writes. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { planFields } from '../kube/object.ts'
+import { after, openWorld, plan, Reader } from './fixture.test-support.ts'
+
+/** The same fields, and one before them: every place in an item's values is another one now. */
+const other = planFields(['spec.extra', ...plan.paths])
+
+test('[A3] new fields end every watch, a fresh silent one too: none stays where events no longer come', async () => {
+  const world = await openWorld()
+  await world.put('a/x', '1')
+  const live = new Reader(world.cache, after(2))
+  const unread = new Reader(world.cache, after(2))
+  await live.drain()
+  world.cache.replan(other)
+  await world.put('a/x', '2')
+  for (const reader of [live, unread]) {
+    await reader.drain()
+    assert.ok(reader.ended, 'its client asks again, and then misses nothing')
+  }
+  assert.equal(world.cache.watchers.size, 0)
+})
+
+test('a write that was on its way when the fields changed is read by the new ones', async () => {
+  const world = await openWorld()
+  const writing = world.put('a/x', { value: '1', node: 'n1' })
+  world.cache.replan(other)
+  await writing
+  assert.deepEqual(world.cache.get('a/x')?.fields, ['', 'n1'])
+})
