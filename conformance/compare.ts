@@ -1,6 +1,6 @@
 /** Two answers to one request, brought to one form and compared: status, headers that matter, layout and body. */
 import { load } from 'js-yaml'
-import type { Answer } from './exchange.ts'
+import { type Answer, isSaid } from './exchange.ts'
 import type { Mapping } from './mapping.ts'
 
 /** `field` is a path such as `status`, `header.warning`, `body.items[0].metadata.labels`, `frames[2].type`. */
@@ -25,14 +25,12 @@ export function read(answer: Answer, mapping: Mapping, asWatch: boolean): Readin
   }
   const top = { status: answer.status, header }
   const streamed = asWatch && answer.status === 200
-  if (streamed)
-    return {
-      ...top,
-      frames: answer.body
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => parsed(line, mapping)),
-    }
+  if (streamed) {
+    const lines = answer.body.split('\n').filter(Boolean)
+    const frames = lines.filter(isSaid)
+    if (frames.length < lines.length) mapping.removed.add('plain-bookmarks')
+    return { ...top, frames: frames.map((line) => parsed(line, mapping)) }
+  }
   if (answer.body === '') return { ...top, body: '' }
   if (type.startsWith('application/json') || answer.body.startsWith('{'))
     return { ...top, layout: layoutOf(answer.body), body: parsed(answer.body, mapping) }

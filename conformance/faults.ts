@@ -64,7 +64,7 @@ class Ledger {
     return status
   }
 
-  /** Writes from several writers until one of them is refused; answers with what. */
+  /** Writes from several writers, then alone, until even a single write finds no room; answers with what it is refused. */
   async writeUntilRefused(client: Client): Promise<number> {
     let refused = 0
     const writer = async () => {
@@ -74,6 +74,8 @@ class Ledger {
       }
     }
     await Promise.all(Array.from({ length: writersAtOnce }, writer))
+    for (let inRow = 0; inRow < 3 && this.#next < writesMax; )
+      inRow = (await this.write(client)) === 201 ? 0 : inRow + 1
     return refused
   }
 
@@ -163,13 +165,32 @@ async function full(context: StepContext): Promise<string | undefined> {
     client = clientOf(ake)
     await ledger.check(client)
     await ledger.heardBy(new Watch(client, watching))
-    assert.equal(await ledger.write(client), 507)
+    assert.equal(await ledger.writeUntilRefused(client), 507)
+    client.close()
+    assert.equal(await ake.stop(), 0)
+
+    context.progress('a start on the full disk after an orderly end')
+    writeUntilFull(disk)
+    ake = await context.ake({ dir: disk, port: ake.port, args: ['--history', '4Mi'] })
+    client = clientOf(ake)
+    await ledger.check(client)
     client.close()
     assert.equal(await ake.stop(), 0)
     return undefined
   } finally {
     await ake?.kill()
     unmount()
+  }
+}
+
+/** Takes the very last block. */
+function writeUntilFull(disk: string): void {
+  for (let bytes = 1 << 20; bytes >= 1; bytes = Math.floor(bytes / 2)) {
+    try {
+      for (;;) writeFileSync(join(disk, 'ballast'), Buffer.alloc(bytes, 1), { flag: 'a' })
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+    }
   }
 }
 

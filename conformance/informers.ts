@@ -12,7 +12,7 @@ import { buildGoProgram } from './goprogram.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
 /** Enough history for every write of the run: the verdict reads it all again. */
-const historyBytes = '512Mi'
+const historyBytes = '2Gi'
 /** Short enough for a crash loop, in which client-go would list again if a resumed watch were silent. */
 const lifeMsMin = 300
 /** This part of the restarts comes when nobody writes any more: a silent watch must survive, too. */
@@ -47,15 +47,15 @@ type Report = {
 type Line = { readonly event: 'synced' | 'progress'; readonly writes: number; readonly informers?: number } | Report
 
 /** What is restarted: ours, or the real one for contrast. */
-export type Restarted = { readonly kubeconfig: string; restart(how: Restart): Promise<void> }
-export type Restart = 'orderly' | 'kill'
+type Restarted = { readonly kubeconfig: string; restart(how: Restart): Promise<void> }
+type Restart = 'orderly' | 'kill'
 
 export const step: Step = {
   name: 'informers',
   tier: 'default',
-  minutes: 6,
+  minutes: 4,
   async run(context) {
-    const plan = { writes: context.all ? 200_000 : 50_000, restarts: context.all ? 60 : 24 }
+    const plan = { writes: context.all ? 100_000 : 50_000, restarts: context.all ? 48 : 24 }
     const dir = join(context.dir, 'store')
     const args = ['--history', historyBytes]
     let server = await context.ake({ dir, args })
@@ -124,21 +124,21 @@ async function restartUnder(context: StepContext, { child, writes, restarts, ser
   })
   ended.catch(() => {})
   await Promise.race([synced.promise, ended])
-  context.progress(`informers: synced after ${done} writes`)
+  context.progress(`synced after ${done} writes`)
   for (let count = 1; count <= restarts; count++) {
     const since = performance.now()
     changedMs = since
     const due = Math.min(writes, (count * writes) / (restarts * (1 - quietPart)))
     while (done < due || performance.now() - since < lifeMsMin) {
-      if (done < due && performance.now() - changedMs > stalledMsMax)
-        throw new Error(`the writes stand still at ${done}`)
+      const still = performance.now() - changedMs > stalledMsMax
+      if (done < due && still) throw new Error(`the writes stand still at ${done}`)
       await Promise.race([pause(50, undefined, { signal: context.signal }), ended])
     }
     const how = count % 2 === 0 ? 'kill' : 'orderly'
     const begunMs = performance.now()
     await server.restart(how)
     const ms = Math.round(performance.now() - begunMs)
-    context.progress(`informers: restart ${count} of ${restarts} (${how}) at ${done} writes took ${ms} ms`)
+    context.progress(`restart ${count} of ${restarts} (${how}) at ${done} writes took ${ms} ms`)
   }
   child.stdin?.write('finish\n')
   return await Promise.race([reported.promise, ended])

@@ -51,7 +51,7 @@ export class Mapping {
     if (typeof value === 'string') return this.text(value)
     if (Array.isArray(value)) return value.map((inner) => this.json(inner))
     if (typeof value !== 'object' || value === null) return value
-    const from = value as Json
+    const from = inStableOrder(value as Json)
     this.#learnName(from)
     const mapped: Json = {}
     for (const [key, inner] of Object.entries(from)) {
@@ -120,6 +120,23 @@ export class Mapping {
       versions.set(version, symbol)
     }
     return symbol
+  }
+}
+
+type Cause = { readonly field: string; readonly message: string }
+
+/** A custom resource's schema is checked field by field in the order of a Go map: any order, another each time. */
+function inStableOrder(object: Json): Json {
+  const { details, message } = object
+  if (object.kind !== 'Status' || !isObject(details) || !String(details.group).endsWith('.example.com')) return object
+  const causes = details.causes as Cause[] | undefined
+  if (causes === undefined || causes.length < 2) return object
+  const sorted = causes.toSorted((a, b) => (`${a.field} ${a.message}` < `${b.field} ${b.message}` ? -1 : 1))
+  const texts = (list: readonly Cause[]) => list.map((cause) => `${cause.field}: ${cause.message}`).join(', ')
+  return {
+    ...object,
+    message: String(message).replace(texts(causes), () => texts(sorted)),
+    details: { ...details, causes: sorted },
   }
 }
 

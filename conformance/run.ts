@@ -6,23 +6,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ake, type AkeOptions, startAke } from './ake.ts'
+import { step as clientnode } from './clientnode.ts'
+import { step as contrast } from './contrast.ts'
+import { step as cuts } from './cuts.ts'
 import { step as differential } from './differential.ts'
+import { step as faults } from './faults.ts'
+import { step as informers } from './informers.ts'
+import { step as kubectl } from './kubectl.ts'
 import { type Oracle, startOracle } from './oracle.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
-const steps: readonly Step[] = [differential, ...(await others(['kubectl', 'informers', 'faults']))]
-
-async function others(names: readonly string[]): Promise<Step[]> {
-  const found = await Promise.all(
-    names.map((name) =>
-      import(`./${name}.ts`).then(
-        ({ step }: { step: Step }) => step,
-        () => undefined,
-      ),
-    ),
-  )
-  return found.filter((step) => step !== undefined)
-}
+const steps: readonly Step[] = [differential, kubectl, informers, clientnode, cuts, faults, contrast]
 
 const usage = `usage: npm run conformance -- [--all] [STEP | STEP/PART]…
 ${steps.map(({ name, tier, minutes }) => `  ${name.padEnd(16)} about ${minutes} min${tier === 'all' ? ' (--all)' : ''}`).join('\n')}`

@@ -51,7 +51,7 @@ export function runAke(args: readonly string[]): { child: ChildProcess; ended: P
   return { child, ended }
 }
 
-export async function startServe(folder: string, ...more: string[]): Promise<Serving> {
+async function startServe(folder: string, ...more: string[]): Promise<Serving> {
   const { child, ended } = runAke(['serve', '--listen', '127.0.0.1:0', '--data', folder, ...more])
   const late = setTimeout(() => child.kill('SIGKILL'), readyMsMax)
   const ready = new Promise<string>((resolve, reject) => {
@@ -95,7 +95,7 @@ export async function withFolder(
   }
 }
 
-export function credentialsOf(kubeconfig: string): Credentials {
+function credentialsOf(kubeconfig: string): Credentials {
   const text = readFileSync(kubeconfig, 'utf8')
   const field = (name: string) => {
     const found = new RegExp(`${name}["']?:\\s*["']?([A-Za-z0-9+/=]+)`).exec(text)?.[1]

@@ -36,7 +36,7 @@ const schema = (properties: Fields, more: Fields = {}) => ({
 const spec = (fields: Fields) => schema({ spec: { type: 'object', ...fields } })
 
 const faults: readonly [string, unknown][] = [
-  ['name does not match', { ...definition('bads', 'Bad'), metadata: { name: 'bad.conf.example.com' } }],
+  ['name does not match', { ...definition('bads', 'Bad'), metadata: { name: 'other.conf.example.com' } }],
   ['no group', definition('bads', 'Bad', { group: '' })],
   ['a bad group', definition('bads', 'Bad', { group: 'Bad_Group' })],
   ['a bad scope', definition('bads', 'Bad', { scope: 'Sideways' })],
@@ -209,7 +209,13 @@ const faults: readonly [string, unknown][] = [
   ],
 ]
 
-const refused: Case[] = faults.map(([name, body]) => post(`create: ${name}`, crds, body))
+/** Each under names of its own: what is taken after all must not stand in the way of the next. */
+const refused: Case[] = faults.map(([name, body], at) => {
+  const own = JSON.stringify(body)
+    .replaceAll('bads', `bads${at}`)
+    .replaceAll(/"(Bad|bad|BadList)"/g, (_, word: string) => `"${word}${at}"`)
+  return post(`create: ${name}`, crds, own)
+})
 
 export const definitions: Group = {
   name: 'definitions',

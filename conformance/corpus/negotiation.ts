@@ -111,7 +111,7 @@ export const negotiation: Group = {
     post(
       'create from yaml with numbers for strings',
       maps,
-      'kind: ConfigMap\napiVersion: v1\nmetadata: {name: n}\ndata: {a: 1}\n',
+      'kind: ConfigMap\napiVersion: v1\nmetadata: {name: numbers}\ndata: {a: 1}\n',
       {
         headers: { 'content-type': 'application/yaml' },
       },

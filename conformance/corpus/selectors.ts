@@ -9,7 +9,10 @@ const encoded = encodeURIComponent
 const byLabel = (selector: string): Case => get(`label ${selector}`, `${maps}?labelSelector=${encoded(selector)}`)
 
 const byField = (path: string, selector: string): Case =>
-  get(`field ${path.split('/').at(-1)} ${selector}`, `${path}?fieldSelector=${encoded(selector)}`)
+  get(
+    `field ${path.startsWith('/apis/events') ? 'new ' : ''}${path.split('/').at(-1)} ${selector}`,
+    `${path}?fieldSelector=${encoded(selector)}`,
+  )
 
 const labels = [
   'app=web',

@@ -118,7 +118,7 @@ export const tables: Group = {
     table('/api/v1/pods?fieldSelector=metadata.namespace%3Dtables'),
     table(`${here('serviceaccounts')}/default`),
     del('pod ends', `${here('pods')}/web?gracePeriodSeconds=0`),
-    table(`${here('pods')}/web`),
-    table(`${here('pods')}`),
+    get('a pod that ended, as table', `${here('pods')}/web`, { accept }),
+    get('no pods left, as table', here('pods'), { accept }),
   ],
 }

@@ -155,10 +155,9 @@ func judge(ctx context.Context, client dynamic.Interface, churn *churn, informer
 	}
 	made.Writes, made.Lost, made.Landed = churn.done.Load(), churn.lost, churn.landed
 	made.Faults = append(made.Faults, churn.against(all)...)
-	limited, cancel := context.WithTimeout(ctx, judgeWithin)
-	defer cancel()
+	giveUp := time.Now().Add(judgeWithin)
 	for _, one := range informers {
-		faults := one.judge(limited, all[one.spec.of])
+		faults := one.judge(ctx, all[one.spec.of], giveUp)
 		one.traffic.mutex.Lock()
 		made.Informers = append(made.Informers, verdict{
 			Name: one.spec.String(), Events: one.seen(), Handled: one.handled, Faults: faults,

@@ -133,8 +133,8 @@ func expected(of spec, events []record, start int64) (initial map[string]record,
 	return initial, after, nil
 }
 
-// judge waits until the informer has seen as much as there is, then compares.
-func (i *informer) judge(ctx context.Context, events []record) []string {
+// judge waits until the informer has seen as much as there is, or for so long, then compares.
+func (i *informer) judge(ctx context.Context, events []record, giveUp time.Time) []string {
 	i.mutex.Lock()
 	start, initial := i.start, i.initial
 	i.mutex.Unlock()
@@ -142,7 +142,7 @@ func (i *informer) judge(ctx context.Context, events []record) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	for ctx.Err() == nil && (i.seen() < len(after) || i.pending(len(first)+len(after))) {
+	for time.Now().Before(giveUp) && (i.seen() < len(after) || i.pending(len(first)+len(after))) {
 		time.Sleep(askAgain)
 	}
 	i.mutex.Lock()

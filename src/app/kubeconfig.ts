@@ -1,7 +1,7 @@
 /** The administrator's kubeconfig: everything kubectl needs, certificates included, in one file for its owner only. */
 import { isIP } from 'node:net'
 import type { Pki } from './pki.ts'
-import { writePrivateFile } from './privatefile.ts'
+import { readPrivateFile, writePrivateFile } from './privatefile.ts'
 
 /** `https://HOST:PORT` as a client on this machine reaches it: a wildcard address is reached over loopback. */
 export function serverUrl(host: string, port: number): string {
@@ -9,9 +9,10 @@ export function serverUrl(host: string, port: number): string {
   return `https://${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`
 }
 
-/** Written anew at each start, because the port and the certificates may have changed. */
+/** Written anew when the port or the certificates have changed; otherwise not touched, so that a full disk can be started on. */
 export async function writeKubeconfig(path: string, server: string, pki: Pki): Promise<void> {
-  await writePrivateFile(path, kubeconfig(server, pki))
+  const text = kubeconfig(server, pki)
+  if ((await readPrivateFile(path)) !== text) await writePrivateFile(path, text)
 }
 
 function kubeconfig(server: string, { ca, admin }: Pki): string {

@@ -20,7 +20,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   let lock: DatabaseSync | undefined
   try {
     lock = openLock(join(folder, 'lock.db'))
-    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+    notePid(pidFile)
   } catch (error) {
     lock?.close()
     if ((error as { errcode?: number }).errcode === sqliteBusy) {
@@ -36,11 +36,20 @@ export async function lockFolder(folder: string): Promise<() => void> {
   }
 }
 
+/** On a full disk nobody can be named, which is no reason not to start. */
+function notePid(pidFile: string): void {
+  try {
+    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  }
+}
+
 function openLock(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     // Nothing is ever written to it: no journal, nothing to recover.
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     return database
   } catch (error) {
     database.close()

@@ -109,3 +109,34 @@ test('versions go on after a restart, holes of refused writes included', async (
   assert.equal(again.cache.version, 3)
   assert.deepEqual(await new Reader(again.cache, after(1)).drain(), ['ADDED 3 n/a 2@3'])
 })
+
+test('[D3] while the disk refuses it is asked again every second, and is ready again without anybody writing', async () => {
+  const { store, held } = heldStore()
+  const world = await openWorld({ store })
+  const stop = new AbortController()
+  const running = world.copy.run(stop.signal)
+  const tick = async () => {
+    world.clock.advance(1_000)
+    await turn()
+  }
+  await tick()
+  assert.equal(held.length, 0, 'nothing is asked of a disk that works')
+  const refused = assert.rejects(world.put('n/a', '1'))
+  await turn()
+  await held.shift()?.settle(new StoreRefused('no', true))
+  await refused
+  for (let i = 0; i < 3; i++) {
+    await tick()
+    await tick()
+    assert.deepEqual(
+      held.map(({ batch }) => batch.changes.length),
+      [0],
+      'one question at a time',
+    )
+    assert.equal(world.copy.healthy, false)
+    await held.shift()?.settle(i < 2 ? new StoreRefused('still no', true) : undefined)
+  }
+  assert.equal(world.copy.healthy, true)
+  stop.abort()
+  await running
+})

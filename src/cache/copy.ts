@@ -41,6 +41,7 @@ export class Copy {
   /** The newest version given to a change, committed or not. */
   #allocated: number
   #refusing = false
+  #probing = false
 
   private constructor(parts: CopyParts, version: number, interests: readonly LoadedInterest<Item>[]) {
     this.#store = parts.store
@@ -171,6 +172,22 @@ export class Copy {
     else this.#log.info('store.healed')
   }
 
+  /** While the disk refuses, it is asked again and again with an empty batch: readiness waits for nobody's write (D3). */
+  #probe(): void {
+    if (!this.#refusing || this.#probing) return
+    this.#probing = true
+    const asked = this.#store.commit({ changes: [], synced: true })
+    void asked.then(
+      () => {
+        this.#probing = false
+        this.#noteDisk(undefined)
+      },
+      () => {
+        this.#probing = false
+      },
+    )
+  }
+
   #boundWindows(): void {
     let total = 0
     for (const cache of this.#caches.values()) total += cache.history.window.bytes
@@ -192,6 +209,7 @@ export class Copy {
     while (!signal.aborted) {
       await this.#pause(tickMs, signal)
       for (const cache of this.#caches.values()) for (const watcher of cache.watchers) watcher.bookmark(bookmarkEveryMs)
+      this.#probe()
     }
     for (;;) {
       let waitMs = 0

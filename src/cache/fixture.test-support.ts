@@ -109,12 +109,17 @@ export class Reader {
     return this.#pulling
   }
 
-  /** Takes everything that is there without waiting for more: ends when a pull stays open over several turns. */
-  async drain(): Promise<string[]> {
+  /**
+   * Takes everything that is there without waiting for more: ends when a pull stays open for a moment. From a store in
+   * another thread `frames` says how many there have to be before that moment counts.
+   */
+  async drain(frames = 0): Promise<string[]> {
+    const deadlineMs = Date.now() + 5_000
     while (!this.ended) {
       const pulled = this.pull().then(() => true)
       const idle = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 5))
-      if (!(await Promise.race([pulled, idle]))) break
+      if ((await Promise.race([pulled, idle])) || (this.frames.length < frames && Date.now() < deadlineMs)) continue
+      break
     }
     return this.frames
   }

@@ -29,3 +29,19 @@ test('a write that was on its way when the fields changed is read by the new one
   await writing
   assert.deepEqual(world.cache.get('a/x')?.fields, ['', 'n1'])
 })
+
+test('[A3] a watch that is ending promises nothing more: no bookmark passes events it will not get', async () => {
+  const world = await openWorld()
+  await world.put('a/x', '1')
+  const reader = new Reader(world.cache, after(2), {}, true)
+  await reader.drain()
+  // Its pull stays open and is given the first change; the bookmark of the end waits behind it.
+  await world.put('a/x', '2')
+  await new Promise((resolve) => setImmediate(resolve))
+  world.cache.replan(other)
+  await world.put('a/x', '3')
+  reader.watcher.bookmark(0)
+  const told = await reader.drain()
+  assert.ok(reader.ended)
+  assert.deepEqual(told.slice(-2), ['MODIFIED 3 a/x 2@3', 'BOOKMARK 3'])
+})

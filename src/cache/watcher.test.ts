@@ -19,7 +19,8 @@ async function play(world: World): Promise<void> {
 async function resumesEverywhere(world: World): Promise<void> {
   for (let version = 1; version <= 6; version++) {
     const reader = new Reader(world.cache, after(version))
-    assert.deepEqual(await reader.drain(), steps.slice(version - 1), `from ${version}`)
+    const rest = steps.slice(version - 1)
+    assert.deepEqual(await reader.drain(rest.length), rest, `from ${version}`)
     await reader.watcher.return()
   }
 }
@@ -46,7 +47,8 @@ test('[A3] so it does from disk after a restart, and across the edge of the wind
     const more = [...steps, 'ADDED 7 c/n 5@7', 'MODIFIED 8 c/n 6@8']
     for (let version = 1; version <= 8; version++) {
       const reader = new Reader(world.cache, after(version))
-      assert.deepEqual(await reader.drain(), more.slice(version - 1), `from ${version}`)
+      const rest = more.slice(version - 1)
+      assert.deepEqual(await reader.drain(rest.length), rest, `from ${version}`)
     }
   } finally {
     await store.close()

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseRequest } from '../kube/request.ts'
 import { warnOfDeprecation } from './deprecated.ts'
-import type { Response } from './endpoint.ts'
+import type { Registry, Response } from './endpoint.ts'
 
 function warnings(path: string, status = 200, headers: Response['headers'] = {}) {
   const response: Response = { status, headers, body: Buffer.alloc(0) }
-  warnOfDeprecation(parseRequest('GET', path), response)
+  const find = (_: string, version: string) => (version === 'v1beta1' ? { deprecation: 'old' } : undefined)
+  warnOfDeprecation(parseRequest('GET', path), response, { find } as unknown as Registry)
   return response.headers.warning
 }
 
@@ -19,6 +20,7 @@ test('every answer about a deprecated resource says so, refusals too, before all
     endpoints,
     '299 - "x"',
   ])
+  assert.deepEqual(warnings('/apis/example.com/v1beta1/boats'), ['299 - "old"'])
   assert.deepEqual(warnings('/api/v1/componentstatuses'), ['299 - "v1 ComponentStatus is deprecated in v1.19+"'])
 })
 

@@ -1,47 +1,52 @@
 /** What one client, and all of them, may ask of the server's sockets. Over a limit there is a clear answer, for that one only. */
 
-/** A TLS connection costs some 80 KB: together about 300 MB at worst. */
-export const connectionsMax = 4_096
-/**
- * What Kubernetes recommends for API servers. Node counts streams that were cancelled until it has let go of them, so a client that cancels
- * a few hundred watches and opens as many at once must stay below it: with 250 its connection was cut.
- */
-export const streamsPerConnectionMax = 1_000
-/** Streams refused on one connection, over the limit above, before the connection is cut: of a known caller, of others. */
-export const refusedStreamsMax = 100_000
-export const anonymousRefusedStreamsMax = 100
-/** kube-apiserver's own limit for a request body, and its message. */
-export const bodyBytesMax = 3 * 1024 * 1024
-/** Bodies being received at the same time, together. */
-export const bodiesBytesMax = 64 * 1024 * 1024
-/** Long selectors and continue tokens fit; a header bomb does not. */
-export const headerBytesMax = 64 * 1024
-/** Whole lists being sent at the same time; each holds only references, but its TLS buffers are real. */
-export const listsMax = 200
-/** A body has to arrive within this time. */
-export const bodyMsMax = 60_000
-/** The first bytes and the TLS handshake. */
-export const handshakeMsMax = 10_000
-/** A reader that takes nothing for this long is gone or stuck: its stream is cut, nobody else notices. */
-export const stalledMsMax = 30_000
-/** What may be left to take at the end of an answer without a clock on it: it fits into the system's own buffers. */
-export const unwatchedBytesMax = 16 * 1024
-/** How long the rest of a refused HTTP/1.1 upload is read and thrown away, so that its sender gets to see the answer. */
-export const lingerMsMax = 2_000
-/** How often a quiet HTTP/2 peer is asked for a sign of life, and how long it may take: finds half-open connections. */
-export const pingEveryMs = 30_000
-export const pingMsMax = 15_000
-/** After this a connection that does not end by itself is cut at shutdown. */
-export const closingMsMax = 5_000
-/** Idle HTTP/1.1 connections; longer than Go's 90 s, so that the client closes first. */
-export const idleMsMax = 120_000
-/** Stream resets of a known caller: a controller that cancels hundreds of watches at once is not an attack. */
-export const resets = { burst: 100_000, perSecond: 10_000 }
-/** Of anybody else: Node's own guard against rapid reset. */
-export const anonymousResets = { burst: 1_000, perSecond: 33 }
-/**
- * Out of reach on purpose, in MB. Node's count of a session's memory never forgets what a cancelled stream still had to
- * send, so with a real limit a client that cancels a thousand busy watches is refused for good (ENHANCE_YOUR_CALM). What
- * a session can really hold is bounded by its streams: their headers, and one batch to send each.
- */
-export const sessionMemoryMb = 4_000_000
+export const standardLimits = {
+  /** A TLS connection costs some 80 KB: together about 300 MB at worst. */
+  connectionsMax: 4_096,
+  /**
+   * What Kubernetes recommends for API servers. Node counts streams that were cancelled until it has let go of them, so a
+   * client that cancels a few hundred watches and opens as many at once must stay below it: with 250 its connection was
+   * cut.
+   */
+  streamsPerConnectionMax: 1_000,
+  /** Streams refused on one connection, over the limit above, before the connection is cut: of a known caller, of others. */
+  refusedStreamsMax: 100_000,
+  anonymousRefusedStreamsMax: 100,
+  /** kube-apiserver's own limit for a request body, and its message. */
+  bodyBytesMax: 3 * 1024 * 1024,
+  /** Bodies being received at the same time, together. */
+  bodiesBytesMax: 64 * 1024 * 1024,
+  /** Long selectors and continue tokens fit; a header bomb does not. */
+  headerBytesMax: 64 * 1024,
+  /** Whole lists being sent at the same time; each holds only references, but its TLS buffers are real. */
+  listsMax: 200,
+  /** A body has to arrive within this time. */
+  bodyMsMax: 60_000,
+  /** The first bytes and the TLS handshake. */
+  handshakeMsMax: 10_000,
+  /** A reader that takes nothing for this long is gone or stuck: its stream is cut, nobody else notices. */
+  stalledMsMax: 30_000,
+  /** What may be left to take at the end of an answer without a clock on it: it fits into the system's own buffers. */
+  unwatchedBytesMax: 16 * 1024,
+  /** How long the rest of a refused HTTP/1.1 upload is read and thrown away, so that its sender gets to see the answer. */
+  lingerMsMax: 2_000,
+  /** How often a quiet HTTP/2 peer is asked for a sign of life, and how long it may take: finds half-open connections. */
+  pingEveryMs: 30_000,
+  pingMsMax: 15_000,
+  /** After this a connection that does not end by itself is cut at shutdown. */
+  closingMsMax: 5_000,
+  /** Idle HTTP/1.1 connections; longer than Go's 90 s, so that the client closes first. */
+  idleMsMax: 120_000,
+  /** Stream resets of a known caller: a controller that cancels hundreds of watches at once is not an attack. */
+  resets: { burst: 100_000, perSecond: 10_000 },
+  /** Of anybody else: Node's own guard against rapid reset. */
+  anonymousResets: { burst: 1_000, perSecond: 33 },
+  /**
+   * Out of reach on purpose, in MB. Node's count of a session's memory never forgets what a cancelled stream still had to
+   * send, so with a real limit a client that cancels a thousand busy watches is refused for good (ENHANCE_YOUR_CALM). What
+   * a session can really hold is bounded by its streams: their headers, and one batch to send each.
+   */
+  sessionMemoryMb: 4_000_000,
+}
+
+export type Limits = Readonly<typeof standardLimits>

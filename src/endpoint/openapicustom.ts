@@ -64,6 +64,10 @@ function publish(schema: Schema): BuiltinSchema {
     published.properties = { ...(published.properties as object | undefined), ...objectFields() }
     published.required = [...new Set([...(schema.required ?? []), 'kind', 'apiVersion'])]
   }
+  // Clients that do not know the extension learn it in OpenAPI's own words.
+  if (schema['x-kubernetes-int-or-string'] === true && schema.anyOf === undefined && schema.allOf === undefined) {
+    published.anyOf = [{ type: 'integer' }, { type: 'string' }]
+  }
   return published
 }
 

@@ -2,14 +2,9 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
 import type { Body } from './endpoint.ts'
-import type * as standard from './limits.ts'
+import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
 import { BatchPool, Packer } from './respond.ts'
-
-type Rate = { readonly burst: number; readonly perSecond: number }
-export type Limits = {
-  readonly [Name in keyof typeof standard]: (typeof standard)[Name] extends number ? number : Rate
-}
 
 export class Sender {
   readonly #limits: Limits

@@ -17,10 +17,10 @@ import type { Log } from '../base/log.ts'
 import { failure, tooManyRequests } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
 import type { Request, Response } from './endpoint.ts'
-import * as standard from './limits.ts'
+import { type Limits, standardLimits } from './limits.ts'
 import type { Traffic } from './measures.ts'
 import { statusResponse } from './respond.ts'
-import { cancel, type Limits, Sender } from './sender.ts'
+import { cancel, Sender } from './sender.ts'
 
 type Parts = {
   handle(request: Request): Promise<Response>
@@ -48,7 +48,7 @@ export class Server {
   constructor(parts: Parts) {
     this.#parts = parts
     this.#traffic = parts.traffic
-    const limits: Limits = { ...standard, ...parts.limits }
+    const limits: Limits = { ...standardLimits, ...parts.limits }
     this.#limits = limits
     this.#sender = new Sender({ limits, traffic: parts.traffic })
     this.#http1 = createHttp1({

@@ -2,9 +2,11 @@
  * The SQLite engine itself, synchronous: runs inside the worker thread. One instance owns the file; every method leaves
  * it consistent, and a failed group is rolled back as a whole.
  */
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import { migrate } from './schema.ts'
+import { migrate, schemaVersion } from './schema.ts'
 import { type Cursor, type EntryKind, type Gap, HistoryGone, type HistoryLimit, StoreUnusable } from './store.ts'
 
 export type DatabaseChange = {
@@ -34,6 +36,10 @@ const kinds: readonly EntryKind[] = ['put', 'delete', 'gap']
 const entryOverheadBytes = 128
 /** Forgetting is spread over commits, so that none of them waits long: this many entries for each one written. */
 const forgetPerEntry = 4
+
+/** Space that has to be there before a disk that was full counts as healed: a last free page would only be a tease. */
+const roomBytesMin = 1024 * 1024
+export const sqliteFull = 13
 
 type Statements = Record<
   | 'addInterest'
@@ -85,6 +91,7 @@ export class Database {
 
   /** Commits all changes or none. Returns the floors that rose. */
   commit(changes: readonly DatabaseChange[], synced: boolean): [string, number][] {
+    this.#reopen()
     const mode = synced ? 'FULL' : 'NORMAL'
     if (this.#synchronous !== mode) {
       this.#db.exec(`PRAGMA synchronous = ${mode}`)
@@ -94,6 +101,7 @@ export class Database {
     const bytesBefore = this.historyBytes
     try {
       this.#db.exec('BEGIN IMMEDIATE')
+      if (changes.length === 0) this.#probe()
       for (const change of changes) this.#write(change)
       const floors = this.#forget(changes.length * forgetPerEntry)
       this.#db.exec('COMMIT')
@@ -107,17 +115,31 @@ export class Database {
     }
   }
 
+  /** Throws unless the disk takes a write, and has room for more than this one. */
+  #probe(): void {
+    const { bavail, bsize } = statfsSync(dirname(this.#path))
+    if (bavail * bsize < roomBytesMin)
+      throw Object.assign(new Error('database or disk is full'), { errcode: sqliteFull })
+    // The same number again: SQLite writes it nevertheless.
+    this.#db.exec(`PRAGMA user_version = ${schemaVersion}`)
+  }
+
   #rollback(): void {
     try {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
     } catch {
-      // A disk that fails in the middle of a rollback leaves a connection nobody should trust: take a new one.
+      // A disk that fails in the middle of a rollback leaves a connection nobody should trust.
       this.#db.close()
-      this.#db = open(this.#path)
-      this.#statements = prepare(this.#db)
-      this.#synchronous = ''
-      this.#readInterests()
     }
+  }
+
+  /** A new connection for one that was given up, as soon as the disk allows it. */
+  #reopen(): void {
+    if (this.#db.isOpen) return
+    this.#db = open(this.#path)
+    this.#statements = prepare(this.#db)
+    this.#synchronous = ''
+    this.#readInterests()
   }
 
   #write(change: DatabaseChange): void {
@@ -216,6 +238,7 @@ export class Database {
   }
 
   history(name: string, after: Cursor, limit: HistoryLimit): { entries: DatabaseEntry[]; more: boolean } {
+    this.#reopen()
     const row = this.#interests.get(name)
     if (row === undefined) return { entries: [], more: false }
     if (after.version < row.floor) throw new HistoryGone(name, row.floor)
@@ -250,7 +273,7 @@ export class Database {
   }
 
   close(): void {
-    this.#db.close()
+    if (this.#db.isOpen) this.#db.close()
   }
 }
 

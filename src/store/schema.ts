@@ -27,6 +27,8 @@ export const migrations: readonly Migration[] = [
   },
 ]
 
+export const schemaVersion = migrations.at(-1)?.to ?? 0
+
 export function migrate(db: DatabaseSync, steps: readonly Migration[] = migrations): void {
   const row = db.prepare('PRAGMA user_version').get() as { user_version: number }
   const newest = steps.at(-1)?.to ?? 0

@@ -93,6 +93,7 @@ export interface Store {
   /** Everything needed to serve, read once when the store is opened. */
   load(): Promise<Loaded>
   load<Made>(make: Make<Made>): Promise<Loaded<Made>>
+  /** Rejects with `StoreRefused`. An empty batch changes nothing and tells whether the disk takes a write. */
   commit(batch: Batch): Promise<void>
   /** Entries strictly after the cursor. Rejects with `HistoryGone` when the cursor lies below the floor. */
   history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage>

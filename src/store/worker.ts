@@ -3,7 +3,7 @@
  * that under load many writers share one sync; the main loop never waits for a disk.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { Database, type DatabaseChange } from './database.ts'
+import { Database, type DatabaseChange, sqliteFull } from './database.ts'
 import { HistoryGone, type StoreFigures } from './store.ts'
 import type { FromWorker, PackedEntry, PackedObject, ToWorker } from './wire.ts'
 
@@ -78,8 +78,8 @@ function commitGroup(first: Extract<ToWorker, { kind: 'commit' }>): ToWorker | u
   } catch (error) {
     figures.failures++
     const { message: text, errcode } = error as Error & { errcode?: number }
-    // 13 is SQLITE_FULL; the lower byte is the primary code.
-    say({ kind: 'refused', ids, message: text, full: ((errcode ?? 0) & 0xff) === 13, figures })
+    // The lower byte is the primary code.
+    say({ kind: 'refused', ids, message: text, full: ((errcode ?? 0) & 0xff) === sqliteFull, figures })
   }
   return message
 }

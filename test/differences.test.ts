@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { differences } from '../conformance/compare.ts'
+import { groups } from '../conformance/corpus/groups.ts'
+import { admits, parseListed } from '../conformance/listed.ts'
+import { Mapping } from '../conformance/mapping.ts'
+
+const now = Date.parse('2026-05-06T07:08:09Z')
+const row = (cells: string) => `x\n<!-- differences -->\n| a |\n| - |\n${cells}\n<!-- /differences -->\n`
+
+test('every admitted difference names cases that exist, and each id stands once', async () => {
+  const listed = parseListed(await readFile(join(import.meta.dirname, '..', 'docs', 'api.md'), 'utf8'))
+  const names = groups.flatMap(({ name, cases }) =>
+    cases.flatMap((one) => [one, ...(one.watch?.during ?? [])].map((each) => `${name}/${each.name}`)),
+  )
+  for (const { id, places } of listed) {
+    for (const { name } of places)
+      assert.ok(
+        names.some((one) => name.test(one)),
+        `${id}: no case ${name}`,
+      )
+  }
+  assert.equal(new Set(listed.map(({ id }) => id)).size, listed.length)
+})
+
+test('no two cases of a group have one name', () => {
+  for (const { name, cases } of groups) {
+    const names = cases.flatMap((one) => [one, ...(one.watch?.during ?? [])].map((each) => each.name))
+    assert.deepEqual(
+      names.filter((one, at) => names.indexOf(one) !== at),
+      [],
+      name,
+    )
+  }
+})
+
+test('an entry admits its cases and fields only, and is refused where it is not complete', () => {
+  const [one] = parseListed(row('| id | `a/*` `body.items[*].x` `b` `status` | real | ours | why |'))
+  assert.ok(one !== undefined && admits(one, 'a/c', 'body.items[3].x') && admits(one, 'b', 'status'))
+  assert.ok(
+    !admits(one, 'b', 'body.items[3].x') && !admits(one, 'a/c', 'body.items[3].xy') && !admits(one, 'c', 'status'),
+  )
+  assert.throws(() => parseListed(row('| id | `a` `b` | real | ours |  |')), /not complete/)
+  assert.throws(() => parseListed(row('| id | `a` | real | ours | why |')), /not complete/)
+})
+
+test('mapping hides what differs by nature and nothing else', () => {
+  const seen = (uid: string, version: string, changed: string) => {
+    const mapping = new Mapping(now)
+    const metadata = { name: 'a', uid, creationTimestamp: '2026-05-06T07:08:00Z' }
+    return [
+      mapping.json({ metadata: { ...metadata, resourceVersion: version } }),
+      mapping.json({
+        metadata: { ...metadata, resourceVersion: changed, managedFields: [] },
+        at: '2001-02-03T04:05:06Z',
+      }),
+    ]
+  }
+  const first = '11111111-1111-1111-1111-111111111111'
+  const real = seen(first, '5', '9')
+  assert.deepEqual(real, seen('22222222-2222-2222-2222-222222222222', '70', '71'))
+  // A write that should have changed nothing, or should have.
+  assert.equal(differences(real, seen(first, '5', '5'))[0]?.field, '[1].metadata.resourceVersion')
+})
+
+test('differences are told by path: missing, other and surplus', () => {
+  const found = differences({ a: 1, b: [1, { c: 2 }], d: 'x' }, { a: 1, b: [1, { c: 3 }, 4], e: 'y' })
+  assert.deepEqual(found.map(({ field }) => field).sort(), ['b.length', 'b[1].c', 'd', 'e'])
+})
