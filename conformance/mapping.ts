@@ -11,6 +11,7 @@ const nowSpanMs = 24 * 3600_000
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 const moment = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g
 const age = /^(<invalid>|(\d+[ydhms])+)$/
+const echoed = /Invalid value: ("\{\\"(?:[^"\\]|\\.)*")/g
 /** Numbers of versions inside messages. */
 const versionTexts: readonly [RegExp, string][] = [
   [/current: \d+/g, 'current: <version>'],
@@ -37,7 +38,8 @@ export class Mapping {
   }
 
   text(text: string): string {
-    let mapped = text.replaceAll(uuid, (found) => this.#uid(found))
+    let mapped = text.replaceAll(echoed, (whole, quoted: string) => this.#echo(quoted) ?? whole)
+    mapped = mapped.replaceAll(uuid, (found) => this.#uid(found))
     mapped = mapped.replaceAll(moment, (found, fraction) => {
       if (Math.abs(Date.parse(found) - this.#nowMs) > nowSpanMs) return found
       return fraction === undefined ? '<time>' : `<time.${fraction.length - 1}>`
@@ -45,6 +47,15 @@ export class Mapping {
     for (const [pattern, replacement] of versionTexts) mapped = mapped.replaceAll(pattern, replacement)
     for (const [name, symbol] of this.#names) mapped = mapped.replaceAll(name, symbol)
     return mapped
+  }
+
+  /** A refused patch is told with the whole object in it: what counts is the object, not the order of its keys. */
+  #echo(quoted: string): string | undefined {
+    try {
+      return `Invalid value: ${JSON.stringify(sortedKeys(this.json(JSON.parse(JSON.parse(quoted)))))}`
+    } catch {
+      return undefined
+    }
   }
 
   json(value: unknown): unknown {
@@ -121,6 +132,16 @@ export class Mapping {
     }
     return symbol
   }
+}
+
+function sortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedKeys)
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.keys(value)
+      .toSorted()
+      .map((key) => [key, sortedKeys(value[key])]),
+  )
 }
 
 type Cause = { readonly field: string; readonly message: string }

@@ -18,12 +18,15 @@ export function numberFrom(source: string): number | Spelled {
   return String(value) === source ? value : new Spelled(source)
 }
 
+/** Plain whole numbers spell themselves; short of this edge, on both sides, every spelling fits. */
+const INT64_EDGE = 2 ** 63
+
 const INT64_MAX = 2n ** 63n - 1n
 const INT64_MIN = -(2n ** 63n)
 
 /** Go decodes a JSON number into int64 when it is spelled as an integer that fits, and into float64 otherwise. */
 export function isInt64(value: number | Spelled): boolean {
-  if (typeof value === 'number') return Number.isSafeInteger(value)
+  if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < INT64_EDGE
   if (!/^-?\d+$/.test(value.source)) return false
   const integer = BigInt(value.source)
   return integer >= INT64_MIN && integer <= INT64_MAX

@@ -4,12 +4,13 @@
  */
 
 import type * as Cel from '@marcbachmann/cel-js'
+import { labelKeyFaults, labelValueFaults } from '../kube/labels.ts'
+import { asWholeName, dns1035LabelFaults, dnsLabelFaults, dnsSubdomainFaults } from '../kube/names.ts'
 import { registerAmounts } from './celamount.ts'
 import { registerNetwork } from './celnetwork.ts'
 import { formatText, quoteText } from './celtext.ts'
 import type { Environment, Fail } from './celvalue.ts'
 import { stringFormat } from './formats.ts'
-import { dns1035Label, dns1123Label, dns1123Subdomain, labelValue, qualifiedName } from './names.ts'
 import { goPattern } from './pattern.ts'
 
 export function registerLibrary(environment: Environment, cel: typeof Cel): void {
@@ -167,17 +168,16 @@ function registerStrings(environment: Environment, fail: Fail): void {
 function registerFormats(environment: Environment, cel: typeof Cel): void {
   const known = (name: string, text: string) =>
     stringFormat(name)?.(text) ? [] : [`does not match the ${name} format`]
-  // A name under construction may end in a dash: what generateName appends comes later.
-  const prefix = (check: (text: string) => string[]) => (text: string) => check(text.replace(/-$/, 'a'))
+  const prefix = (check: (text: string) => string[]) => (text: string) => check(asWholeName(text))
   const formats: Record<string, (text: string) => string[]> = {
-    dns1123Label,
-    dns1123Subdomain,
-    dns1035Label,
-    dns1123LabelPrefix: prefix(dns1123Label),
-    dns1123SubdomainPrefix: prefix(dns1123Subdomain),
-    dns1035LabelPrefix: prefix(dns1035Label),
-    qualifiedName,
-    labelValue,
+    dns1123Label: dnsLabelFaults,
+    dns1123Subdomain: (text) => dnsSubdomainFaults(text),
+    dns1035Label: dns1035LabelFaults,
+    dns1123LabelPrefix: prefix(dnsLabelFaults),
+    dns1123SubdomainPrefix: prefix((text) => dnsSubdomainFaults(text)),
+    dns1035LabelPrefix: prefix(dns1035LabelFaults),
+    qualifiedName: labelKeyFaults,
+    labelValue: labelValueFaults,
     uri: (text) => known('uri', text),
     uuid: (text) => known('uuid', text),
     byte: (text) => known('byte', text),

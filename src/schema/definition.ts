@@ -5,9 +5,9 @@
  */
 
 import { equalJson, field, isObject, type Json, type JsonObject, printJson, text, toPlain } from '../kube/json.ts'
+import { dns1035LabelFaults, dnsSubdomainFaults } from '../kube/names.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, forbiddenField, invalidField, keyed, requiredField, unsupportedField } from './errors.ts'
-import { dns1035Label, dns1123Subdomain } from './names.ts'
 import { checkOpenApi } from './openapi.ts'
 import type { Schema } from './schema.ts'
 import { checkColumns, checkScale, checkSelectable } from './subresource.ts'
@@ -50,7 +50,7 @@ export function versionsOf(spec: Json | undefined): JsonObject[] {
 function checkName(crd: JsonObject): FieldError[] {
   const name = text(crd, 'metadata', 'name')
   const wanted = `${text(crd, 'spec', 'names', 'plural')}.${text(crd, 'spec', 'group')}`
-  const wrong = dns1123Subdomain(name)
+  const wrong = dnsSubdomainFaults(name)
   if (name !== wanted) wrong.push('must be spec.names.plural+"."+spec.group')
   return name === '' ? [] : wrong.map((detail) => invalidField('metadata.name', name, detail))
 }
@@ -58,7 +58,7 @@ function checkName(crd: JsonObject): FieldError[] {
 function checkGroup(spec: Json | undefined): FieldError[] {
   const group = text(spec, 'group')
   if (group === '') return [requiredField('spec.group')]
-  const wrong = dns1123Subdomain(group)
+  const wrong = dnsSubdomainFaults(group)
   if (wrong.length > 0) return [invalidField('spec.group', group, wrong.join(','))]
   if (group.includes('.')) return []
   return [invalidField('spec.group', group, 'should be a domain with at least one dot')]
@@ -84,7 +84,7 @@ function checkVersions(spec: Json | undefined): FieldError[] {
   for (const [index, version] of versions.entries()) {
     const path = keyed('spec.versions', index)
     const name = text(version, 'name')
-    const wrong = dns1035Label(name)
+    const wrong = dns1035LabelFaults(name)
     if (wrong.length > 0) {
       found.push(invalidField(child(path, 'name'), name, wrong.join(',')))
       if (index === 0) found.push(invalidField('spec.version', name, wrong.join(',')))
@@ -181,7 +181,7 @@ function checkNames(spec: Json | undefined): FieldError[] {
       continue
     }
     const mixed = key === 'kind' || key === 'listKind'
-    const wrong = dns1035Label(mixed ? name.toLowerCase() : name).join(',')
+    const wrong = dns1035LabelFaults(mixed ? name.toLowerCase() : name).join(',')
     const detail = mixed ? `may have mixed case, but should otherwise match: ${wrong}` : wrong
     if (wrong !== '') found.push(invalidField(at(key), name, detail))
   }
@@ -192,7 +192,7 @@ function checkNames(spec: Json | undefined): FieldError[] {
   for (const key of ['shortNames', 'categories']) {
     const list = field(names, key)
     for (const [index, name] of (Array.isArray(list) ? list : []).entries()) {
-      const wrong = dns1035Label(String(name))
+      const wrong = dns1035LabelFaults(String(name))
       if (wrong.length > 0) found.push(invalidField(keyed(at(key), index), name, wrong.join(',')))
     }
   }

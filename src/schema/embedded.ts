@@ -1,9 +1,9 @@
 /** Resources inside resources (`x-kubernetes-embedded-resource`): they need a kind and an apiVersion of their own. */
 
 import { isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { dns1035LabelFaults } from '../kube/names.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, invalidField, keyed, NO_PATH, requiredField } from './errors.ts'
-import { dns1035Label } from './names.ts'
 import { propertyOf, type Schema, valuesOf } from './schema.ts'
 
 export function checkEmbedded(value: Json, schema: Schema | undefined, path = NO_PATH): FieldError[] {
@@ -33,7 +33,7 @@ function checkOne(value: JsonObject, path: string): FieldError[] {
     else if (name === 'apiVersion' && item.split('/').length > 2) {
       found.push(invalidField(at, item, `unexpected GroupVersion string: ${item}`))
     } else if (name === 'kind') {
-      const wrong = dns1035Label(item.toLowerCase())
+      const wrong = dns1035LabelFaults(item.toLowerCase())
       const detail = `may have mixed case, but should otherwise match: ${wrong.join(',')}`
       if (wrong.length > 0) found.push(invalidField(at, item, detail))
     }

@@ -3,8 +3,6 @@
 import { isNumber, type Json, printJson, type Spelled } from '../kube/json.ts'
 import { isInt64 } from '../kube/number.ts'
 
-const INT64_LIMIT = 2 ** 63
-
 export type Kind = 'null' | 'boolean' | 'string' | 'integer' | 'number' | 'array' | 'object'
 
 /** `integer` is what Kubernetes decodes into an int64: no point, no exponent, in range. Every other number is a float. */
@@ -12,8 +10,6 @@ export function kindOf(value: Json): Kind {
   if (value === null) return 'null'
   if (typeof value === 'boolean') return 'boolean'
   if (typeof value === 'string') return 'string'
-  // A whole number beyond 2^53 that spells back is a plain JavaScript number, and an int64 all the same.
-  if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < INT64_LIMIT ? 'integer' : 'number'
   if (isNumber(value)) return isInt64(value) ? 'integer' : 'number'
   return Array.isArray(value) ? 'array' : 'object'
 }

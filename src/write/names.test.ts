@@ -8,7 +8,6 @@ test('each rule accepts and refuses what the real one does', () => {
   assert.match(nameFaults('subdomain', 'A_b')[0] ?? '', /^a lowercase RFC 1123 subdomain must consist of/)
   assert.deepEqual(nameFaults('subdomain', 'n'.repeat(254)), ['must be no more than 253 characters'])
   assert.deepEqual(nameFaults('label', 'a.b'), ['must not contain dots'])
-  assert.match(nameFaults('label1035', '1a')[0] ?? '', /^a DNS-1035 label/)
   assert.deepEqual(nameFaults('segment', 'system:Any_thing'), [])
   assert.deepEqual(nameFaults('segment', 'a/b%c'), ["may not contain '/'", "may not contain '%'"])
   assert.deepEqual(segmentFaults('..'), ["may not be '..'"])

@@ -43,7 +43,7 @@ const customWithStatus: WriteRules = { ...custom, reset: { create: ['status'], u
 
 const nameRules: Readonly<Record<string, NameRule>> = {
   '/namespaces': 'label',
-  '/services': 'label1035',
+  '/services': 'label',
   'apps/statefulsets': 'label',
   'rbac.authorization.k8s.io/roles': 'segment',
   'rbac.authorization.k8s.io/clusterroles': 'segment',
