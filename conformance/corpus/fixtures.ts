@@ -50,7 +50,7 @@ const toleration = (condition: string) => ({
   tolerationSeconds: 300,
 })
 
-export const podSpec = {
+const podSpec = {
   ...template.spec,
   automountServiceAccountToken: false,
   enableServiceLinks: true,
