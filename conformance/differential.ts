@@ -1,7 +1,7 @@
 /** The differential step: every case of the corpus to `ake serve` and to a real kube-apiserver, answer by answer. */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Difference, differences, read } from './compare.ts'
+import { differences, read } from './compare.ts'
 import { groups } from './corpus/groups.ts'
 import { type Case, type Group, post } from './corpus.ts'
 import { type Answer, Side, type Variables } from './exchange.ts'
@@ -9,23 +9,20 @@ import { admits, type Listed, readListed } from './listed.ts'
 import { Mapping } from './mapping.ts'
 import { startOracle } from './oracle.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
+import { type Outcome, verdict } from './verdict.ts'
 
-/** What one case may print; a list that is wrong throughout says so in its first lines. */
-const shownMax = 12
-const shownWidth = 300
 /** For what the real server's controllers do; ours has done it before it answers. */
 const awaitMsMax = 10_000
 const awaitEveryMs = 100
 
-type Outcome = { readonly name: string; readonly open: readonly Difference[]; readonly listed: ReadonlySet<string> }
-
 export const step: Step = {
   name: 'differential',
   tier: 'default',
-  minutes: 8,
+  minutes: 4,
   async run(context: StepContext): Promise<StepResult> {
     const listed = await readListed()
     const chosen = groups.filter(({ name }) => context.only(name))
+    if (chosen.length === 0) throw new Error(`the groups are ${groups.map(({ name }) => name).join(', ')}`)
     // Not the shared one: lists across a whole cluster are compared too, so both sides begin empty.
     const oracle = await startOracle({ dir: join(context.dir, 'oracle'), ...parts(context) })
     const real = new Side(oracle)
@@ -44,7 +41,7 @@ export const step: Step = {
       ours.close()
       oracle.stop()
     }
-    return report(outcomes, listed, chosen.length === groups.length)
+    return verdict(outcomes, listed, chosen.length === groups.length)
   },
 }
 
@@ -136,39 +133,4 @@ function parseOr(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function report(outcomes: readonly Outcome[], listed: readonly Listed[], whole: boolean): StepResult {
-  const open = outcomes.filter((one) => one.open.length > 0)
-  const used = new Set(outcomes.flatMap((one) => [...one.listed]))
-  const known = new Set(listed.map(({ id }) => id))
-  const unused = whole ? listed.filter(({ id }) => !used.has(id)).map(({ id }) => id) : []
-  const unlisted = [...used].filter((id) => !known.has(id))
-  const excepted = outcomes.filter((one) => one.open.length === 0 && substantial(one.listed)).length
-  const notes = [
-    ...open.flatMap(describe),
-    ...unused.map((id) => `docs/api.md lists the difference ${id}, and nothing shows it any more`),
-    ...unlisted.map((id) => `docs/api.md does not list ${id}`),
-    `${outcomes.length} cases: ${outcomes.length - open.length - excepted} identical, ${excepted} with listed differences (${listed.length} entries), ${open.length} with others`,
-  ]
-  const failed = open.length + unused.length + unlisted.length
-  return { passed: outcomes.length - open.length, failed, notes }
-}
-
-/** What the mapping takes away from almost every answer is not worth counting by case. */
-function substantial(ids: ReadonlySet<string>): boolean {
-  return [...ids].some((id) => id !== 'managed-fields' && id !== 'priority-and-fairness')
-}
-
-function describe({ name, open }: Outcome): string[] {
-  const shown = open.slice(0, shownMax).map(({ field, real, ours }) => {
-    return `  ${field}\n    real ${short(real)}\n    ours ${short(ours)}`
-  })
-  const more = open.length - shown.length
-  return [`differs: ${name}`, ...shown, ...(more > 0 ? [`  … and ${more} more`] : [])]
-}
-
-function short(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'undefined'
-  return text.length > shownWidth ? `${text.slice(0, shownWidth)}…` : text
 }

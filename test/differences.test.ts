@@ -6,6 +6,7 @@ import { differences } from '../conformance/compare.ts'
 import { groups } from '../conformance/corpus/groups.ts'
 import { admits, parseListed } from '../conformance/listed.ts'
 import { Mapping } from '../conformance/mapping.ts'
+import { verdict } from '../conformance/verdict.ts'
 
 const now = Date.parse('2026-05-06T07:08:09Z')
 const row = (cells: string) => `x\n<!-- differences -->\n| a |\n| - |\n${cells}\n<!-- /differences -->\n`
@@ -68,4 +69,19 @@ test('mapping hides what differs by nature and nothing else', () => {
 test('differences are told by path: missing, other and surplus', () => {
   const found = differences({ a: 1, b: [1, { c: 2 }], d: 'x' }, { a: 1, b: [1, { c: 3 }, 4], e: 'y' })
   assert.deepEqual(found.map(({ field }) => field).sort(), ['b.length', 'b[1].c', 'd', 'e'])
+})
+
+test('an unlisted difference fails, an entry that nothing needs fails too', () => {
+  const entry = { id: 'known', places: [] }
+  const fine = { name: 'a', open: [], listed: new Set(['known']) }
+  const wrong = { name: 'b', open: [{ field: 'status', real: 200, ours: 500 }], listed: new Set<string>() }
+  const outcome = (...parts: Parameters<typeof verdict>) => {
+    const { passed, failed } = verdict(...parts)
+    return [passed, failed]
+  }
+  assert.deepEqual(outcome([fine], [entry], true), [1, 0])
+  assert.deepEqual(outcome([fine, wrong], [entry], true), [1, 1])
+  assert.deepEqual(outcome([fine], [entry, { id: 'stale', places: [] }], true), [1, 1])
+  assert.deepEqual(outcome([fine], [entry, { id: 'stale', places: [] }], false), [1, 0])
+  assert.deepEqual(outcome([fine], [], true), [1, 1])
 })

@@ -169,7 +169,7 @@ export const customs: Group = {
     get('a large int64, read', `${boats}/large`),
     post('null for a default', boats, boat('nulls', { masts: null, home: null, hidden: null })),
     post('without kind', boats, { metadata: { name: 'nokind' }, spec: { name: 'anna' } }),
-    post('another kind', boats, { ...boat('x'), kind: 'Ship' }),
+    post('another kind', boats, { ...boat('x', { masts: 1 }), kind: 'Ship' }),
     post('another version', boats, { ...boat('x'), apiVersion: 'fleet.example.com/v1beta1' }),
     post('another group', boats, { ...boat('x'), apiVersion: 'v1' }),
     post('no name', boats, { ...boat(''), metadata: {} }),

@@ -1,6 +1,6 @@
 /** Wrong paths, methods, bodies, kinds, names and namespaces. */
 import { type Case, type Group, get, post, put, send } from '../corpus.ts'
-import { apps, configMap, core, deployment } from './fixtures.ts'
+import { apps, configMap, core, deployment, service } from './fixtures.ts'
 
 const maps = core('errors', 'configmaps')
 const map = configMap('x', { k: 'dg==' })
@@ -127,10 +127,7 @@ export const errors: Group = {
     post('create a node with a namespace', '/api/v1/nodes', { metadata: { name: 'errors-node', namespace: 'errors' } }),
     post('create a namespace with a bad name', '/api/v1/namespaces', { metadata: { name: 'Bad' } }),
     post('create a namespace with a dot', '/api/v1/namespaces', { metadata: { name: 'a.b' } }),
-    post('create a service with a digit first', core('errors', 'services'), {
-      metadata: { name: '1web' },
-      spec: { clusterIP: 'None', ports: [{ port: 80 }] },
-    }),
+    post('create a service with a digit first', core('errors', 'services'), service('1web')),
     post('create a pod without a spec', core('errors', 'pods'), { metadata: { name: 'p' } }),
     post('create a deployment with a wrong type', apps('errors', 'deployments'), {
       ...deployment('d'),

@@ -33,9 +33,4 @@ export const allowed: readonly Allowed[] = [
     ours: /pods\/(log|exec): this server does not connect to nodes, pods or services/,
     reason: 'ake connects to no kubelet; the real server here tries, and finds none',
   },
-  {
-    commands: /kubectl edit cm cm-c /,
-    ours: /configmap\/cm-c edited/,
-    reason: 'the validation rules of built-in kinds (here: `immutable`) stay with the real API server',
-  },
 ]

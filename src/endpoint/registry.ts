@@ -203,12 +203,14 @@ function isTerminating(crd: JsonObject): boolean {
 
 function entriesOf(crd: JsonObject, terminating: boolean): Entry[] {
   const versions = definitionVersions(crd)
-  const storageVersion = versions.find(({ storage }) => storage)?.name ?? ''
+  const storage = versions.find((version) => version.storage)
+  const storageVersion = storage?.name ?? ''
   return definitionResources(crd).flatMap((resource) => {
     const version = versions.find(({ name }) => name === resource.version)
     if (version === undefined) return []
     const { schema, status, scale, selectableFields: selectable, columns, deprecation } = version
-    const definition = { storageVersion, schema, status, selectableFields: selectable, terminating }
+    const stored = storage === undefined || storage === version ? {} : { storageSchema: storage.schema }
+    const definition = { storageVersion, schema, ...stored, status, selectableFields: selectable, terminating }
     return {
       resource,
       fields: selectableFields(resource, selectable),

@@ -2,6 +2,7 @@
 import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
 import { methodNotAllowed, notFound, pathNotFound, unauthorized } from '../kube/status.ts'
+import { checkTimeout } from '../kube/timeout.ts'
 import type { Caller } from '../write/write.ts'
 import { isConnection, notConnected } from './connect.ts'
 import { warnOfDeprecation } from './deprecated.ts'
@@ -30,6 +31,7 @@ export class Endpoint {
     let response: Response
     try {
       api = parseRequest(request.method, request.url)
+      checkTimeout(api)
       authenticate(api, request.caller)
       response = await this.#answer(api, request)
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * How Go spells things inside messages: quoted strings and the complaints of its number parser. Clients match on
- * kube-apiserver's texts, and those texts are Go's.
+ * How Go spells things inside messages: quoted strings and the complaints of its parsers of numbers and durations.
+ * Clients match on kube-apiserver's texts, and those texts are Go's.
  */
 
 const escapes: Readonly<Record<string, string>> = {
@@ -17,6 +17,11 @@ const escapes: Readonly<Record<string, string>> = {
 
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
 
+/** unicode.IsPrint of one character: of all spaces only the plain one. */
+export function isPrintable(char: string): boolean {
+  return printable.test(char)
+}
+
 /** What `%q` prints for a string. */
 export function quoted(text: string): string {
   let out = '"'
@@ -24,7 +29,7 @@ export function quoted(text: string): string {
     const code = char.codePointAt(0) as number
     const spelling = escapes[char]
     if (spelling !== undefined) out += spelling
-    else if (printable.test(char)) out += char
+    else if (isPrintable(char)) out += char
     else if (code < 0x80) out += `\\x${code.toString(16).padStart(2, '0')}`
     else if (code < 0x10000) out += `\\u${code.toString(16).padStart(4, '0')}`
     else out += `\\U${code.toString(16).padStart(8, '0')}`
@@ -61,4 +66,38 @@ export function clamped(value: bigint): number {
   if (value > MAX_SAFE) return Number.MAX_SAFE_INTEGER
   if (value < -MAX_SAFE) return -Number.MAX_SAFE_INTEGER
   return Number(value)
+}
+
+const unitsNs: ReadonlyMap<string, number> = new Map([
+  ['ns', 1],
+  ['us', 1e3],
+  ['µs', 1e3],
+  ['μs', 1e3],
+  ['ms', 1e6],
+  ['s', 1e9],
+  ['m', 60e9],
+  ['h', 3600e9],
+])
+
+/** Go's durations are int64 nanoseconds. */
+const DURATION_EDGE_NS = 2 ** 63
+
+/** Nanoseconds of `1h5m`, `.5s`, `-1ms` or `0`. */
+export function parseGoDuration(text: string): { readonly ns: number } | { readonly fault: string } {
+  const invalid = { fault: `time: invalid duration ${quoted(text)}` }
+  let rest = text.replace(/^[-+]/, '')
+  if (rest === '0') return { ns: 0 }
+  if (rest === '') return invalid
+  let sum = 0
+  while (rest !== '') {
+    const [part = '', amount = '', unit = ''] = /^([0-9]*\.?[0-9]*)([^0-9.]*)/.exec(rest) ?? []
+    if (!/[0-9]/.test(amount)) return invalid
+    if (unit === '') return { fault: `time: missing unit in duration ${quoted(text)}` }
+    const factor = unitsNs.get(unit)
+    if (factor === undefined) return { fault: `time: unknown unit ${quoted(unit)} in duration ${quoted(text)}` }
+    sum += Number(amount) * factor
+    if (sum >= DURATION_EDGE_NS) return invalid
+    rest = rest.slice(part.length)
+  }
+  return { ns: Math.trunc(text.startsWith('-') ? -sum : sum) }
 }

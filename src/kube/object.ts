@@ -28,7 +28,7 @@ export type FieldPlan = { readonly paths: readonly string[]; readonly root: Plan
 /** Keys are compared as bytes: making a string of every key of every object would be half the cost of a scan. */
 type PlanNode = { readonly key: Buffer; readonly index: number; readonly children: readonly PlanNode[] | undefined }
 
-export class ScanError extends Error {}
+class ScanError extends Error {}
 
 /** An object's labels as pairs in one array: a Map for each of ten thousand objects would weigh more than their text. */
 export class Labels {

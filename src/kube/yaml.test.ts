@@ -67,6 +67,7 @@ test('plain scalars mean what they mean to Go', async () => {
     ['!!str 1', '"1"'],
     ['{1: a, true: b}', '{"1":"a","true":"b"}'],
     ['{a: 1, a: 2}', '{"a":2}'],
+    ['{c: n, b: Y, a: {y: 1, x: 2}}', '{"a":{"true":1,"x":2},"b":true,"c":false}'],
     ['x: &a {b: 1, c: 2}\nz:\n  <<: *a\n  c: 3', '{"x":{"b":1,"c":2},"z":{"b":1,"c":3}}'],
     ['{"__proto__": {"a": 1}}', '{"__proto__":{"a":1}}'],
   ]

@@ -2,6 +2,7 @@
  * YAML as kube-apiserver reads it (application/yaml bodies, kubectl's files) and writes it. The parser is loaded when
  * the first document comes: most clients speak JSON only. Printing needs no library.
  */
+import { bytewise } from './goformat.ts'
 import { type Json, JsonError, Spelled } from './json.ts'
 import { DEPTH_MAX } from './jsonreader.ts'
 import { plainValue } from './yamlscalar.ts'
@@ -13,7 +14,7 @@ const NODES_MAX = 2_000_000
 
 let loading: Promise<(text: string) => unknown> | undefined
 
-/** One document; throws JsonError. Of repeated keys the last wins. */
+/** One document, the keys of each object in order, as Go leaves them; throws JsonError. Of repeated keys the last wins. */
 export async function parseYaml(source: Buffer | string): Promise<Json> {
   loading ??= loader()
   const load = await loading
@@ -69,9 +70,10 @@ function converter(): (value: unknown, depth: number) => Json {
     }
     if (Array.isArray(value)) return value.map((element) => convert(element, depth + 1))
     if (value instanceof Map) {
-      const object = new Map<string, Json>()
-      for (const [key, member] of value) object.set(keyText(key), convert(member, depth + 1))
-      return object
+      const members = new Map<string, unknown>()
+      for (const [key, member] of value) members.set(keyText(key), member)
+      const keys = [...members.keys()].sort(bytewise)
+      return new Map(keys.map((key) => [key, convert(members.get(key), depth + 1)]))
     }
     return value as Json
   }

@@ -100,3 +100,25 @@ test('custom resource: what a rule lacks is said, each time', () => {
   assert.deepEqual(first?.errors, [])
   assert.match(first?.warnings[0] ?? '', /^the validation rule "jsonpatch.*" is not checked: /)
 })
+
+test('custom resource: an error in metadata may keep the rules from being tried', () => {
+  const schema: Schema = { type: 'object', 'x-kubernetes-validations': [{ rule: 'false' }] }
+  const errorsAfter = (reason: 'FieldValueRequired' | 'FieldValueInvalid') => {
+    const before = [{ field: 'metadata.name', reason, text: 'x' }]
+    return checkCustom(new Map(), schema, { before }).errors.map(({ field, text }) => `${field}: ${text}`)
+  }
+  assert.match(errorsAfter('FieldValueRequired').join(), /^<nil>: Invalid value: null: some validation rules were not/)
+  assert.match(errorsAfter('FieldValueInvalid').join(), /failed rule: false/)
+})
+
+test('custom resource: a factor is cut to an integer for integers, unless it does not fit the type', () => {
+  const found = (type: string, value: number) =>
+    checkCustom(new Map([['n', value]]), { type: 'object', properties: { n: { type, multipleOf: 0.5 } } }).errors.map(
+      ({ field, text }) => `${field}: ${text}`,
+    )
+  assert.deepEqual(found('number', 3), ['n: Invalid value: 0: factor MultipleOf declared for n must be positive: 0'])
+  assert.deepEqual(found('number', 1.5), [])
+  assert.deepEqual(found('integer', 3), [
+    '<nil>: Invalid value: "": MultipleOf value must be of type integer (default format) in n',
+  ])
+})

@@ -16,6 +16,13 @@ export type Verdict = {
   readonly warnings: readonly string[]
 }
 
+export type CheckOptions = {
+  readonly old?: JsonObject
+  readonly status?: boolean
+  readonly scale?: ScalePaths
+  readonly before?: readonly FieldError[]
+}
+
 /** Rules need typed, bounded values: with one of these errors they are not tried. */
 const BLOCKING: ReadonlySet<FieldReason> = new Set([
   'FieldValueNotSupported',
@@ -28,13 +35,12 @@ const BLOCKING: ReadonlySet<FieldReason> = new Set([
 const BLOCKED =
   'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
 
-/** `old` is the stored object on an update; with `status` only that part is held to types and values. */
-export function checkCustom(
-  object: JsonObject,
-  schema: Schema,
-  options: { readonly old?: JsonObject; readonly status?: boolean; readonly scale?: ScalePaths } = {},
-): Verdict {
-  const { old, status = false, scale } = options
+/**
+ * `old` is the stored object on an update; with `status` only that part is held to types and values. `before` is what
+ * was found elsewhere, in metadata: it may keep the rules from being tried.
+ */
+export function checkCustom(object: JsonObject, schema: Schema, options: CheckOptions = {}): Verdict {
+  const { old, status = false, scale, before = [] } = options
   const errors: FieldError[] = []
   if (status) {
     const inner = propertyOf(schema, 'status')
@@ -45,7 +51,7 @@ export function checkCustom(
   }
   if (scale !== undefined) errors.push(...checkScaled(object, scale, status))
   errors.push(...checkListsUnlessOld(object, schema, old))
-  if (errors.some((error) => BLOCKING.has(error.reason))) {
+  if ([...before, ...errors].some((error) => BLOCKING.has(error.reason))) {
     if (hasRules(schema)) errors.push(invalidField(NO_PATH, null, BLOCKED))
     return { errors, warnings: [] }
   }

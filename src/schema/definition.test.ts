@@ -76,3 +76,36 @@ test('definition: an update may not change what names the resource or drop a sto
   ])
   assert.match(found[2] ?? '', /^status\.storedVersions\[0\]: Invalid value: "v1": missing from spec\.versions; v1 was/)
 })
+
+test('definition: of a new group the name is not blamed too', () => {
+  const { plain } = base()
+  const old = withDefaults(plain)
+  const changed = structuredClone(plain) as { spec: { group: string } }
+  changed.spec.group = 'other.dev'
+  const found = validateDefinition(withDefaults(changed), old).map((error) => `${error.field}: ${error.text}`)
+  assert.deepEqual(found, ['spec.group: Invalid value: "other.dev": field is immutable'])
+})
+
+test('definition: findings come in the real order, and no versions are an empty list', () => {
+  const { plain } = base()
+  const wrong = structuredClone(plain) as { spec: { scope: string; versions: object[]; names: object } }
+  wrong.spec.scope = 'x'
+  wrong.spec.versions = [{ ...wrong.spec.versions[0], name: 'V', storage: false }]
+  wrong.spec.names = { ...wrong.spec.names, plural: 'A', singular: 'B' }
+  assert.deepEqual(
+    validateDefinition(withDefaults(wrong))
+      .map(({ field }) => field)
+      .filter((field) => field.startsWith('spec.')),
+    [
+      'spec.scope',
+      'spec.versions[0].name',
+      'spec.versions',
+      'spec.version',
+      'spec.names.plural',
+      'spec.names.singular',
+    ],
+  )
+  wrong.spec.versions = []
+  const found = validateDefinition(withDefaults(wrong)).find(({ field }) => field === 'spec.versions')
+  assert.match(found?.text ?? '', /^Invalid value: \[\]: must have exactly one/)
+})

@@ -28,9 +28,10 @@ export function definitionDefaults(crd: JsonObject): void {
 /** What is wrong with a definition; run after definitionDefaults. `old` is the stored one on an update. */
 export function validateDefinition(crd: JsonObject, old?: JsonObject): FieldError[] {
   const spec = field(crd, 'spec')
-  const found: FieldError[] = [...checkName(crd), ...checkGroup(spec), ...checkScope(spec)]
-  found.push(...checkVersions(spec), ...checkNames(spec))
-  found.push(...checkConversion(spec), ...checkApproval(crd, old))
+  // The name of a stored definition cannot change; that its group and plural cannot either is told below.
+  const found: FieldError[] = old === undefined ? checkName(crd) : []
+  found.push(...checkGroup(spec), ...checkScope(spec), ...checkVersions(spec), ...checkNames(spec))
+  found.push(...checkShared(spec), ...checkConversion(spec), ...checkApproval(crd, old))
   if (field(spec, 'preserveUnknownFields') === true && field(old, 'spec', 'preserveUnknownFields') !== true) {
     const detail =
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
@@ -74,46 +75,53 @@ function checkScope(spec: Json | undefined): FieldError[] {
 function checkVersions(spec: Json | undefined): FieldError[] {
   const found: FieldError[] = []
   const versions = versionsOf(spec)
-  const shared = (key: string) => versions.every((version) => same(version.get(key), versions[0]?.get(key)))
-  const top = {
-    schema: shared('schema'),
-    subresources: shared('subresources'),
-    additionalPrinterColumns: shared('additionalPrinterColumns'),
-    selectableFields: shared('selectableFields'),
+  const shared = sharedParts(versions)
+  for (const [index, version] of versions.entries()) {
+    if (field(version, 'schema', 'openAPIV3Schema') === undefined) {
+      found.push(requiredField(child(keyed('spec.versions', index), 'schema.openAPIV3Schema')))
+    }
   }
   for (const [index, version] of versions.entries()) {
     const path = keyed('spec.versions', index)
     const name = text(version, 'name')
     const wrong = dns1035LabelFaults(name)
-    if (wrong.length > 0) {
-      found.push(invalidField(child(path, 'name'), name, wrong.join(',')))
-      if (index === 0) found.push(invalidField('spec.version', name, wrong.join(',')))
-    }
-    if (field(version, 'schema', 'openAPIV3Schema') === undefined) {
-      found.push(requiredField(child(path, 'schema.openAPIV3Schema')))
-    }
+    if (wrong.length > 0) found.push(invalidField(child(path, 'name'), name, wrong.join(',')))
     const warning = field(version, 'deprecationWarning')
     if (typeof warning === 'string' && field(version, 'deprecated') !== true) {
       const detail = 'can only be set for deprecated versions'
       found.push(invalidField(child(path, 'deprecationWarning'), warning, detail))
     }
-    found.push(...checkVersion(version, index, top))
+    found.push(...checkParts(version, (part) => (shared.has(part) ? undefined : child(path, part))))
   }
-  found.push(...checkVersionSet(versions, top.schema))
+  found.push(...checkVersionSet(spec, versions, shared.has('schema')))
+  const [first] = versions
+  const wrong = first === undefined ? [] : dns1035LabelFaults(text(first, 'name'))
+  if (wrong.length > 0) found.push(invalidField('spec.version', text(first, 'name'), wrong.join(',')))
   return found
 }
 
-type Top = Record<'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields', boolean>
+const PARTS = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const
+type Part = (typeof PARTS)[number]
 
-/** The parts of one version; those all versions share are looked at once, with the first. */
-function checkVersion(version: JsonObject, index: number, top: Top): FieldError[] {
+/** What is the same in all versions. */
+function sharedParts(versions: readonly JsonObject[]): ReadonlySet<Part> {
+  return new Set(PARTS.filter((part) => versions.every((version) => same(version.get(part), versions[0]?.get(part)))))
+}
+
+/** The parts all versions share, looked at once. */
+function checkShared(spec: Json | undefined): FieldError[] {
+  const versions = versionsOf(spec)
+  const shared = sharedParts(versions)
+  const [first] = versions
+  if (first === undefined) return []
+  return checkParts(first, (part) => (shared.has(part) ? `spec.${part === 'schema' ? 'validation' : part}` : undefined))
+}
+
+/** The parts of one version that `at` gives a path to. */
+function checkParts(version: JsonObject, at: (part: Part) => string | undefined): FieldError[] {
   const found: FieldError[] = []
-  const at = (key: keyof Top, shared = key as string): string | undefined => {
-    if (top[key]) return index === 0 ? `spec.${shared}` : undefined
-    return child(keyed('spec.versions', index), key)
-  }
   const schema = schemaIn(version)
-  const schemaAt = at('schema', 'validation')
+  const schemaAt = at('schema')
   if (schema !== undefined && schemaAt !== undefined) {
     const status = field(version, 'subresources', 'status') !== undefined
     found.push(...checkOpenApi(schema, child(schemaAt, 'openAPIV3Schema'), status))
@@ -137,10 +145,11 @@ function same(left: Json | undefined, right: Json | undefined): boolean {
   return left === undefined || right === undefined ? left === right : equalJson(left, right)
 }
 
-function checkVersionSet(versions: readonly JsonObject[], sharedSchema: boolean): FieldError[] {
+function checkVersionSet(spec: Json | undefined, versions: readonly JsonObject[], sharedSchema: boolean): FieldError[] {
   const found: FieldError[] = []
   const names = versions.map((version) => text(version, 'name'))
-  const value = versions.length === 0 ? null : versions.map((version) => internalVersion(version, sharedSchema))
+  const sent = Array.isArray(field(spec, 'versions'))
+  const value = sent ? versions.map((version) => internalVersion(version, sharedSchema)) : null
   if (new Set(names).size < names.length) {
     found.push(invalidVersions(value, 'must contain unique version names'))
   }

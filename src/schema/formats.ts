@@ -1,6 +1,7 @@
 /** The string formats a custom resource's schema may name; any other is ignored, as kube-apiserver does. */
 
 import { isIPv4, isIPv6 } from 'node:net'
+import { parseGoDuration } from '../kube/gotext.ts'
 
 const BY_NAME: Readonly<Record<string, (text: string) => boolean>> = {
   bsonobjectid: (text) => /^[0-9A-Fa-f]{24}$/.test(text),
@@ -151,17 +152,6 @@ function isDateTime(text: string): boolean {
   return parts !== null && Number(parts[1]) <= 23 && Number(parts[2]) <= 59 && Number(parts[3]) <= 59
 }
 
-const GO_UNITS: Readonly<Record<string, number>> = {
-  ns: 1,
-  us: 1e3,
-  µs: 1e3,
-  μs: 1e3,
-  ms: 1e6,
-  s: 1e9,
-  m: 60e9,
-  h: 3600e9,
-}
-
 const WORD_UNITS: ReadonlyArray<readonly [factor: number, exact: readonly string[], prefix: string]> = [
   [1, ['ns'], 'nano'],
   [1e3, ['us', 'µs'], 'micro'],
@@ -175,16 +165,8 @@ const WORD_UNITS: ReadonlyArray<readonly [factor: number, exact: readonly string
 
 /** Nanoseconds of `1h30m`, or of `3 days`; undefined where it is neither. */
 export function parseDuration(text: string): number | undefined {
-  const signed = /^[+-]?(.*)$/s.exec(text)?.[1] ?? ''
-  const sign = text.startsWith('-') ? -1 : 1
-  if (signed === '0') return 0
-  if (/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(signed)) {
-    let sum = 0
-    for (const part of signed.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
-      sum += Number(part[1]) * (GO_UNITS[part[2] ?? ''] ?? 0)
-    }
-    return sign * Math.trunc(sum)
-  }
+  const go = parseGoDuration(text)
+  if ('ns' in go) return go.ns
   let sum: number | undefined
   for (const part of text.matchAll(/(\d+)\s*([A-Za-zµ]+)/g)) {
     const unit = (part[2] ?? '').toLowerCase()

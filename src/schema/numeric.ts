@@ -19,17 +19,21 @@ export function checkNumber(
 ): Array<FieldError | undefined> {
   const found = [range(floatOf(value), schema, format, 'Checked', path)]
   const { minimum, maximum, multipleOf } = schema
+  // A bound that does not fit the type is complained about, and used as the float it is.
+  const whole = kindOf(value) === 'integer'
   if (multipleOf !== undefined) {
-    found.push(range(multipleOf, schema, format, 'MultipleOf', path))
-    found.push(multiple(value, multipleOf, path))
+    const unfit = range(multipleOf, schema, format, 'MultipleOf', path)
+    found.push(unfit, multiple(value, multipleOf, whole && unfit === undefined, path))
   }
   if (minimum !== undefined) {
-    found.push(range(minimum, schema, format, 'Minimum boundary', path))
-    found.push(bound(value, minimum, schema.exclusiveMinimum === true, 'greater', path))
+    const unfit = range(minimum, schema, format, 'Minimum boundary', path)
+    const limit = { limit: minimum, exclusive: schema.exclusiveMinimum === true, side: 'greater' } as const
+    found.push(unfit, bound(value, limit, whole && unfit === undefined, path))
   }
   if (maximum !== undefined) {
-    found.push(range(maximum, schema, format, 'Maximum boundary', path))
-    found.push(bound(value, maximum, schema.exclusiveMaximum === true, 'less', path))
+    const unfit = range(maximum, schema, format, 'Maximum boundary', path)
+    const limit = { limit: maximum, exclusive: schema.exclusiveMaximum === true, side: 'less' } as const
+    found.push(unfit, bound(value, limit, whole && unfit === undefined, path))
   }
   return found
 }
@@ -49,12 +53,10 @@ function range(value: number, schema: Schema, format: string, what: string, path
 
 function bound(
   value: number | Spelled,
-  limit: number,
-  exclusive: boolean,
-  side: 'greater' | 'less',
+  { limit, exclusive, side }: { limit: number; exclusive: boolean; side: 'greater' | 'less' },
+  whole: boolean,
   path: string,
 ): FieldError | undefined {
-  const whole = kindOf(value) === 'integer'
   const actual = whole ? bigOf(value) : floatOf(value)
   const against = whole ? BigInt(Math.trunc(limit)) : limit
   const beyond = side === 'greater' ? actual < against : actual > against
@@ -64,15 +66,13 @@ function bound(
   return invalidField(fieldOf(path), value, text)
 }
 
-function multiple(value: number | Spelled, factor: number, path: string): FieldError | undefined {
-  const whole = kindOf(value) === 'integer' && Math.trunc(factor) !== 0
-  if (factor <= 0 || (kindOf(value) === 'integer' && !whole)) {
-    const shown = goValue(Math.min(factor, 0))
-    return invalidField(fieldOf(path), factor, `factor MultipleOf declared for ${path} must be positive: ${shown}`)
+function multiple(value: number | Spelled, factor: number, whole: boolean, path: string): FieldError | undefined {
+  const used = whole ? Math.trunc(factor) : factor
+  const shown = goValue(used)
+  if (used <= 0) {
+    return invalidField(fieldOf(path), used, `factor MultipleOf declared for ${path} must be positive: ${shown}`)
   }
-  const steps = factor < 1 ? (1 / factor) * floatOf(value) : floatOf(value) / factor
-  const fits = whole ? bigOf(value) % BigInt(Math.trunc(factor)) === 0n : Number.isSafeInteger(steps)
-  if (fits) return undefined
-  const shown = whole ? String(Math.trunc(factor)) : goValue(factor)
-  return invalidField(fieldOf(path), value, `${path} in body should be a multiple of ${shown}`)
+  const steps = used < 1 ? (1 / used) * floatOf(value) : floatOf(value) / used
+  const fits = whole ? bigOf(value) % BigInt(used) === 0n : Number.isSafeInteger(steps)
+  return fits ? undefined : invalidField(fieldOf(path), value, `${path} in body should be a multiple of ${shown}`)
 }

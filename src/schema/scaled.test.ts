@@ -25,6 +25,11 @@ const cases: Array<[object, boolean, string[]]> = [
     ],
   ],
   [{ spec: { n: -1 }, status: { n: 1 } }, true, []],
+  [
+    { spec: 'x', status: null },
+    false,
+    ['.spec.n: Invalid value: 0: .spec.n accessor error: x is of the type string, expected map[string]interface{}'],
+  ],
   [{}, false, []],
 ]
 

@@ -1,7 +1,7 @@
 /** The values /scale reads from a custom resource: replicas must fit it, the selector must be text. */
 
 import { goType, goValue } from '../kube/goformat.ts'
-import { field, isNumber, type JsonObject } from '../kube/json.ts'
+import { isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { invalidField } from './errors.ts'
 import { floatOf, kindOf } from './values.ts'
@@ -19,7 +19,8 @@ export function checkScaled(object: JsonObject, scale: ScalePaths, status: boole
   const found: FieldError[] = []
   const paths = status ? [scale.statusReplicasPath] : [scale.specReplicasPath, scale.statusReplicasPath]
   for (const path of paths) {
-    const value = field(object, ...path.replace(/^\./, '').split('.'))
+    const { value, fault } = follow(object, path)
+    if (fault !== undefined) found.push(invalidField(path, 0, fault))
     if (value === undefined) continue
     if (!isNumber(value) || kindOf(value) !== 'integer') {
       found.push(
@@ -37,7 +38,8 @@ export function checkScaled(object: JsonObject, scale: ScalePaths, status: boole
   }
   const path = scale.labelSelectorPath
   if (path !== undefined) {
-    const value = field(object, ...path.replace(/^\./, '').split('.'))
+    const { value, fault } = follow(object, path)
+    if (fault !== undefined) found.push(invalidField(path, '', fault))
     if (value !== undefined && typeof value !== 'string') {
       found.push(
         invalidField(
@@ -49,4 +51,22 @@ export function checkScaled(object: JsonObject, scale: ScalePaths, status: boole
     }
   }
   return found
+}
+
+/** The value at the end of a path, or why the path cannot be followed. */
+function follow(object: JsonObject, path: string): { readonly value?: Json; readonly fault?: string } {
+  const keys = path.replace(/^\./, '').split('.')
+  let value: Json = object
+  for (const [index, key] of keys.entries()) {
+    if (value === null) return {}
+    if (!isObject(value)) {
+      const so = `.${keys.slice(0, index + 1).join('.')}`
+      const what = `${goValue(value)} is of the type ${goType(value)}, expected map[string]interface{}`
+      return { fault: `${so} accessor error: ${what}` }
+    }
+    const next = value.get(key)
+    if (next === undefined) return {}
+    value = next
+  }
+  return { value }
 }

@@ -85,6 +85,15 @@ test('[D4] a file that is no database is recognised', () =>
     await assert.rejects(open(folder).load(), StoreUnusable)
   }))
 
+test('[D4] why a store cannot be used is told however late it is heard', () =>
+  inFolder(async (folder) => {
+    writeFileSync(join(folder, 'ake.db'), 'this is not a database, and long enough to be looked at'.repeat(20))
+    const loading = assert.rejects(open(folder).load(), StoreUnusable)
+    // By now the thread has said so and ended, and both wait for this one.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+    await loading
+  }))
+
 test('a folder held by another store is refused', () =>
   inFolder(async (folder) => {
     const first = open(folder)

@@ -1,7 +1,7 @@
 /** The durable engine: a SQLite file owned by a worker thread, with group commit. This is its side on the main thread. */
 
 import { join } from 'node:path'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import {
   type Batch,
   type Cursor,
@@ -60,8 +60,18 @@ class SqliteStore implements Store {
       name: 'store',
     })
     port1.on('message', (message: FromWorker) => this.#receive(message))
-    this.#worker.on('error', (error: Error) => this.#break(error))
-    this.#worker.on('exit', () => this.#break(new Error('the store is closed')))
+    this.#worker.on('error', (error: Error) => this.#ended(error))
+    this.#worker.on('exit', () => this.#ended(new Error('the store is closed')))
+  }
+
+  /** The end of the thread may be told before what it said last: why it cannot go on, or what it has committed. */
+  #ended(why: Error): void {
+    for (;;) {
+      const said = this.#broken === undefined ? receiveMessageOnPort(this.#port) : undefined
+      if (said === undefined) break
+      this.#receive(said.message as FromWorker)
+    }
+    this.#break(why)
   }
 
   load<Made = LoadedObject>(make: Make<Made> = asItIs): Promise<Loaded<Made>> {

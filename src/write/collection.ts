@@ -4,7 +4,7 @@ import { selectableFields } from '../kube/fields.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
 import { StatusError } from '../kube/status.ts'
-import { deleteKey } from './delete.ts'
+import { deleteKey, orphanWarnings } from './delete.ts'
 import { type Engine, scopeOf } from './engine.ts'
 import { refuseImmortal } from './namespaces.ts'
 import { readDeleteOptions } from './options.ts'
@@ -28,5 +28,5 @@ export async function deleteCollection(engine: Engine, request: WriteRequest): P
       if (!(error instanceof StatusError && error.code === 404)) throw error
     }
   }
-  return { code: 200, list: { version, items }, warnings: [] }
+  return { code: 200, list: { version, items }, warnings: orphanWarnings(scope, options) }
 }

@@ -18,6 +18,24 @@ export function componentOf({ group, version, kind }: KindName): string | undefi
   return names.get(`${group}/${version}/${kind}`)
 }
 
+/** Kinds of the core group that no path takes or gives, and so have no component. */
+const bareKinds: ReadonlySet<string> = new Set([
+  'List',
+  'NodeProxyOptions',
+  'PodAttachOptions',
+  'PodExecOptions',
+  'PodLogOptions',
+  'PodPortForwardOptions',
+  'PodProxyOptions',
+  'RangeAllocation',
+  'ServiceProxyOptions',
+])
+
+/** Whether the real server has a Go type for it: custom kinds have none. */
+export function isBuiltinKind(kind: KindName): boolean {
+  return componentOf(kind) !== undefined || (kind.group === '' && kind.version === 'v1' && bareKinds.has(kind.kind))
+}
+
 /** How strategic patches merge the kind; undefined for kinds without a component. */
 export function mergeSchemaFor(kind: KindName): MergeSchema | undefined {
   const name = componentOf(kind)

@@ -55,6 +55,13 @@ test('what the body says must agree with the URL', async () => {
   const cases: readonly (readonly [body: string, code: number, message: RegExp])[] = [
     ['{"apiVersion":"v2","kind":"ConfigMap"}', 400, /no kind "ConfigMap" is registered for version "v2"/],
     ['{"apiVersion":"v1","kind":"Secret"}', 400, /converting \(v1.Secret\) to \(core.ConfigMap\): unknown conversion/],
+    [
+      '{"apiVersion":"a/b/c","kind":"ConfigMap"}',
+      400,
+      /^the object provided is unrecognized \(must be of type ConfigMap\): unexpected GroupVersion string: a\/b\/c \(\{"apiVersion":"a\/b\/c","kind":" \.\.\.\)$/,
+    ],
+    ['{"apiVersion":"v1","kind":"List"}', 400, /converting \(v1.List\) to \(core.ConfigMap\): unknown conversion/],
+    ['{"apiVersion":"apps/v1","kind":"DeploymentList"}', 400, /converting \(v1.DeploymentList\) to \(core.ConfigMap\)/],
     ['{"metadata":{"name":"a"', 400, /json parse error: unexpected end of JSON input \(\{"metadata":\{"name":"a"\)/],
     ['[1]', 400, /cannot unmarshal array into Go value .* \(5b315d\)/],
     ['', 400, /\(<empty>\)/],
@@ -153,4 +160,39 @@ test('of many creators of one name exactly one succeeds', async () => {
   )
   assert.equal(answers.filter(({ code }) => code === 201).length, 1)
   assert.equal(answers.filter(({ code }) => code === 409).length, 19)
+})
+
+test('a finalizer is complained about once for each rule', async () => {
+  const world = new FakeWorld()
+  const { body } = await world.send('POST', configMaps, { metadata: { name: 'a', finalizers: ['a b'] } })
+  assert.deepEqual(
+    body.details.causes.map(
+      (cause: { field: string; message: string }) => `${cause.field} ${cause.message.slice(0, 30)}`,
+    ),
+    ['metadata.finalizers Invalid value: "a b": name par', 'metadata.finalizers[0] Invalid value: "a b": name is '],
+  )
+})
+
+test('a service may begin with a digit, and has no dots', async () => {
+  const world = new FakeWorld()
+  const make = (name: string) =>
+    world.send('POST', '/api/v1/namespaces/default/services', { metadata: { name }, spec: { ports: [{ port: 80 }] } })
+  assert.equal((await make('1web')).code, 201)
+  assert.match((await make('a.b')).body.message, /: must not contain dots$/)
+})
+
+test('a field manager must be printable', async () => {
+  const world = new FakeWorld()
+  const answer = async (manager: string) => {
+    const { body } = await world.send('POST', `${configMaps}?fieldManager=${encodeURIComponent(manager)}`, {
+      metadata: { name: 'a' },
+    })
+    return body.message as string | undefined
+  }
+  assert.equal(
+    await answer('é\nb'),
+    'CreateOptions.meta.k8s.io "" is invalid: fieldManager: Invalid value: "é\\nb": invalid character U+000A (at position 2)',
+  )
+  assert.match((await answer('a\u00a0b')) ?? '', /"a\\u00a0b": invalid character U\+00A0 \(at position 1\)$/)
+  assert.equal(await answer('a b 😀'), undefined)
 })

@@ -22,7 +22,7 @@ const attemptsMax = 8 // the real server's: enough for a million generated names
 export async function create(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun, fieldValidation } = readOptions('CreateOptions', request)
-  const { tree, warnings, missing } = await decodeObject(engine.registry, scope, request, fieldValidation)
+  const { tree, warnings, missing } = await decodeObject(scope, request, fieldValidation)
   return carrying(warnings, () => admit(engine, scope, request, { tree, warnings, missing, dryRun }))
 }
 

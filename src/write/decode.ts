@@ -5,17 +5,17 @@
 
 import type { Json, JsonObject } from '../kube/json.ts'
 import { text } from '../kube/json.ts'
-import { apiVersion, type Resource } from '../kube/resource.ts'
+import { apiVersion } from '../kube/resource.ts'
 import { badRequest, type FieldError, invalid, type StatusError } from '../kube/status.ts'
 import { invalidField } from '../schema/errors.ts'
 import { quote } from '../schema/values.ts'
 import { bodyShown, parseBody } from './body.ts'
-import type { KindName } from './components.ts'
+import { isBuiltinKind, type KindName } from './components.ts'
 import type { Scope } from './engine.ts'
 import { nameOf } from './meta.ts'
 import type { FieldValidation } from './options.ts'
-import { shapeObject } from './shape.ts'
-import type { Registry, WriteRequest } from './write.ts'
+import { type Shape, shapeKind, shapeObject } from './shape.ts'
+import type { WriteRequest } from './write.ts'
 
 export type Decoded = {
   readonly tree: JsonObject
@@ -26,31 +26,49 @@ export type Decoded = {
 
 /** Throws 400 in the words of the real decoder. */
 export async function decodeObject(
-  registry: Registry,
   scope: Scope,
   request: WriteRequest,
   fieldValidation: FieldValidation,
 ): Promise<Decoded> {
-  const { resource } = scope
-  const { tree, duplicates } = await decodeTree(request, resource, resource.custom)
-  const mismatch = kindMismatch(registry, tree, resource)
+  return decode(request, scope.resource, fieldValidation, (tree) => shapeObject(scope, tree))
+}
+
+/** The same for a built-in kind that is not the stored one: a Scale, a Binding, a review. */
+export async function decodeKind(
+  request: WriteRequest,
+  kind: KindName,
+  fieldValidation: FieldValidation,
+): Promise<Decoded> {
+  return decode(request, { ...kind, custom: false }, fieldValidation, (tree) => shapeKind(kind, tree))
+}
+
+/** `custom`: of a definition's kind rather than a Go type. */
+export type Expected = KindName & { readonly custom: boolean }
+
+async function decode(
+  request: WriteRequest,
+  expected: Expected,
+  fieldValidation: FieldValidation,
+  shape: (tree: JsonObject) => Shape,
+): Promise<Decoded> {
+  const { tree, duplicates } = await decodeTree(request, expected)
+  const mismatch = kindMismatch(tree, expected)
   if (mismatch !== undefined) throw mismatch.error
-  const { fault, unknown, missing } = shapeObject(scope, tree)
-  if (fault !== undefined) throw unfit(text(tree, 'kind'), resource, fault)
+  const { fault, unknown, missing } = shape(tree)
+  if (fault !== undefined) throw unfit(text(tree, 'kind'), expected, fault)
   const twice = duplicates.map((path) => `duplicate field ${quote(path)}`)
   const strange = unknown.map((path) => `unknown field ${quote(path)}`)
-  const findings = resource.custom ? [...twice, ...strange] : [...strange, ...twice]
+  const findings = expected.custom ? [...twice, ...strange] : [...strange, ...twice]
   if (findings.length > 0 && fieldValidation === 'Strict') {
-    throw unfit(resource.kind, resource, `strict decoding error: ${findings.join(', ')}`)
+    throw unfit(expected.kind, expected, `strict decoding error: ${findings.join(', ')}`)
   }
   return { tree, warnings: fieldValidation === 'Warn' ? findings : [], missing }
 }
 
 /** The body as a tree that names its kind: the expected one where it named none. */
-export async function decodeTree(
+async function decodeTree(
   request: WriteRequest,
-  expected: KindName,
-  kindRequired: boolean,
+  expected: Expected,
 ): Promise<{ tree: JsonObject; duplicates: string[] }> {
   const parsed = await parseBody(request.body, request.format)
   const unrecognized = (why: string) =>
@@ -59,14 +77,16 @@ export async function decodeTree(
     )
   if ('fault' in parsed) throw unrecognized(parsed.fault)
   const { tree, duplicates } = parsed
+  const groupFault = groupVersionFault(text(tree, 'apiVersion'))
+  if (groupFault !== undefined) throw unrecognized(groupFault)
   for (const [key, value, label] of [
     ['kind', expected.kind, 'Kind'],
     ['apiVersion', apiVersion(expected), 'apiVersion'],
   ] as const) {
     if (text(tree, key) !== '') continue
     // A custom resource must name its kind; without a version it is one of no version at all.
-    if (kindRequired && key === 'apiVersion') continue
-    if (kindRequired) throw unrecognized(`Object '${label}' is missing in '${request.body?.toString('utf8') ?? ''}'`)
+    if (expected.custom && key === 'apiVersion') continue
+    if (expected.custom) throw unrecognized(`Object '${label}' is missing in '${request.body?.toString('utf8') ?? ''}'`)
     tree.set(key, value)
   }
   return { tree, duplicates }
@@ -75,7 +95,7 @@ export async function decodeTree(
 /** The object is not of the kind the URL speaks of: `why` in the decoder's words, and the refusal of a whole body. */
 export type Mismatch = { readonly why: string; readonly error: StatusError }
 
-export function kindMismatch(registry: Registry, tree: JsonObject, expected: Resource): Mismatch | undefined {
+export function kindMismatch(tree: JsonObject, expected: Expected): Mismatch | undefined {
   const kind = text(tree, 'kind')
   const version = text(tree, 'apiVersion')
   const wanted = apiVersion(expected)
@@ -85,10 +105,12 @@ export function kindMismatch(registry: Registry, tree: JsonObject, expected: Res
     const error = invalid(expected.group, kind, nameOf(tree), [invalidField('kind', kind, `must be ${expected.kind}`)])
     return { why: error.message, error }
   }
+  const groupFault = groupVersionFault(version)
+  if (groupFault !== undefined) return { why: groupFault, error: badRequest(groupFault) }
   const slash = version.indexOf('/')
   const group = slash < 0 ? '' : version.slice(0, slash)
   const plain = version.slice(slash + 1)
-  if (!isServed(registry, { group, version: plain, kind })) {
+  if (!isBuiltinKind({ group, version: plain, kind })) {
     const why = `no kind ${quote(kind)} is registered for version ${quote(version)} in scheme "pkg/runtime/scheme.go:111"`
     return { why, error: unfit(kind, { version: plain, kind: expected.kind }, why) }
   }
@@ -98,11 +120,9 @@ export function kindMismatch(registry: Registry, tree: JsonObject, expected: Res
   return { why, error: unfit(kind, { version: plain, kind: expected.kind }, why) }
 }
 
-function isServed(registry: Registry, { group, version, kind }: KindName): boolean {
-  for (const one of registry.resources()) {
-    if (one.group === group && one.version === version && one.kind === kind) return true
-  }
-  return false
+/** More than one slash is no group and version at all. */
+function groupVersionFault(version: string): string | undefined {
+  return version.split('/').length > 2 ? `unexpected GroupVersion string: ${version}` : undefined
 }
 
 function versionMismatch(found: string, wanted: string): Mismatch {

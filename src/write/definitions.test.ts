@@ -89,3 +89,27 @@ test('a deleted definition takes its objects along and waits for their finalizer
   assert.equal(await world.writer.sweeper.sweep(), 0)
   assert.equal((await world.send('GET', `${url}/gadgets.we.dev`)).code, 404)
 })
+
+test('an object passes through its storage version, which completes and prunes it', async () => {
+  const world = new FakeWorld()
+  const text = { type: 'string', default: 'A' }
+  const kept = {
+    type: 'object',
+    properties: { spec: { type: 'object', default: {}, properties: { a: text } }, status: { type: 'object' } },
+  }
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  const versions = [
+    { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: kept } },
+    { name: 'v1beta1', served: true, storage: false, schema: { openAPIV3Schema: open } },
+  ]
+  assert.equal((await world.send('POST', url, definition('gadgets', 'Gadget', { versions }))).code, 201)
+  const beta = gadgets.replace('v1', 'v1beta1')
+  const object = { apiVersion: 'we.dev/v1beta1', kind: 'Gadget', metadata: { name: 'g' } }
+  const made = await world.send('POST', beta, object)
+  assert.deepEqual([made.body.apiVersion, made.body.spec], ['we.dev/v1beta1', { a: 'A' }])
+  const patched = await world.send('PATCH', `${beta}/g`, { spec: { a: null, z: 1 }, extra: 1 }, merge)
+  assert.deepEqual([patched.code, patched.body.spec, patched.body.extra], [200, { a: 'A' }, undefined])
+  assert.deepEqual((await world.send('GET', `${gadgets}/g`)).body.spec, { a: 'A' })
+  // Values are held to the version they came in by.
+  assert.equal((await world.send('PATCH', `${beta}/g`, { spec: { a: 5 } }, merge)).code, 200)
+})

@@ -129,3 +129,17 @@ test('the first namespaces cannot be deleted', async () => {
   const { code, body } = await world.send('DELETE', '/api/v1/namespaces/default')
   assert.deepEqual([code, body.message], [403, 'namespaces "default" is forbidden: this namespace may not be deleted'])
 })
+
+test('who deletes a job without a word about its pods is warned, even when there is no job', async () => {
+  const world = new FakeWorld()
+  const jobs = '/apis/batch/v1/namespaces/default/jobs'
+  const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'b' }] } }
+  for (const name of ['a', 'b', 'c']) await world.send('POST', jobs, { metadata: { name }, spec: { template } })
+  const warned = await world.send('DELETE', `${jobs}/a`)
+  assert.deepEqual([warned.code, warned.warnings.length], [200, 1])
+  assert.match(warned.warnings[0] ?? '', /^child pods are preserved by default when jobs are deleted; set propagation/)
+  assert.equal((await world.send('DELETE', `${jobs}/nope`)).warnings.length, 1)
+  assert.deepEqual((await world.send('DELETE', `${jobs}/b?propagationPolicy=Orphan`)).warnings, [])
+  assert.deepEqual((await world.send('DELETE', `${jobs}/c?orphanDependents=true`)).warnings, [])
+  assert.equal((await world.send('DELETE', jobs)).warnings.length, 1)
+})

@@ -21,6 +21,7 @@ import { podGraceSeconds } from './grace.ts'
 import { finalizersOf, isDeleting, metaOf, raiseGeneration, setFinalizers, timestamp, wholeOf } from './meta.ts'
 import { refuseImmortal } from './namespaces.ts'
 import { type DeleteOptions, readDeleteOptions } from './options.ts'
+import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
 
 export async function deleteObject(engine: Engine, request: WriteRequest): Promise<WriteResult> {
@@ -28,8 +29,18 @@ export async function deleteObject(engine: Engine, request: WriteRequest): Promi
   const options = await readDeleteOptions(request)
   refuseImmortal(request, request.name)
   const key = objectKey(request.resource.namespaced ? request.namespace : '', request.name)
-  return deleteKey(engine, scope, key, options)
+  const warnings = orphanWarnings(scope, options)
+  return carrying(warnings, async () => ({ ...(await deleteKey(engine, scope, key, options)), warnings }))
 }
+
+/** A default that leaves dependents behind surprises; of jobs the real server says so. */
+export function orphanWarnings({ resource }: Scope, options: DeleteOptions): string[] {
+  const asked = options.propagationPolicy !== undefined || options.orphanDependents !== undefined
+  return resource.interest === 'batch/jobs' && !asked ? [podsStay] : []
+}
+
+const podsStay =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning'
 
 /** Whether an object may go at once is decided under its lock. */
 export async function deleteKey(

@@ -24,7 +24,6 @@ export type Event = {
   readonly version: number
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests reach into answers freely
 export type Answer = { readonly code: number; readonly body: any; readonly warnings: readonly string[] }
 
 const patchKinds = {
@@ -196,11 +195,14 @@ export class FakeWorld {
   #learn(crd: JsonObject): void {
     this.unserve(`${text(crd, 'spec', 'group')}/${text(crd, 'spec', 'names', 'plural')}`)
     const versions = definitionVersions(crd)
-    const storageVersion = versions.find(({ storage }) => storage)?.name ?? ''
+    const storage = versions.find((version) => version.storage)
+    const storageVersion = storage?.name ?? ''
     const terminating = text(crd, 'metadata', 'deletionTimestamp') !== ''
     for (const resource of definitionResources(crd)) {
       const version = versions.find(({ name }) => name === resource.version)
-      if (version !== undefined) this.serve(resource, { ...version, storageVersion, terminating })
+      if (version === undefined) continue
+      const stored = storage === undefined || storage === version ? {} : { storageSchema: storage.schema }
+      this.serve(resource, { ...version, ...stored, storageVersion, terminating })
     }
   }
 }

@@ -7,6 +7,7 @@
 import { fromStored, toStored } from '../kube/convert.ts'
 import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
+import { prune } from '../schema/prune.ts'
 import { metaFields, metaOf } from './meta.ts'
 import type { Definition, Stored } from './write.ts'
 
@@ -80,6 +81,8 @@ function customForm(resource: Resource, definition: Definition | undefined, tree
     ['metadata', arrangedMeta(metaOf(tree))],
   ])
   for (const [key, value] of tree) if (!form.has(key)) form.set(key, value)
+  // What its storage version does not know is not kept, whatever version it came in by.
+  if (definition?.storageSchema !== undefined) prune(form, definition.storageSchema)
   return form
 }
 

@@ -68,7 +68,6 @@ export function standardFinalizerFaults(meta: JsonObject): FieldError[] {
   const found: FieldError[] = []
   for (const [index, name] of finalizersOf(meta).entries()) {
     const field = `metadata.finalizers[${index}]`
-    for (const fault of labelKeyFaults(name)) found.push(invalidField(field, name, fault))
     if (!name.includes('/') && !standardFinalizers.has(name)) {
       found.push(invalidField(field, name, 'name is neither a standard finalizer name nor is it fully qualified'))
     }

@@ -1,6 +1,6 @@
 /** The options of write requests: read from the query (or, for deletes, from the body) and validated as the real ones. */
 
-import { parseInt64 } from '../kube/gotext.ts'
+import { isPrintable, parseInt64 } from '../kube/gotext.ts'
 import { field, isNumber, isObject, type Json, text } from '../kube/json.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
 import { forbiddenField, invalidField, requiredField, tooLong, unsupportedField } from '../schema/errors.ts'
@@ -27,13 +27,27 @@ export function readOptions(
       found.push(forbiddenField('force', 'may not be specified for non-apply patch'))
     }
   }
-  if (Buffer.byteLength(manager) > managerBytesMax) found.push(tooLong('fieldManager', managerBytesMax))
+  found.push(...managerFaults(manager))
   const dryRun = query('dryRun')
   found.push(...dryRunFaults(dryRun === undefined ? [] : [dryRun]))
   const directive = query('fieldValidation') ?? ''
   if (!directives.includes(directive)) found.push(unsupportedField('fieldValidation', directive, directives))
   if (found.length > 0) throw invalid('meta.k8s.io', kind, '', found)
   return { dryRun: dryRun !== undefined, fieldValidation: directive === '' ? 'Warn' : (directive as FieldValidation) }
+}
+
+/** A name that cannot be printed could not be told from another one; positions are of bytes. */
+function managerFaults(manager: string): FieldError[] {
+  const found = Buffer.byteLength(manager) > managerBytesMax ? [tooLong('fieldManager', managerBytesMax)] : []
+  let at = 0
+  for (const character of manager) {
+    if (!isPrintable(character)) {
+      const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+      found.push(invalidField('fieldManager', manager, `invalid character U+${code} (at position ${at})`))
+    }
+    at += Buffer.byteLength(character)
+  }
+  return found
 }
 
 function dryRunFaults(values: string[]): FieldError[] {

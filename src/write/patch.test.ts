@@ -89,3 +89,26 @@ test('fieldValidation of what a patch makes', async () => {
   const strict = await world.send('PATCH', `${configMap}?fieldValidation=Strict`, { foo: 1 }, strategic)
   assert.match(strict.body.message, /Invalid value: "map\[foo:1\]": strict decoding error: unknown field "foo"$/)
 })
+
+test('what a strategic patch cannot be converted to', async () => {
+  const world = new FakeWorld()
+  const deployments = '/apis/apps/v1/namespaces/default/deployments'
+  const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'a', image: 'b' }] } }
+  const spec = { selector: { matchLabels: { a: 'b' } }, template }
+  assert.equal((await world.send('POST', deployments, { metadata: { name: 'd' }, spec })).code, 201)
+  const cases: readonly (readonly [patch: string, why: string])[] = [
+    ['{"spec":{"replicas":"x"}}', 'unrecognized type: int32'],
+    ['{"spec":{"replicas":1.5}}', 'cannot convert float64 to int32'],
+    ['{"spec":{"paused":5}}', 'unrecognized type: bool'],
+    ['{"metadata":{"labels":{"a":5}}}', 'cannot convert int64 to string'],
+    ['{"metadata":{"labels":{"a":true}}}', 'unrecognized type: string'],
+    ['{"metadata":{"labels":["x"]}}', 'cannot restore map from slice'],
+    ['{"spec":{"template":{"spec":{"containers":"x"}}}}', 'cannot restore slice from string'],
+    ['{"spec":"x"}', 'cannot restore struct from: string'],
+  ]
+  for (const [patch, why] of cases) {
+    const { code, body } = await world.send('PATCH', `${deployments}/d`, patch, strategic)
+    assert.equal(code, 422, patch)
+    assert.ok(body.message.endsWith(`": ${why}`), `${patch}: ${body.message}`)
+  }
+})

@@ -3,17 +3,17 @@
 import { bytewise, goValue } from '../kube/goformat.ts'
 import { type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
 import { applyPatch, type PatchKind } from '../kube/patch.ts'
-import { apiVersion, type Resource } from '../kube/resource.ts'
+import { apiVersion } from '../kube/resource.ts'
 import { badRequest, invalid, type StatusError } from '../kube/status.ts'
 import { invalidField } from '../schema/errors.ts'
 import { quote } from '../schema/values.ts'
 import { mergeSchemaFor } from './components.ts'
-import { ensureName, ensureNamespace, kindMismatch, type Mismatch } from './decode.ts'
-import { type Engine, type Scope, scopeOf } from './engine.ts'
+import { type Expected, ensureName, ensureNamespace, kindMismatch, type Mismatch } from './decode.ts'
+import { type Engine, scopeOf } from './engine.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
 import { noServerSideApply, noStrategicPatch, unusablePatch } from './refusals.ts'
-import { shapeObject } from './shape.ts'
+import { type Shape, shapeObject } from './shape.ts'
 import { type Draft, replace } from './update.ts'
 import { carrying } from './warnings.ts'
 import type { WriteRequest, WriteResult } from './write.ts'
@@ -29,7 +29,8 @@ export async function patch(engine: Engine, request: WriteRequest): Promise<Writ
     const schema = read.kind === 'strategic' ? mergeSchemaFor(request.resource) : undefined
     const apply = () => applyPatch(read.kind, old ?? new Map(), read.tree, schema)
     const patched = apply()
-    const accepted = accept(engine, scope, { read, patched, apply, fieldValidation, old })
+    const shape = (tree: JsonObject) => shapeObject(scope, tree, old)
+    const accepted = accept(request.resource, shape, { read, patched, apply, fieldValidation })
     noted.push(...accepted.warnings)
     ensureNamespace(request, metaOf(patched))
     ensureName(request, patched)
@@ -63,24 +64,27 @@ type Outcome = {
   /** Makes the same again: checking changes the tree, and a refusal shows what was there before. */
   readonly apply: () => JsonObject
   readonly fieldValidation: FieldValidation
-  readonly old: JsonObject | undefined
 }
 
 type Accepted = Pick<Draft, 'warnings' | 'missing'>
 
 /** Checks what came out of the patch as if it had been sent; the refusal quotes it. */
-function accept(engine: Engine, scope: Scope, { read, patched, apply, fieldValidation, old }: Outcome): Accepted {
+export function accept(
+  expected: Expected,
+  shape: (tree: JsonObject) => Shape,
+  { read, patched, apply, fieldValidation }: Outcome,
+): Accepted {
   const shown = () => quote(read.kind === 'strategic' ? goValue(read.tree) : printJson(topSorted(apply())))
   if (read.kind === 'strategic') {
     // A strategic patch is merged into a typed object, which has no kind to change.
-    patched.set('kind', scope.resource.kind)
-    patched.set('apiVersion', apiVersion(scope.resource))
+    patched.set('kind', expected.kind)
+    patched.set('apiVersion', apiVersion(expected))
   }
-  const mismatch = kindMismatch(engine.registry, patched, scope.resource)
+  const mismatch = kindMismatch(patched, expected)
   if (mismatch !== undefined) {
-    throw scope.resource.custom ? otherKind(scope.resource, patched, mismatch) : unusablePatch(shown(), mismatch.why)
+    throw expected.custom ? otherKind(expected, patched, mismatch) : unusablePatch(shown(), mismatch.why)
   }
-  const { fault, unknown, missing } = shapeObject(scope, patched, old)
+  const { fault, unknown, missing } = shape(patched)
   if (fault !== undefined) throw unusablePatch(shown(), read.kind === 'strategic' ? converted(fault) : fault)
   const prefix = read.kind === 'json' ? 'json patch ' : ''
   const findings = [
@@ -93,16 +97,24 @@ function accept(engine: Engine, scope: Scope, { read, patched, apply, fieldValid
   return { warnings: fieldValidation === 'Warn' ? findings : [], missing }
 }
 
-const goNames: Readonly<Record<string, string>> = { number: 'int64', string: 'string', bool: 'bool' }
+const reflectKinds: Readonly<Record<string, string>> = { number: 'int64', array: 'slice', object: 'map' }
 
-/** A strategic patch is converted rather than decoded, and a scalar that does not fit is reported in other words. */
+/** A strategic patch is converted rather than decoded, and what does not fit is reported in other words. */
 function converted(fault: string): string {
-  const found = /^json: cannot unmarshal (number|string|bool) into .* of type (string|bool|int32|int64)$/.exec(fault)
-  return found === null ? fault : `cannot convert ${goNames[found[1] ?? '']} to ${found[2]}`
+  const found = /^json: cannot unmarshal (\w+)(?: (\S+))? into .* of type (.+)$/.exec(fault)
+  if (found === null) return fault
+  const [, name = '', literal = '', type = ''] = found
+  const kind = /[.eE]/.test(literal) ? 'float64' : (reflectKinds[name] ?? name)
+  if (type.startsWith('map[')) return `cannot restore map from ${kind}`
+  if (type.startsWith('[]')) return `cannot restore slice from ${kind}`
+  if (!/^(string|bool|int32|int64|float64)$/.test(type)) return `cannot restore struct from: ${kind}`
+  // Go has a conversion between these, though not one that JSON allows.
+  const convertible = name === 'number' && type !== 'bool'
+  return convertible ? `cannot convert ${kind} to ${type}` : `unrecognized type: ${type}`
 }
 
 /** Of a custom resource, a patched kind or version is a value like any other, and a wrong one. */
-function otherKind(resource: Resource, patched: JsonObject, mismatch: Mismatch): StatusError {
+function otherKind(resource: Expected, patched: JsonObject, mismatch: Mismatch): StatusError {
   const version = text(patched, 'apiVersion')
   const wanted = apiVersion(resource)
   if (version === wanted) return mismatch.error

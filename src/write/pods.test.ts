@@ -47,12 +47,37 @@ test('ephemeralcontainers and resize write their own part only', async () => {
   assert.deepEqual([body.spec.containers[0].image, body.spec.containers[0].resources.limits.cpu], ['b', '2'])
 })
 
-test('what reaches into a container is refused by name', async () => {
+test('nothing else is written through a subresource', async () => {
   const world = await worldWithPod()
-  const { code, body } = await world.send('POST', `${pod}/exec`, {})
-  assert.deepEqual([code, body.reason], [501, 'NotImplemented'])
+  assert.equal((await world.send('POST', `${pod}/exec`, {})).code, 405)
   assert.equal((await world.send('POST', `${pod}/status`, {})).code, 405)
   assert.equal((await world.send('DELETE', `${pod}/status`)).code, 405)
   assert.equal((await world.send('PUT', `${pod}/approval`, { metadata: { name: 'p' } })).code, 405)
   assert.equal((await world.send('POST', '/api/v1/pods', { metadata: { name: 'q' } })).code, 405)
+})
+
+test('a binding without a node, to something else, or that is none', async () => {
+  const world = await worldWithPod()
+  const answer = async (binding: object) => {
+    const { code, body, warnings } = await world.send('POST', `${pod}/binding`, { metadata: { name: 'p' }, ...binding })
+    return [code, body.reason, body.message, ...warnings]
+  }
+  const name = 'target.name: Required value'
+  const kind = 'target.kind: Unsupported value: "Foo": supported values: "Node", "<empty>"'
+  assert.deepEqual(await answer({ target: { name: '' } }), [500, undefined, name])
+  assert.deepEqual(await answer({ target: { kind: 'Foo' }, bar: 1 }), [
+    500,
+    undefined,
+    `[${kind}, ${name}]`,
+    'unknown field "bar"',
+  ])
+  assert.deepEqual(await answer({ kind: 'Pod', apiVersion: 'v1', target: { name: 'n' } }), [
+    400,
+    'BadRequest',
+    'Pod in version "v1" cannot be handled as a Binding: converting (v1.Pod) to (core.Binding): unknown conversion',
+  ])
+  assert.match(
+    String((await answer({ target: 5 }))[2]),
+    /cannot unmarshal number into Go struct field Binding.target of type v1.ObjectReference$/,
+  )
 })

@@ -2,27 +2,43 @@
 
 import { cloneJson, field, isObject, type Json, type JsonObject, printJson, text } from '../kube/json.ts'
 import { badRequest, conflict, type Status } from '../kube/status.ts'
-import { decodeTree } from './decode.ts'
+import { quote } from '../schema/values.ts'
+import { decodeKind } from './decode.ts'
 import { deleteKey } from './delete.ts'
 import { type Engine, scopeOf } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'
 import { plainDelete, readDeleteOptions, readOptions } from './options.ts'
+import { plainFailure } from './refusals.ts'
 import { replace } from './update.ts'
+import { carrying } from './warnings.ts'
 import type { WriteRequest, WriteResult } from './write.ts'
+
+const bindingKind = { group: '', version: 'v1', kind: 'Binding' }
+const evictionKind = { group: 'policy', version: 'v1', kind: 'Eviction' }
 
 /** POST pods/x/binding (and the old POST bindings): the pod gets its node, once. */
 export async function bindPod(engine: Engine, request: WriteRequest): Promise<WriteResult> {
-  const { dryRun } = readOptions('CreateOptions', request)
-  const { tree: binding } = await decodeTree(request, { group: '', version: 'v1', kind: 'Binding' }, false)
+  const { dryRun, fieldValidation } = readOptions('CreateOptions', request)
+  const { tree, warnings } = await decodeKind(request, bindingKind, fieldValidation)
+  return carrying(warnings, async () => {
+    await bind(engine, request, tree, dryRun)
+    return done(warnings)
+  })
+}
+
+async function bind(engine: Engine, request: WriteRequest, binding: JsonObject, dryRun: boolean): Promise<void> {
   const name = text(binding, 'metadata', 'name')
   if (request.name !== '' && name !== request.name) {
     throw badRequest('name in URL does not match name in Binding object')
   }
   const node = text(binding, 'target', 'name')
   const kind = text(binding, 'target', 'kind')
-  if (kind !== '' && kind !== 'Node')
-    throw badRequest(`target.kind: Unsupported value: "${kind}": supported values: "Node"`)
-  if (node === '') throw badRequest('target.name: Required value')
+  const found: string[] = []
+  if (kind !== '' && kind !== 'Node') {
+    found.push(`target.kind: Unsupported value: ${quote(kind)}: supported values: "Node", "<empty>"`)
+  }
+  if (node === '') found.push('target.name: Required value')
+  if (found.length > 0) throw plainFailure(found.length === 1 ? (found[0] as string) : `[${found.join(', ')}]`)
   const pods = engine.registry.resolve('', 'v1', 'pods') ?? request.resource
   const scope = scopeOf(engine, pods)
   const now = timestamp(engine.clock.now())
@@ -34,7 +50,6 @@ export async function bindPod(engine: Engine, request: WriteRequest): Promise<Wr
   const target: WriteRequest = { ...request, resource: pods, name, subresource: '' }
   const uid = text(binding, 'metadata', 'uid')
   await replace(engine, scope, target, { next, uid, mayCreate: false, own: true, dryRun })
-  return done()
 }
 
 function bound(pod: JsonObject, binding: JsonObject, node: string, now: string): JsonObject {
@@ -81,8 +96,15 @@ function disrupted(pod: JsonObject, now: string): JsonObject {
 
 /** POST pods/x/eviction: a delete; the budgets that could forbid it have no controller here. */
 export async function evictPod(engine: Engine, request: WriteRequest): Promise<WriteResult> {
-  const { dryRun } = readOptions('CreateOptions', request)
-  const { tree } = await decodeTree(request, { group: 'policy', version: 'v1', kind: 'Eviction' }, false)
+  const { dryRun, fieldValidation } = readOptions('CreateOptions', request)
+  const { tree, warnings } = await decodeKind(request, evictionKind, fieldValidation)
+  return carrying(warnings, async () => {
+    await evict(engine, request, tree, dryRun)
+    return done(warnings)
+  })
+}
+
+async function evict(engine: Engine, request: WriteRequest, tree: JsonObject, dryRun: boolean): Promise<void> {
   const name = text(tree, 'metadata', 'name')
   if (name !== request.name) {
     throw badRequest('name in URL does not match name in Eviction object')
@@ -105,7 +127,6 @@ export async function evictPod(engine: Engine, request: WriteRequest): Promise<W
     ...options,
     dryRun: dryRun || options.dryRun,
   })
-  return done()
 }
 
 function objectAt(tree: JsonObject, key: string): JsonObject {
@@ -116,7 +137,7 @@ function objectAt(tree: JsonObject, key: string): JsonObject {
   return made
 }
 
-function done(): WriteResult {
+function done(warnings: readonly string[]): WriteResult {
   const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }
-  return { code: 201, status, warnings: [] }
+  return { code: 201, status, warnings }
 }

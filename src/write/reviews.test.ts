@@ -55,3 +55,37 @@ test('questions that make no sense', async () => {
   assert.equal(await answer(`${authorization}/selfsubjectrulesreviews`, { spec: {} }), '400 no namespace on request')
   assert.match(await answer(`${authentication}/tokenreviews`, { spec: {} }), /^400 token is required/)
 })
+
+test('a review is decoded like any object', async () => {
+  const world = new FakeWorld()
+  const url = `${authorization}/selfsubjectaccessreviews`
+  const other = await world.send('POST', url, {
+    kind: 'SubjectAccessReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    spec: { user: 'a', resourceAttributes: pods },
+  })
+  assert.deepEqual(
+    [other.code, other.body.message],
+    [
+      400,
+      'SubjectAccessReview in version "v1" cannot be handled as a SelfSubjectAccessReview: converting (v1.SubjectAccessReview) to (authorization.SelfSubjectAccessReview): unknown conversion',
+    ],
+  )
+  const wrong = await world.send('POST', url, { spec: { resourceAttributes: { verb: 5 } } })
+  assert.match(
+    wrong.body.message,
+    /cannot unmarshal number into Go struct field ResourceAttributes.spec.resourceAttrib/,
+  )
+  const strange = await world.send('POST', url, { spec: { resourceAttributes: { ...pods, foo: 1 } } })
+  assert.deepEqual([strange.code, ...strange.warnings], [201, 'unknown field "spec.resourceAttributes.foo"'])
+  assert.equal(strange.body.spec.resourceAttributes.foo, undefined)
+  const both = { resourceAttributes: pods, nonResourceAttributes: { path: '/', verb: 'get' } }
+  assert.match(
+    (await world.send('POST', url, { spec: both })).body.message,
+    /Invalid value: \{"Path":"\/","Verb":"get"\}: cannot be specified in combination with resourceAttributes$/,
+  )
+  const local = await world.send('POST', `${authorization}/namespaces/default/localsubjectaccessreviews`, {
+    spec: { user: 'a', nonResourceAttributes: { path: '/', verb: 'get' } },
+  })
+  assert.match(local.body.message, /Invalid value: \{"Path":"\/","Verb":"get"\}: disallowed on this kind of request$/)
+})

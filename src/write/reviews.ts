@@ -6,10 +6,11 @@
 import { field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
 import { invalidField } from '../schema/errors.ts'
-import { decodeTree, ensureNamespace } from './decode.ts'
+import { decodeKind, ensureNamespace } from './decode.ts'
 import type { Engine } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'
 import { readOptions } from './options.ts'
+import { carrying } from './warnings.ts'
 import type { Caller, WriteRequest, WriteResult } from './write.ts'
 
 const masters = 'system:masters'
@@ -18,9 +19,13 @@ const masters = 'system:masters'
 export async function review(engine: Engine, request: WriteRequest): Promise<WriteResult | undefined> {
   const answer = answers[`${request.resource.group}/${request.resource.resource}`]
   if (answer === undefined) return undefined
-  readOptions('CreateOptions', request)
+  const { fieldValidation } = readOptions('CreateOptions', request)
+  const { tree, warnings } = await decodeKind(request, request.resource, fieldValidation)
+  return carrying(warnings, async () => ({ code: 201, review: answered(engine, request, tree, answer), warnings }))
+}
+
+function answered(engine: Engine, request: WriteRequest, tree: JsonObject, answer: Answer): JsonObject {
   const { resource } = request
-  const { tree } = await decodeTree(request, resource, false)
   ensureNamespace(request, metaOf(tree))
   const status = answer(tree, request, engine)
   const object: JsonObject = new Map<string, Json>([
@@ -31,7 +36,7 @@ export async function review(engine: Engine, request: WriteRequest): Promise<Wri
   const spec = tree.get('spec')
   if (spec !== undefined) object.set('spec', spec)
   object.set('status', fromPlain(status))
-  return { code: 201, review: object, warnings: [] }
+  return object
 }
 
 type Answer = (tree: JsonObject, request: WriteRequest, engine: Engine) => unknown
@@ -48,9 +53,11 @@ const answers: Readonly<Record<string, Answer>> = {
   'authorization.k8s.io/localsubjectaccessreviews': (tree, { namespace }) => {
     const asked = text(tree, 'spec', 'resourceAttributes', 'namespace')
     const found = [...subjectFaults(tree), ...attributeFaults(tree)]
-    if (asked !== namespace) {
+    if (isObject(field(tree, 'spec', 'resourceAttributes')) && asked !== namespace) {
       found.push(invalidField('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace'))
     }
+    const path = field(tree, 'spec', 'nonResourceAttributes')
+    if (isObject(path)) found.push(pathFault(path, 'disallowed on this kind of request'))
     refuse(found)
     return access(groupsOf(tree))
   },
@@ -101,12 +108,20 @@ function attributeFaults(tree: JsonObject): FieldError[] {
   const resource = field(tree, 'spec', 'resourceAttributes')
   const path = field(tree, 'spec', 'nonResourceAttributes')
   if (isObject(resource) && isObject(path)) {
-    const detail = 'cannot be specified in combination with resourceAttributes'
-    return [invalidField('spec.nonResourceAttributes', path, detail)]
+    return [pathFault(path, 'cannot be specified in combination with resourceAttributes')]
   }
   if (isObject(resource) || isObject(path)) return nameFaultsOf(tree)
   const detail = 'exactly one of nonResourceAttributes or resourceAttributes must be specified'
   return [invalidField('spec.resourceAttributes', null, detail)]
+}
+
+/** The real server shows its internal form, which has Go's names. */
+function pathFault(path: JsonObject, detail: string): FieldError {
+  const shown = new Map([
+    ['Path', text(path, 'path')],
+    ['Verb', text(path, 'verb')],
+  ])
+  return invalidField('spec.nonResourceAttributes', shown, detail)
 }
 
 /** A review has no name: it is a question. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { printJson } from '../kube/json.ts'
 import { FakeWorld, widgets } from './fakeworld.test-support.ts'
+import { readScale } from './scale.ts'
 
 const deployment = '/apis/apps/v1/namespaces/default/deployments/d'
 const merge = 'application/merge-patch+json'
@@ -68,4 +70,37 @@ test('a custom resource scales along the paths of its definition', async () => {
   world.unserve('we.dev/widgets')
   world.serve(...widgets({ unscaled: true }))
   assert.equal((await world.send('PATCH', `${url}/w/scale`, { spec: { replicas: 1 } }, merge)).code, 405)
+})
+
+test('a custom resource without replicas has no Scale to read, and can be given one', async () => {
+  const world = new FakeWorld()
+  const [resource, definition] = widgets()
+  world.serve(resource, definition)
+  const url = '/apis/we.dev/v1/namespaces/default/widgets'
+  await world.send('POST', url, { apiVersion: 'we.dev/v1', kind: 'Widget', metadata: { name: 'w' } })
+  const stored = () => {
+    const found = world.objectsOf('we.dev/widgets').get('default/w')
+    assert.ok(found)
+    return found
+  }
+  assert.throws(() => readScale(resource, definition, stored()), {
+    message: 'Internal error occurred: the spec replicas field ".spec.replicas" does not exist',
+  })
+  assert.equal((await world.send('PATCH', `${url}/w/scale`, { spec: { replicas: 2 } }, merge)).code, 200)
+  assert.equal(JSON.parse(printJson(readScale(resource, definition, stored()))).spec.replicas, 2)
+})
+
+test('a Scale is decoded like any object', async () => {
+  const world = await worldWithDeployment()
+  const patched = await world.send('PATCH', `${deployment}/scale`, { spec: { replicas: 'x' } }, merge)
+  assert.match(
+    patched.body.message,
+    /^ "" is invalid: patch: Invalid value: "\{\\"apiVersion\\":\\"autoscaling\/v1\\",.*: json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32$/,
+  )
+  const other = await world.send('PATCH', `${deployment}/scale`, { kind: 'Foo' }, merge)
+  assert.match(other.body.message, /no kind "Foo" is registered for version "autoscaling\/v1"/)
+  const strange = await world.send('PUT', `${deployment}/scale`, { metadata: { name: 'd' }, spec: { foo: 1 } })
+  assert.deepEqual([strange.code, ...strange.warnings], [200, 'unknown field "spec.foo"'])
+  const wrong = await world.send('PUT', `${deployment}/scale`, { apiVersion: 'apps/v1', kind: 'Scale' })
+  assert.match(wrong.body.message, /^Scale in version "v1" cannot be handled as a Scale: no kind "Scale" is registered/)
 })

@@ -1,23 +1,24 @@
 /** The scale subresource: an autoscaling/v1 Scale read out of an object, and its replicas written back into it. */
 
-import { builtinSchemas } from '../kube/builtin.ts'
 import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
 import { applyPatch } from '../kube/patch.ts'
-import { badRequest, invalid } from '../kube/status.ts'
-import { checkBuiltin } from '../schema/builtin.ts'
+import type { Resource } from '../kube/resource.ts'
+import { internalError, invalid } from '../kube/status.ts'
 import { invalidField } from '../schema/errors.ts'
-import type { Components } from '../schema/gostruct.ts'
 import type { ScalePaths } from '../schema/scaled.ts'
-import { componentOf, mergeSchemaFor } from './components.ts'
-import { decodeTree, ensureName, ensureNamespace, unfit } from './decode.ts'
+import { quote } from '../schema/values.ts'
+import { mergeSchemaFor } from './components.ts'
+import { decodeKind, ensureName, ensureNamespace } from './decode.ts'
 import { type Engine, type Scope, scopeOf } from './engine.ts'
 import { servedTree } from './form.ts'
 import { metaOf } from './meta.ts'
 import { readOptions } from './options.ts'
-import { readPatch } from './patch.ts'
+import { accept, readPatch } from './patch.ts'
 import { methodNotServed } from './refusals.ts'
 import { putAt, valueAt, wholeAt } from './scalepaths.ts'
-import { replace } from './update.ts'
+import { shapeKind } from './shape.ts'
+import { type Draft, replace } from './update.ts'
+import { carrying } from './warnings.ts'
 import type { Definition, Stored, WriteRequest, WriteResult } from './write.ts'
 
 const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
@@ -27,12 +28,16 @@ const builtinPaths: ScalePaths = {
   statusReplicasPath: '.status.replicas',
 }
 
-/** The Scale of a stored object, complete with kind and apiVersion. */
-export function readScale(
-  resource: WriteRequest['resource'],
-  definition: Definition | undefined,
-  stored: Stored,
-): JsonObject {
+/** The Scale of a stored object, complete with kind and apiVersion; what has no replicas to tell of has none. */
+export function readScale(resource: Resource, definition: Definition | undefined, stored: Stored): JsonObject {
+  const { specReplicasPath: path } = pathsOf(resource.custom, definition)
+  if (resource.custom && valueAt(servedTree(resource, stored), path) === undefined) {
+    throw internalError(`the spec replicas field ${quote(path)} does not exist`)
+  }
+  return scaleOf(resource, definition, stored)
+}
+
+function scaleOf(resource: Resource, definition: Definition | undefined, stored: Stored): JsonObject {
   const tree = servedTree(resource, stored)
   const paths = pathsOf(resource.custom, definition)
   const meta: JsonObject = new Map()
@@ -88,31 +93,29 @@ function selectorText(selector: Json | undefined): string {
 
 export async function updateScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
-  const { dryRun } = readOptions('UpdateOptions', request)
-  const { tree } = await decodeTree(request, scaleKind, false)
-  const kind = text(tree, 'kind')
-  if (kind !== 'Scale') {
-    const version = text(tree, 'apiVersion').split('/').at(-1) ?? ''
-    const why = `converting (${version}.${kind}) to (autoscaling.Scale): unknown conversion`
-    throw unfit(kind, { version, kind: 'Scale' }, why)
-  }
-  const { undecodable } = checkBuiltin(tree, builtinSchemas() as Components, componentOf(scaleKind) ?? '')
-  if (undecodable !== undefined) throw unfit(kind, scaleKind, undecodable)
-  ensureNamespace(request, metaOf(tree))
-  ensureName(request, tree)
-  return writeScale(engine, scope, request, () => tree, { uid: text(tree, 'metadata', 'uid'), dryRun })
+  const { dryRun, fieldValidation } = readOptions('UpdateOptions', request)
+  const { tree, warnings } = await decodeKind(request, scaleKind, fieldValidation)
+  return carrying(warnings, () => {
+    ensureNamespace(request, metaOf(tree))
+    ensureName(request, tree)
+    const uid = text(tree, 'metadata', 'uid')
+    return writeScale(engine, scope, request, () => ({ tree, warnings, missing: [] }), { uid, dryRun })
+  })
 }
 
 export async function patchScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const read = readPatch(request)
-  const { dryRun } = readOptions('PatchOptions', request)
+  const { dryRun, fieldValidation } = readOptions('PatchOptions', request)
   const schema = mergeSchemaFor(scaleKind)
   const scaled = (scale: JsonObject) => {
-    const patched = applyPatch(read.kind, scale, read.tree, schema)
+    const apply = () => applyPatch(read.kind, scale, read.tree, schema)
+    const patched = apply()
+    const shape = (tree: JsonObject) => shapeKind(scaleKind, tree)
+    const { warnings } = accept({ ...scaleKind, custom: false }, shape, { read, patched, apply, fieldValidation })
     ensureNamespace(request, metaOf(patched))
     ensureName(request, patched)
-    return patched
+    return { tree: patched, warnings, missing: [] }
   }
   return writeScale(engine, scope, request, scaled, { uid: '', dryRun })
 }
@@ -121,7 +124,7 @@ async function writeScale(
   engine: Engine,
   scope: Scope,
   request: WriteRequest,
-  scaled: (current: JsonObject) => JsonObject,
+  scaled: (current: JsonObject) => Draft,
   { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
 ): Promise<WriteResult> {
   const { resource, definition, objects } = scope
@@ -129,23 +132,20 @@ async function writeScale(
   const next = (old: JsonObject | undefined) => {
     const tree = cloneJson(old ?? new Map<string, Json>())
     const stored = objects.get(resource.namespaced ? `${request.namespace}/${request.name}` : request.name)
-    const scale = scaled(stored === undefined ? new Map() : readScale(resource, definition, stored))
+    const { tree: scale, warnings } = scaled(stored === undefined ? new Map() : scaleOf(resource, definition, stored))
     putAt(tree, paths.specReplicasPath, replicasOf(scale, request, resource.custom))
     const version = text(scale, 'metadata', 'resourceVersion')
     if (version !== '') metaOf(tree).set('resourceVersion', version)
-    return { tree, warnings: [], missing: [] }
+    return { tree, warnings, missing: [] }
   }
   const { item, warnings } = await replace(engine, scope, request, { next, uid, mayCreate: false, dryRun })
   if (item === undefined) throw methodNotServed()
-  return { code: 200, review: readScale(resource, definition, item), warnings }
+  return { code: 200, review: scaleOf(resource, definition, item), warnings }
 }
 
 function replicasOf(scale: JsonObject, request: WriteRequest, custom: boolean): number {
   const value = field(scale, 'spec', 'replicas')
-  if (value !== undefined && value !== null && typeof value !== 'number') {
-    throw badRequest('json: cannot unmarshal value into Go struct field ScaleSpec.spec.replicas of type int32')
-  }
-  const replicas = value ?? 0
+  const replicas = typeof value === 'number' ? value : 0
   // Of custom resources the definition's own checks complain.
   if (replicas < 0 && !custom) {
     const found = [invalidField('spec.replicas', replicas, 'must be greater than or equal to 0')]

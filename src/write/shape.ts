@@ -10,8 +10,8 @@ import { checkBuiltin } from '../schema/builtin.ts'
 import { applyDefaults } from '../schema/defaulting.ts'
 import type { Components } from '../schema/gostruct.ts'
 import { prune } from '../schema/prune.ts'
-import { componentOf } from './components.ts'
-import { definitionsInterest, type Scope } from './engine.ts'
+import { componentOf, type KindName } from './components.ts'
+import type { Scope } from './engine.ts'
 import { metaFields, metaOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
 
@@ -26,7 +26,7 @@ export type Shape = {
 
 /** `old` is what a patch was applied to: fields a newer server stored there are not ours to lose. */
 export function shapeObject(scope: Scope, tree: JsonObject, old?: JsonObject): Shape {
-  return scope.resource.custom ? shapeCustom(scope, tree) : shapeBuiltin(scope, tree, old)
+  return scope.resource.custom ? shapeCustom(scope, tree) : shapeKind(scope.resource, tree, old)
 }
 
 function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
@@ -37,20 +37,25 @@ function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
     unknown.push(...prune(tree, definition.schema))
     applyDefaults(tree, definition.schema)
   }
+  // On its way to storage the object passes through its storage version, which fills in what it would have.
+  if (definition?.storageSchema !== undefined) applyDefaults(tree, definition.storageSchema)
   return { unknown: unknown.sort(), missing: [] }
 }
 
-function shapeBuiltin({ resource }: Scope, tree: JsonObject, old: JsonObject | undefined): Shape {
-  const component = componentOf(resource)
+/** The same for any built-in kind, be it stored or not. */
+export function shapeKind(kind: KindName, tree: JsonObject, old?: JsonObject): Shape {
+  const component = componentOf(kind)
   if (component === undefined) return { unknown: [], missing: [] }
   const { undecodable, unknown, errors } = checkBuiltin(tree, builtinSchemas() as Components, component, old)
   if (undecodable !== undefined) return { fault: undecodable, unknown: [], missing: [] }
   tidyMeta(metaOf(tree))
   fillStructs(tree, component)
   // Metadata is validated for all kinds alike, and a definition as a whole by its own rules.
-  const missing = resource.interest === definitionsInterest ? [] : errors.filter(({ field }) => !inMetadata(field))
+  const missing = kind.kind === definitionKind ? [] : errors.filter(({ field }) => !inMetadata(field))
   return { unknown, missing }
 }
+
+const definitionKind = 'CustomResourceDefinition'
 
 function inMetadata(field: string): boolean {
   return field.startsWith('metadata.')

@@ -54,7 +54,7 @@ export type Change = {
 export async function update(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun, fieldValidation } = readOptions('UpdateOptions', request)
-  const decoded = await decodeObject(engine.registry, scope, request, fieldValidation)
+  const decoded = await decodeObject(scope, request, fieldValidation)
   return carrying(decoded.warnings, async () => {
     ensureNamespace(request, metaOf(decoded.tree))
     ensureName(request, decoded.tree)

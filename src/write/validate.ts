@@ -3,8 +3,9 @@
 import type { JsonObject } from '../kube/json.ts'
 import { text } from '../kube/json.ts'
 import { type FieldError, invalid } from '../kube/status.ts'
-import { checkCustom, type Verdict } from '../schema/check.ts'
+import { type CheckOptions, checkCustom, type Verdict } from '../schema/check.ts'
 import { invalidField } from '../schema/errors.ts'
+import { contentFaults, frozenFaults } from './contents.ts'
 import type { Scope } from './engine.ts'
 import { metaOf } from './meta.ts'
 import { finalizerWarnings, metaFaults, metaUpdateFaults, standardFinalizerFaults } from './metavalidate.ts'
@@ -17,8 +18,8 @@ export function validateNew(scope: Scope, tree: JsonObject, more: readonly Field
   const meta = metaOf(tree)
   const found = [...metaFaults(resource, meta, nameRuleOf(resource))]
   if (!resource.custom) found.push(...standardFinalizerFaults(meta))
-  const custom = customVerdict(scope, tree)
-  found.push(...custom.errors, ...more)
+  const custom = customVerdict(scope, tree, { before: found })
+  found.push(...custom.errors, ...more, ...contentFaults(scope, tree))
   const name = text(meta, 'name')
   if (found.length === 0)
     for (const fault of segmentFaults(name)) found.push(invalidField('metadata.name', name, fault))
@@ -38,22 +39,18 @@ export function validateUpdate(
   const oldMeta = metaOf(old)
   // The real server checks what holds for all kinds first, and then each kind its own, which repeats half of it.
   const found = [...metaFaults(resource, meta, 'segment'), ...metaUpdateFaults(meta, oldMeta)]
-  found.push(...metaUpdateFaults(meta, oldMeta))
+  found.push(...metaUpdateFaults(meta, oldMeta), ...frozenFaults(scope, tree, old))
   if (!resource.custom) {
     const standard = standardFinalizerFaults(meta)
     found.push(...standard, ...metaFaults(resource, meta, nameRuleOf(resource)), ...standard)
   }
-  const custom = customVerdict(scope, tree, { old, status })
-  found.push(...custom.errors, ...more)
+  const custom = customVerdict(scope, tree, { old, status, before: found })
+  found.push(...custom.errors, ...more, ...contentFaults(scope, tree))
   if (found.length > 0) throw invalid(resource.group, resource.kind, text(meta, 'name'), found)
   return [...(resource.custom ? finalizerWarnings(meta, oldMeta) : []), ...custom.warnings]
 }
 
-function customVerdict(
-  { definition }: Scope,
-  tree: JsonObject,
-  options: { readonly old?: JsonObject; readonly status?: boolean } = {},
-): Verdict {
+function customVerdict({ definition }: Scope, tree: JsonObject, options: Omit<CheckOptions, 'scale'>): Verdict {
   if (definition?.schema === undefined) return { errors: [], warnings: [] }
   const { schema, scale } = definition
   return checkCustom(tree, schema, scale === undefined ? options : { ...options, scale })

@@ -60,6 +60,8 @@ export type Definition = {
   /** The version in which objects are kept, like `v1`. */
   readonly storageVersion: string
   readonly schema: Schema | undefined
+  /** The schema of the version objects are kept in, where this is another one. */
+  readonly storageSchema?: Schema
   /** Whether the status subresource is on. */
   readonly status: boolean
   readonly scale?: ScalePaths

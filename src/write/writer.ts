@@ -32,9 +32,6 @@ type Parts = {
 /** Subresources through which an object itself is written, each a part of it. */
 const parts: ReadonlySet<string> = new Set(['', 'status', 'finalize', 'approval', 'ephemeralcontainers', 'resize'])
 
-/** Subresources that reach into a running container or node: nothing here could answer for it. */
-const connected: ReadonlySet<string> = new Set(['attach', 'exec', 'portforward', 'proxy'])
-
 export class Writer {
   /** Finishes what a delete only begins; whoever owns the writer runs it. */
   readonly sweeper: Sweeper
@@ -52,7 +49,6 @@ export class Writer {
     if (subresource === 'binding') return bindPod(this.#engine, request)
     if (subresource === 'eviction') return evictPod(this.#engine, request)
     if (subresource === 'token') throw notIssued()
-    if (connected.has(subresource)) throw notConnected(`${resource.resource}/${subresource}`)
     if (subresource !== '') throw methodNotServed()
     if (resource.interest === '/bindings') return bindPod(this.#engine, request)
     const answered = await review(this.#engine, request)
@@ -84,16 +80,11 @@ export class Writer {
     return deleteCollection(this.#engine, request)
   }
 
-  #requirePart({ subresource, resource }: WriteRequest): void {
-    if (connected.has(subresource)) throw notConnected(`${resource.resource}/${subresource}`)
+  #requirePart({ subresource }: WriteRequest): void {
     if (!parts.has(subresource)) throw methodNotServed()
   }
 }
 
 function notIssued() {
   return failure(501, 'NotImplemented', 'serviceaccounts/token: this server does not issue tokens')
-}
-
-function notConnected(what: string) {
-  return failure(501, 'NotImplemented', `${what}: this server does not connect to nodes, pods or services`)
 }
