@@ -257,3 +257,26 @@ test('while it closes, a kept HTTP/1.1 connection is told to come back and ends'
   assert.equal((await first)?.headers.connection, 'close')
   agent.destroy()
 })
+
+test('a request that makes no sense ends alone: CONNECT without a path, a handler that throws', () =>
+  withServer(
+    {},
+    async (request) => {
+      if (request.url === '/throws') throw new Error('on purpose')
+      return answer(request)
+    },
+    async (server) => {
+      const client = new Client(server)
+      const connect = client.session.request({ ':method': 'CONNECT', ':authority': 'x:1' })
+      connect.on('error', () => {})
+      connect.resume()
+      connect.end()
+      await once(connect, 'close')
+      const throwing = client.session.request({ ':path': '/throws' })
+      throwing.on('error', () => {})
+      throwing.resume()
+      await once(throwing, 'close')
+      assert.equal((await client.ask('GET', '/')).status, 200)
+      client.close()
+    },
+  ))

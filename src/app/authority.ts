@@ -2,6 +2,7 @@
 import type { Copy } from '../cache/copy.ts'
 import { makeFilter } from '../cache/filter.ts'
 import type { Resources } from '../endpoint/registry.ts'
+import type { FieldPath } from '../kube/fields.ts'
 import type { Objects, ObjectsOf } from '../write/write.ts'
 
 const definitions = 'apiextensions.k8s.io/customresourcedefinitions'
@@ -15,10 +16,8 @@ export function objectsOf(copy: Copy, resources: Resources): ObjectsOf {
       },
       get: (key) => cache.get(key),
       select: (namespace, labels, fields) => {
-        const resource = [...resources.resources()].find((one) => one.interest === interest)
-        const served = resource && resources.find(resource.group, resource.version, resource.resource)
         const namespaced = namespace !== undefined
-        const paths = served?.fields.paths ?? {}
+        const paths = fields === undefined || fields.empty ? {} : pathsOf(resources, interest)
         return cache.list(
           makeFilter({ namespaced, namespace: namespace ?? '', labels, fields, paths, plan: cache.plan }),
         )
@@ -29,13 +28,23 @@ export function objectsOf(copy: Copy, resources: Resources): ObjectsOf {
   }
 }
 
+/** Where fields stand in the objects of an interest, whichever of its versions offers them. */
+function pathsOf(resources: Resources, interest: string): Readonly<Record<string, FieldPath>> {
+  const paths: Record<string, FieldPath> = {}
+  for (const { group, version, resource, interest: own } of resources.resources()) {
+    if (own === interest) Object.assign(paths, resources.find(group, version, resource)?.fields.paths)
+  }
+  return paths
+}
+
 /** Custom resources follow their definitions the moment these are published, before the writer gets its answer. */
 export function followDefinitions(copy: Copy, resources: Resources): void {
   const apply = (name: string, bytes: Buffer | undefined) => {
     for (const { interest, gone } of resources.apply(name, bytes)) {
       const cache = copy.cache(interest)
       cache.replan(resources.planOf(interest))
-      if (gone) for (const watcher of cache.watchers) watcher.finish()
+      // There is nothing left to come back to: a watch too young to end well ends all the same.
+      if (gone) for (const watcher of cache.watchers) if (watcher.finish() > 0) void watcher.return()
     }
   }
   const cache = copy.cache(definitions)

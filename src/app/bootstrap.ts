@@ -48,6 +48,7 @@ async function ensure(
       caller: { name: 'system:apiserver', uid: '', groups: ['system:masters'] },
     })
   } catch (error) {
-    if (!(error instanceof StatusError && error.code === 409)) throw error
+    // 409: it is there. 500: its stored bytes are damaged, which the log has said; what else there is can be served.
+    if (!(error instanceof StatusError && (error.code === 409 || error.code === 500))) throw error
   }
 }

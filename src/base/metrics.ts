@@ -10,9 +10,8 @@ export class Counter {
   readonly #values = new Map<string, number>()
 
   add(series: string, amount = 1): void {
-    const known = this.#values.get(series)
-    if (known !== undefined) this.#values.set(series, known + amount)
-    else this.#values.set(this.#values.size < seriesMax ? series : overflow, amount)
+    const name = this.#values.has(series) || this.#values.size < seriesMax ? series : overflow
+    this.#values.set(name, (this.#values.get(name) ?? 0) + amount)
   }
 
   render(name: string, help: string): string {

@@ -56,6 +56,7 @@ export function makeFilter(parts: {
   if (parts.name !== undefined) tests.push((item) => item.name === parts.name)
   for (const { field, operator, value } of requirements) {
     const place = parts.paths[field]
+    if (place === undefined && !field.startsWith('metadata.')) throw new Error(`nobody knows where ${field} stands`)
     const read = fieldReader(field, place, plan)
     tests.push(operator === '=' ? (item) => read(item) === value : (item) => read(item) !== value)
     // Only a value that stands in the object itself can be looked up; a default or a fallback cannot.

@@ -139,3 +139,49 @@ test('a version that lies ahead: 504 to a list after its wait, 410 to a watch', 
   assert.equal(watch.status, 200)
   assert.equal(JSON.parse(watch.text).object.code, 410)
 })
+
+test('[D4] a damaged namespace stops neither the start nor the sweeping of the others', async () => {
+  const store = openMemory({ historyBytesMax: 1 << 20 })
+  await openWorld({ store })
+  const world = await openWorld({ store: damaged(store, '/namespaces', 'kube-public') })
+  assert.equal((await world.ask('GET', '/api/v1/namespaces/default')).status, 200)
+  assert.equal((await world.ask('GET', '/api/v1/namespaces/kube-public')).status, 500)
+  assert.equal(await world.sweep(), 0)
+})
+
+test('deletecollection selects by the fields of the version it came through', async () => {
+  const { ask } = await openWorld()
+  const versions = definition.spec.versions.map((version) => ({
+    ...version,
+    // Only the second version offers the field; the first is the one a careless look-up would take.
+    ...(version.name === 'v2' ? { selectableFields: [{ jsonPath: '.spec.color' }] } : {}),
+    schema: {
+      openAPIV3Schema: {
+        type: 'object',
+        properties: { spec: { type: 'object', properties: { color: { type: 'string' } } } },
+      },
+    },
+  }))
+  await ask('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+    ...definition,
+    spec: { ...definition.spec, versions },
+  })
+  for (const color of ['red', 'blue']) await ask('POST', meters, body(color, `"spec":{"color":"${color}"}`))
+  const second = meters.replace('/v1/', '/v2/')
+  assert.equal((await ask('DELETE', `${second}?fieldSelector=spec.color!%3Dred`)).status, 200)
+  assert.deepEqual(
+    (await ask('GET', second)).json.items.map((item: any) => item.metadata.name),
+    ['red'],
+  )
+})
+
+test('warnings are cut short before they burst a client’s headers', async () => {
+  const { ask } = await openWorld()
+  const extra = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`unknown${i}`, 1]))
+  const { status, headers } = await ask('POST', maps, { metadata: { name: 'a' }, ...extra })
+  assert.equal(status, 201)
+  const warnings = headers.warning as string[]
+  assert.match(warnings[0] ?? '', /^299 - "unknown field \\"unknown0\\""$/)
+  const size = warnings.join('').length
+  assert.ok(size > 4_096 && size < 8_192, `${size}`)
+})

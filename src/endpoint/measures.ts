@@ -11,6 +11,20 @@ const secondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 /** Fine enough to see a stall that delays PING answers, coarse enough to cost nothing. */
 const loopResolutionMs = 20
 
+const verbs: ReadonlySet<string> = new Set([
+  'get',
+  'list',
+  'watch',
+  'create',
+  'update',
+  'patch',
+  'delete',
+  'deletecollection',
+  'head',
+  'post',
+  'put',
+])
+
 /** Bytes and connections, counted where sockets are. */
 export type Traffic = { connections: number; bytesOut: number; bytesIn: number; refused: number; stalled: number }
 
@@ -30,9 +44,9 @@ export class Measures implements Documents, Measuring {
   }
 
   answered(api: ApiRequest | undefined, code: number, ms: number): void {
-    // A path that nothing serves is whatever its sender likes: it gets no series of its own.
-    const known = api?.isResource === true && code !== 404
-    const verb = api?.verb ?? 'none'
+    // A path that nothing serves, or a method nobody knows, is whatever its sender likes: it gets no series of its own.
+    const known = api?.isResource === true && code !== 404 && code !== 401
+    const verb = api !== undefined && verbs.has(api.verb) ? api.verb : 'other'
     const resource = known ? api.resource : ''
     const of = this.#seriesFor(verb, known ? api.group : '', resource, known ? api.subresource : '')
     this.#requests.add(`${of},code="${code}"`)

@@ -99,7 +99,7 @@ export function refusal(error: unknown, request: Request, log: Log): Response {
     const fault = error instanceof Error ? error : new Error(String(error))
     log.error('request.fault', {
       method: request.method,
-      path: request.url.split('?')[0],
+      path: request.url.split('?', 1)[0],
       why: fault.stack ?? fault.message,
     })
     found = internalError('an unexpected fault; the log has the details')
@@ -107,9 +107,28 @@ export function refusal(error: unknown, request: Request, log: Log): Response {
   const response = spelledStatus(found.status, request)
   const retry = found.status.details?.retryAfterSeconds
   if (retry !== undefined) response.headers['retry-after'] = String(retry)
-  const warnings = warningsOf(found)
-  if (warnings.length > 0) response.headers.warning = warnings.map(warningHeader)
+  warn(response, warningsOf(found))
   return response
+}
+
+/** kube-apiserver's limits, which keep headers small enough for any client: all together, and each once that is passed. */
+const warningsCharactersMax = 4_096
+const warningCharactersMax = 256
+
+/** Adds warnings to an answer: once each, cut short if they are many, none that would break a header. */
+export function warn(response: Response, texts: readonly string[]): void {
+  const distinct = [...new Set(texts)].filter((text) => text !== '' && !/[\x00-\x1f\x7f]/.test(text))
+  if (distinct.length === 0) return
+  const total = distinct.reduce((sum, text) => sum + text.length, 0)
+  let left = warningsCharactersMax
+  const shown: string[] = []
+  for (const text of distinct) {
+    const cut = total > warningsCharactersMax ? [...text].slice(0, warningCharactersMax).join('') : text
+    if (left <= 0) break
+    left -= cut.length
+    shown.push(warningHeader(cut))
+  }
+  response.headers.warning = shown
 }
 
 /** RFC 7234's form, as kube-apiserver sends it: 299, no agent, the text quoted. */

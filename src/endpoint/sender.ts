@@ -79,11 +79,19 @@ export class Sender {
   #written(out: Writable, bytes: Buffer): Promise<boolean> {
     this.#traffic.bytesOut += bytes.length
     return new Promise((resolve) => {
-      const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
-      out.write(bytes, (error) => {
+      const settle = (taken: boolean) => {
         clearTimeout(stalled)
-        resolve(error === undefined || error === null)
-      })
+        out.removeListener('close', gone)
+        resolve(taken)
+      }
+      // Node forgets the callbacks of a pipelined answer whose socket goes.
+      const gone = () => settle(false)
+      const stalled = setTimeout(() => {
+        this.#cut(out)
+        settle(false)
+      }, this.#limits.stalledMsMax)
+      out.once('close', gone)
+      out.write(bytes, (error) => settle(error === undefined || error === null))
     })
   }
 

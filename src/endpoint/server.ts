@@ -10,11 +10,11 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
 import type { Log } from '../base/log.ts'
-import { failure, tooManyRequests } from '../kube/status.ts'
+import { badRequest, failure, StatusError, tooManyRequests } from '../kube/status.ts'
 import type { Caller } from '../write/write.ts'
 import type { Request, Response } from './endpoint.ts'
 import { type Limits, standardLimits } from './limits.ts'
@@ -37,6 +37,8 @@ export class Server {
   readonly #traffic: Traffic
   readonly #limits: Limits
   readonly #sessions = new Set<ServerHttp2Session>()
+  /** Every connection, those that have not shaken hands included. */
+  readonly #raw = new Set<Socket>()
   /** Every open connection and whose it is: reading a certificate costs more than the rest of a GET. */
   readonly #sockets = new Map<TLSSocket, Caller | undefined>()
   readonly #http1
@@ -75,6 +77,10 @@ export class Server {
       handshakeTimeout: limits.handshakeMsMax,
     })
     this.#tls.maxConnections = limits.connectionsMax
+    this.#tls.on('connection', (socket: Socket) => {
+      this.#raw.add(socket)
+      socket.once('close', () => this.#raw.delete(socket))
+    })
     this.#tls.on('secureConnection', (socket: TLSSocket) => this.#connected(socket))
     this.#tls.on('tlsClientError', (error, socket) => {
       parts.log.debug('tls.refused', { why: error.message })
@@ -102,7 +108,7 @@ export class Server {
     for (const session of this.#sessions) session.close()
     this.#http1.closeIdleConnections()
     const cut = setTimeout(() => {
-      for (const socket of this.#sockets.keys()) socket.destroy()
+      for (const socket of this.#raw) socket.destroy()
     }, this.#limits.closingMsMax)
     const idle = setInterval(() => this.#http1.closeIdleConnections(), 50)
     await ended
@@ -159,7 +165,8 @@ export class Server {
       }
       const request: Request = {
         method: headers[':method'] as string,
-        url: headers[':path'] as string,
+        // CONNECT has no path; it is refused like any other method nobody serves.
+        url: headers[':path'] ?? '/',
         headers: headers as Request['headers'],
         body: () => this.#readBody(stream, headers['content-length']),
         caller,
@@ -228,14 +235,15 @@ export class Server {
   }
 
   async #serve(request: Request, out: Writable, respond: (response: Response) => void): Promise<void> {
-    let response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
-    if (Array.isArray(response.body) && this.#sender.full) {
-      this.#traffic.refused++
-      response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
-      response.headers['retry-after'] = '1'
-    }
-    if (out.destroyed) return cancel(response.body)
+    let response: Response | undefined
     try {
+      response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
+      if (Array.isArray(response.body) && this.#sender.full) {
+        this.#traffic.refused++
+        response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
+        response.headers['retry-after'] = '1'
+      }
+      if (out.destroyed) return cancel(response.body)
       respond(response)
       if (request.method === 'HEAD') {
         cancel(response.body)
@@ -244,8 +252,9 @@ export class Server {
         await this.#sender.send(response.body, out)
       }
     } catch (error) {
+      // Whatever one request does, nobody else may notice.
       this.#parts.log.debug('stream.fault', { why: (error as Error).message })
-      cancel(response.body)
+      if (response !== undefined) cancel(response.body)
       out.destroy()
     }
   }
@@ -257,6 +266,10 @@ export class Server {
     const chunks: Buffer[] = []
     let size = 0
     const late = setTimeout(() => stream.destroy(new Error('the body took too long')), this.#limits.bodyMsMax)
+    const release = () => {
+      this.#bodiesBytes -= size
+      size = 0
+    }
     try {
       for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
         size += (chunk as Buffer).length
@@ -265,11 +278,18 @@ export class Server {
         if (this.#bodiesBytes > this.#limits.bodiesBytesMax) throw this.#flooded()
         chunks.push(chunk as Buffer)
       }
+      // It counts until its request is done with: what waits for a lock or the disk is still in memory.
+      if (!stream.closed) stream.once('close', release)
+    } catch (error) {
+      release()
+      if (error instanceof StatusError) throw error
+      // The client went away in the middle, or was cut for taking too long: no fault of ours.
+      throw badRequest(`the body could not be read: ${(error as Error).message}`)
     } finally {
       clearTimeout(late)
-      this.#bodiesBytes -= size
     }
     this.#traffic.bytesIn += size
+    if (stream.closed) release()
     return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
   }
 

@@ -19,6 +19,8 @@ export type World = {
   copy: Copy
   clock: FakeClock
   ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** One round of the sweeper; answers how much is still leaving. */
+  sweep(): Promise<number>
   /** The body as it comes, for watches. */
   open(url: string): Promise<AsyncIterator<Buffer>>
 }
@@ -43,6 +45,7 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   return {
     copy,
     clock,
+    sweep: () => writer.sweeper.sweep(),
     async ask(method, url, body, headers = {}) {
       const response = await handle(method, url, body, headers)
       const text = await whole(response.body)

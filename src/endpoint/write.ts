@@ -8,7 +8,7 @@ import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
-import { spelled, statusResponse, warningHeader } from './respond.ts'
+import { spelled, statusResponse, warn } from './respond.ts'
 import { computedAs, listAs, objectAs } from './transform.ts'
 
 const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
@@ -82,7 +82,7 @@ export function printResult(
     query: api.query,
     request,
   })
-  if (result.warnings.length > 0) response.headers.warning = result.warnings.map(warningHeader)
+  warn(response, result.warnings)
   return response
 }
 

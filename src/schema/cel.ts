@@ -79,9 +79,13 @@ function compile(schema: Schema): readonly Compiled[] {
   return compiled
 }
 
-function programOf(source: string, rule: Rule): Program {
+function environmentOf(rule: Rule): Cel.Environment {
   const { plain, optionalOld } = load()
-  const parsed = (rule.optionalOldSelf === true ? optionalOld : plain).parse(redirected(source))
+  return rule.optionalOldSelf === true ? optionalOld : plain
+}
+
+function programOf(source: string, rule: Rule): Program {
+  const parsed = environmentOf(rule).parse(redirected(source))
   const checked = parsed.check()
   if (!checked.valid) throw checked.error ?? new Error('it does not type-check')
   return parsed
@@ -99,15 +103,20 @@ export function unevaluatedRules(schema: Schema, path: string): string[] {
     .map((compiled) => unevaluated(path, compiled.rule, compiled.problem))
 }
 
-/** A mistake in the spelling of a rule; what the engine merely does not know is none. */
-export function syntaxProblem(source: string, rule: Rule): string | undefined {
+/** An expression as it was read, and the type the engine infers: `dyn` for whatever depends on the object. */
+type Expression = { readonly ast: Cel.ASTNode; readonly type: string }
+
+/** `problem` is a mistake in the spelling; undefined where the engine itself falls short. */
+export function parseExpression(source: string, rule: Rule): Expression | { readonly problem: string } | undefined {
   // Names in backticks are sound CEL, and unknown to the engine.
   if (source.includes('`')) return undefined
   try {
-    programOf(source, rule)
-    return undefined
+    const { ast } = environmentOf(rule).parse(source)
+    const { valid, type = 'dyn', error } = environmentOf(rule).parse(redirected(source)).check()
+    if (!valid) throw error ?? new Error('it does not type-check')
+    return { ast, type }
   } catch (error) {
-    return error instanceof Error && error.name === 'ParseError' ? summary(error) : undefined
+    return error instanceof Error && error.name === 'ParseError' ? { problem: summary(error) } : undefined
   }
 }
 

@@ -84,7 +84,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /** How a rule spells a field's name; undefined for names no rule can reach. */
-function escapeName(name: string): string | undefined {
+export function escapeName(name: string): string | undefined {
   if (RESERVED.has(name)) return `__${name}__`
   if (!/^[A-Za-z_][A-Za-z0-9_./-]*$/.test(name)) return undefined
   return name.replace(/__|[./-]/g, (found) => ESCAPES[found] ?? found)

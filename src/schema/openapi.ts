@@ -2,7 +2,7 @@
 
 import { equalJson, fromPlain } from '../kube/json.ts'
 import type { FieldError } from '../kube/status.ts'
-import { syntaxProblem, usesOldSelf } from './cel.ts'
+import { checkExpressions } from './celcheck.ts'
 import { child, forbiddenField, invalidField, keyed, requiredField, unsupportedField } from './errors.ts'
 import { followPath } from './fieldpath.ts'
 import { checkListType } from './listschema.ts'
@@ -124,7 +124,8 @@ function visit(schema: Schema, path: string, walk: Walk): Result {
   sound &&= found.length === 0
   if (sound && walk.rules) {
     for (const [index, rule] of (schema['x-kubernetes-validations'] ?? []).entries()) {
-      found.push(...expressions(rule, keyed(child(path, 'x-kubernetes-validations'), index), walk.uncorrelated))
+      const at = keyed(child(path, 'x-kubernetes-validations'), index)
+      found.push(...checkExpressions(rule, schema, at, { root: resource, uncorrelated: walk.uncorrelated }))
     }
   }
   return { found, sound }
@@ -192,26 +193,6 @@ function ruleShape(rule: Rule, schema: Schema, path: string): FieldError[] {
   const fieldPath = rule.fieldPath ?? ''
   if (fieldPath !== '' && typeof followPath(fieldPath, schema, true) === 'string') {
     found.push(invalidField(child(path, 'fieldPath'), fieldPath, 'must be a valid path'))
-  }
-  return found
-}
-
-function expressions(rule: Rule, path: string, uncorrelated: string | undefined): FieldError[] {
-  const found: FieldError[] = []
-  for (const key of ['rule', 'messageExpression'] as const) {
-    const problem = rule[key] ? syntaxProblem(rule[key], rule) : undefined
-    if (problem !== undefined) {
-      found.push(invalidField(child(path, key), rule[key], `compilation failed: ERROR: Syntax error: ${problem}`))
-    }
-  }
-  if (usesOldSelf(rule)) {
-    if (uncorrelated !== undefined) {
-      const detail = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${uncorrelated}`
-      found.push(invalidField(child(path, 'rule'), rule.rule, detail))
-    }
-  } else if (rule.optionalOldSelf !== undefined) {
-    const detail = 'may not be set if oldSelf is not used in rule'
-    found.push(invalidField(child(path, 'optionalOldSelf'), rule.optionalOldSelf, detail))
   }
   return found
 }

@@ -4,23 +4,7 @@
  */
 
 import { setFlagsFromString } from 'node:v8'
-
-const POSIX: Record<string, string> = {
-  alnum: '0-9A-Za-z',
-  alpha: 'A-Za-z',
-  ascii: '\\x00-\\x7f',
-  blank: '\\t ',
-  cntrl: '\\x00-\\x1f\\x7f',
-  digit: '0-9',
-  graph: '!-~',
-  lower: 'a-z',
-  print: ' -~',
-  punct: '!-\\/:-@\\[-`{-~',
-  space: '\\t\\n\\v\\f\\r ',
-  upper: 'A-Z',
-  word: '0-9A-Za-z_',
-  xdigit: '0-9A-Fa-f',
-}
+import { POSIX, re2Fault } from './re2.ts'
 
 /** RE2's classes are ASCII only; JavaScript's \s is wider. */
 const ASCII_SPACE = '\\t\\n\\f\\r '
@@ -42,7 +26,7 @@ const COMPILED_MAX = 5_000
  */
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
 
-/** The expression to use on `text`. Throws a SyntaxError for what neither engine knows. */
+/** The expression to use on `text`. Throws a SyntaxError for what RE2 does not know, or JavaScript cannot spell. */
 export function goPattern(source: string, text = ''): RegExp {
   let known = compiled.get(source)
   if (known === undefined) {
@@ -54,6 +38,8 @@ export function goPattern(source: string, text = ''): RegExp {
 }
 
 function compile(source: string): Compiled {
+  const fault = re2Fault(source)
+  if (fault !== undefined) throw new SyntaxError(fault)
   const lead = /^\(\?([imsU]+)\)/.exec(source)
   const flags = lead?.[1] ?? ''
   if (flags.includes('U')) throw new SyntaxError('swapped greediness is not supported')
@@ -75,9 +61,8 @@ function translate(source: string, lines: boolean): string {
     } else if (inClass) {
       const posix = /^\[:(\^?)([a-z]+):\]/.exec(source.slice(at))
       if (posix !== null) {
-        const range = POSIX[posix[2] ?? '']
-        if (range === undefined || posix[1] !== '') throw new SyntaxError(`invalid character class range: ${posix[0]}`)
-        out += range
+        if (posix[1] !== '') throw new SyntaxError(`negated POSIX classes are not supported: ${posix[0]}`)
+        out += POSIX[posix[2] ?? ''] ?? ''
         at += posix[0].length - 1
       } else {
         if (character === ']') inClass = false
@@ -109,8 +94,7 @@ function isRepeat(source: string, at: number, character: string): boolean {
 
 /** What follows a backslash: the JavaScript spelling and how many characters it took. */
 function escaped(rest: string, inClass: boolean, lines: boolean): [string, number] {
-  const next = rest[0]
-  if (next === undefined) throw new SyntaxError('trailing backslash at end of expression')
+  const next = rest[0] ?? ''
   if (next === 'A' && !inClass) return [lines ? '(?<![\\s\\S])' : '^', 1]
   if (next === 'z' && !inClass) return [lines ? '(?![\\s\\S])' : '$', 1]
   if (next === 'a') return ['\\x07', 1]
@@ -125,17 +109,15 @@ function escaped(rest: string, inClass: boolean, lines: boolean): [string, numbe
     const short = /^[pP]([A-Z])/.exec(rest)
     if (short !== null) return [`\\${next}{${short[1]}}`, 2]
     const long = /^[pP]\{(\^?)(\w+)\}/.exec(rest)
-    if (long === null) throw new SyntaxError('invalid character class range')
-    const negated = (next === 'P') !== (long[1] === '^')
-    const name = long[2] ?? ''
-    return [`\\${negated ? 'P' : 'p'}{${name.length <= 2 ? name : `Script=${name}`}}`, long[0].length]
+    const negated = (next === 'P') !== (long?.[1] === '^')
+    const name = long?.[2] ?? ''
+    return [`\\${negated ? 'P' : 'p'}{${name.length <= 2 ? name : `Script=${name}`}}`, long?.[0].length ?? 1]
   }
   const hex = /^x\{([0-9A-Fa-f]+)\}/.exec(rest)
   if (hex !== null) return [`\\u{${hex[1]}}`, hex[0].length]
-  if (/[0-9A-Za-z]/.test(next)) {
-    if (/[1-9]/.test(next)) throw new SyntaxError(`invalid escape sequence: \\${next}`)
-    return [`\\${next}`, 1]
-  }
+  const octal = /^[0-7]{1,3}/.exec(rest)
+  if (octal !== null) return [`\\x${Number.parseInt(octal[0], 8).toString(16).padStart(2, '0')}`, octal[0].length]
+  if (/[A-Za-z]/.test(next)) return [`\\${next}`, 1]
   if (/[$()*+./?[\\\]^{|}]/.test(next) || (inClass && next === '-')) return [`\\${next}`, 1]
   return [next, next.length]
 }

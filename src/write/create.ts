@@ -2,7 +2,7 @@
 
 import { cloneJson, equalJson, type JsonObject, parseJson, text } from '../kube/json.ts'
 import { objectKey } from '../kube/resource.ts'
-import { alreadyExists, type FieldError, failure, forbidden, StatusError } from '../kube/status.ts'
+import { alreadyExists, type FieldError, failure, forbidden, pathNotFound, StatusError } from '../kube/status.ts'
 import { type Decoded, decodeObject, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
 import { type Engine, lockKey, type Scope, scopeOf } from './engine.ts'
@@ -33,7 +33,10 @@ async function admit(engine: Engine, scope: Scope, request: WriteRequest, asked:
   const meta = metaOf(tree)
   wipeSystemFields(meta)
   ensureNamespace(request, meta)
-  if (scope.definition?.terminating === true) {
+  // The body may have taken its time: the definition that was there before may be gone, or going.
+  const definition = engine.registry.definitionOf(request.resource)
+  if (request.resource.custom && definition === undefined) throw pathNotFound()
+  if (definition?.terminating === true) {
     const why = 'create not allowed while custom resource definition is terminating'
     throw forbidden(request.resource, nameOf(tree), why)
   }

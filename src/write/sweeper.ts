@@ -51,7 +51,7 @@ export class Sweeper {
       [namespacesInterest, (stored: Stored, tree: JsonObject) => this.#emptyNamespace(stored, tree)],
       [definitionsInterest, (stored: Stored, tree: JsonObject) => this.#emptyDefinition(stored, tree)],
     ] as const) {
-      for (const stored of this.#engine.objectsOf(interest).select(undefined)) {
+      for (const stored of this.#all(interest)) {
         if (signal?.aborted === true) return left
         const tree = parseJson(stored.bytes) as JsonObject
         if (!isDeleting(metaOf(tree))) continue
@@ -64,6 +64,16 @@ export class Sweeper {
       }
     }
     return left
+  }
+
+  /** None where one of them is damaged: the rest of the server goes on without a sweep. */
+  #all(interest: string): readonly Stored[] {
+    try {
+      return this.#engine.objectsOf(interest).select(undefined)
+    } catch (error) {
+      this.#engine.log.warn('sweep', { interest, error: String(error) })
+      return []
+    }
   }
 
   async #emptyNamespace(stored: Stored, tree: JsonObject): Promise<boolean> {
