@@ -30,9 +30,8 @@ export function getObject(
   }
   const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
   if (item === undefined) throw notFound(resource, api.name)
-  if (isPlain(media, api, request)) {
-    const bytes = served.spelling.object(item)
-    if (!isWorthGzip(bytes.length, request)) return plain(200, bytes)
+  if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
+    return plain(200, served.spelling.pieces(item))
   }
   return spelled(200, objectAs(media, served, item, api.query, parts.clock.now()), { media, query: api.query, request })
 }

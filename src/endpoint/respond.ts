@@ -49,9 +49,9 @@ export function spelled(
 }
 
 /** The quick way for plain JSON of one object. */
-export function plain(status: number, body: Buffer): Response {
+export function plain(status: number, body: Buffer | readonly Buffer[]): Response {
   const headers = jsonHeaders()
-  headers['content-length'] = String(body.length)
+  headers['content-length'] = String(sizeOf(body))
   return { status, headers, body }
 }
 

@@ -6,6 +6,9 @@ import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
 import { BatchPool, Packer } from './respond.ts'
 
+/** What is no list: head, body and end of one object. */
+const fewPieces = 3
+
 export class Sender {
   readonly #limits: Limits
   readonly #traffic: Traffic
@@ -28,9 +31,22 @@ export class Sender {
       this.#end(out, body)
     } else if (Symbol.asyncIterator in body) {
       await this.#pull(body, out)
+    } else if (body.length <= fewPieces) {
+      this.#sendFew(body, out)
     } else {
       await this.#sendPieces(body, out)
     }
+  }
+
+  /** One object: its pieces go out together as they are. */
+  #sendFew(pieces: readonly Buffer[], out: Writable): void {
+    out.cork()
+    for (const piece of pieces) {
+      this.#traffic.bytesOut += piece.length
+      out.write(piece)
+    }
+    this.#end(out)
+    out.uncork()
   }
 
   /** Pulls the body as fast as the reader reads. */

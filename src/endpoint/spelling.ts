@@ -44,11 +44,14 @@ export class Spelling implements Form {
     this.#bareFrameHeads = byType(heads(''))
   }
 
-  /** A whole object, as GET answers it. */
-  object(item: Item): Buffer {
+  /** A whole object, as GET answers it, in pieces: nothing is copied, so nothing has to be collected. */
+  pieces(item: Item): Buffer[] {
     const body = this.#body(item)
-    if (body === undefined) return Buffer.concat([item.bytes, objectEnd])
-    return Buffer.concat([this.#head, body, objectEnd], this.#head.length + body.length + 1)
+    return body === undefined ? [item.bytes, objectEnd] : [this.#head, body, objectEnd]
+  }
+
+  object(item: Item): Buffer {
+    return Buffer.concat(this.pieces(item))
   }
 
   frame(type: FrameType, item: Item): Buffer {

@@ -60,6 +60,6 @@ test('keys are names of files, each once, and there is an end to their content',
   const large = 'x'.repeat(1024 * 1024)
   assert.deepEqual(await faults('configmaps', { data: { a: large } }), [])
   assert.deepEqual(await faults('configmaps', { data: { a: large, b: 'x' } }), [
-    ': Too long: may not be more than 1048576 bytes',
+    '[]: Too long: may not be more than 1048576 bytes',
   ])
 })

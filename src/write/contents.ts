@@ -32,7 +32,7 @@ export function contentFaults({ resource }: Scope, tree: JsonObject): FieldError
       bytes += typeof value === 'string' ? Buffer.byteLength(value, encoded ? 'base64' : 'utf8') : 0
     }
   }
-  if (bytes > contentBytesMax) found.push(tooLong(isSecret ? 'data' : '', contentBytesMax))
+  if (bytes > contentBytesMax) found.push(tooLong(isSecret ? 'data' : '[]', contentBytesMax))
   return found
 }
 

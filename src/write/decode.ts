@@ -130,7 +130,7 @@ function versionMismatch(found: string, wanted: string): Mismatch {
   return { why, error: badRequest(why) }
 }
 
-export function unfit(kind: string, expected: { readonly version: string; readonly kind: string }, why: string) {
+function unfit(kind: string, expected: { readonly version: string; readonly kind: string }, why: string) {
   return badRequest(`${kind} in version ${quote(expected.version)} cannot be handled as a ${expected.kind}: ${why}`)
 }
 
