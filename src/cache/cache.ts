@@ -15,17 +15,21 @@ import type { Filter } from './filter.ts'
 import { History } from './history.ts'
 import { type Item, makeItem } from './item.ts'
 import { Ordered } from './ordered.ts'
+import type { Pace } from './pace.ts'
 import type { Progress } from './progress.ts'
 import { indexFromObjects, Terms } from './terms.ts'
-import { Watcher, type WatchStart } from './watcher.ts'
+import { Watcher, type WatchSource, type WatchStart } from './watcher.ts'
 
 export class Cache {
   readonly interest: string
   readonly progress: Progress
   readonly #clock: Clock
+  readonly #pace: Pace
   #plan: FieldPlan
   #terms: Terms
   #dispatch: Dispatch<Watcher>
+  /** What every watcher of this cache shares. */
+  #source: WatchSource
   readonly #objects = new Ordered()
   readonly #watchers = new Set<Watcher>()
   readonly #listeners: ((event: Event) => void)[] = []
@@ -42,6 +46,7 @@ export class Cache {
     plan: FieldPlan
     progress: Progress
     clock: Clock
+    pace: Pace
     loaded?: LoadedInterest<Item> | undefined
   }) {
     const { loaded, plan } = parts
@@ -65,6 +70,20 @@ export class Cache {
       end: { version: parts.progress.version, position: this.lastPosition },
       gaps: loaded?.gaps ?? [],
     })
+    this.#pace = parts.pace
+    this.#source = this.#makeSource()
+  }
+
+  #makeSource(): WatchSource {
+    const clock = this.#clock
+    const { history, progress } = this
+    return {
+      history,
+      dispatch: this.#dispatch,
+      pace: this.#pace,
+      version: () => progress.version,
+      steady: () => clock.steady(),
+    }
   }
 
   get plan(): FieldPlan {
@@ -143,15 +162,7 @@ export class Cache {
     bookmarks: boolean
     errorFrame: (status: Status) => Buffer
   }): Watcher {
-    const watcher = new Watcher({
-      ...parts,
-      source: {
-        history: this.history,
-        dispatch: this.#dispatch,
-        version: () => this.version,
-        steady: () => this.#clock.steady(),
-      },
-    })
+    const watcher = new Watcher({ ...parts, source: this.#source })
     this.#watchers.add(watcher)
     watcher.onEnd(() => this.#watchers.delete(watcher))
     return watcher
@@ -172,7 +183,9 @@ export class Cache {
     this.#terms.update(previous, item)
     this.history.window.push(event)
     for (const listener of this.#listeners) listener(event)
+    this.#pace.begin()
     this.#dispatch.send(event)
+    this.#pace.end()
   }
 
   /** Another set of selectable fields (a CRD changed): every object is read again, and watches end so that clients ask anew. */
@@ -183,6 +196,7 @@ export class Cache {
     this.#plan = plan
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)
+    this.#source = this.#makeSource()
     this.history.plan = plan
     this.history.window.shrink(Number.POSITIVE_INFINITY)
     for (const item of this.#objects.all()) this.#objects.set(makeItem(item.bytes, item.version, plan))

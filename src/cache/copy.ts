@@ -13,6 +13,7 @@ import { type Change, type LoadedInterest, type Store, StoreRefused } from '../s
 import { Cache } from './cache.ts'
 import { Event } from './event.ts'
 import { type Item, makeItem, relabel } from './item.ts'
+import { Pace } from './pace.ts'
 import { Progress } from './progress.ts'
 
 /** Memory for replaced objects that watches may still want; the disk holds the rest. Shared by all interests. */
@@ -35,6 +36,7 @@ export class Copy {
   readonly #log: Log
   readonly #planOf: (interest: string) => FieldPlan
   readonly #progress: Progress
+  readonly #pace: Pace
   readonly #caches = new Map<string, Cache>()
   #pending: Pending[] = []
   #uncommittedBytes = 0
@@ -49,6 +51,7 @@ export class Copy {
     this.#log = parts.log
     this.#planOf = parts.planOf
     this.#progress = new Progress(version)
+    this.#pace = new Pace(parts.clock)
     this.#allocated = version
     for (const loaded of interests) this.#open(loaded.name, loaded)
   }
@@ -92,6 +95,7 @@ export class Copy {
       plan: this.#planOf(interest),
       progress: this.#progress,
       clock: this.#clock,
+      pace: this.#pace,
     })
     this.#caches.set(interest, cache)
     return cache

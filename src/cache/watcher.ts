@@ -12,6 +12,7 @@ import type { Event, Form } from './event.ts'
 import type { Filter } from './filter.ts'
 import type { History } from './history.ts'
 import type { Item } from './item.ts'
+import type { Held, Pace } from './pace.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
 const chunkBytesMax = 128 * 1024
@@ -29,6 +30,7 @@ export type WatchStart =
 export type WatchSource = {
   readonly history: History
   readonly dispatch: Dispatch<Watcher>
+  readonly pace: Pace
   /** The version up to which everything published is known. */
   version(): number
   /** A clock nobody sets: devices without a battery learn the time of day late. */
@@ -44,7 +46,7 @@ type Mode =
 
 const done: IteratorResult<Buffer> = { value: undefined, done: true }
 
-export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
+export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   readonly filter: Filter
   readonly bookmarks: boolean
   readonly #source: WatchSource
@@ -215,18 +217,33 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
 
   /** `before` is the place from which history would bring this frame again. */
   #push(frame: Buffer, before: Cursor): void {
-    if (this.#waiting !== undefined) {
+    const { pace } = this.#source
+    const reading = this.#waiting !== undefined
+    if (reading && !pace.holding && this.#queue.length === 0) {
       this.#spoke = true
+      pace.delivered()
       this.#give({ value: frame, done: false })
       return
     }
     if (this.#queueBytes + frame.length > queueBytesMax && this.#queue.length > 0) {
-      this.#fallBack()
-      return
+      // A reader that waits is not slow: it gets what is held for it. Any other has to read history.
+      if (!reading) {
+        this.#fallBack()
+        return
+      }
+      this.release()
     }
     this.#queueFirst ??= before
     this.#queue.push(frame)
     this.#queueBytes += frame.length
+    if (reading) pace.hold(this)
+  }
+
+  /** Hands out what was held back. */
+  release(): void {
+    if (this.#waiting === undefined) return
+    const chunk = this.#takeQueued()
+    if (chunk !== undefined) this.#give({ value: chunk, done: false })
   }
 
   #fallBack(): void {
@@ -276,6 +293,7 @@ export class Watcher implements Receiver, AsyncIterableIterator<Buffer> {
     if (canSpeak) this.#pushBookmark()
     if (this.#mode.kind === 'live') {
       this.#finishing = true
+      this.release()
       if (this.#waiting !== undefined) void this.#end()
     } else {
       // Still catching up: the client resumes from the last event it got.
@@ -331,7 +349,15 @@ function laterOf(a: Cursor, b: Cursor): Cursor {
   return a.version > b.version || (a.version === b.version && a.position > b.position) ? a : b
 }
 
+/** The frames joined last, and what they became: the next watcher mostly has the very same ones. */
+let joined: { readonly frames: readonly Buffer[]; readonly bytes: Buffer } | undefined
+
 function join(frames: readonly Buffer[]): Buffer | undefined {
   if (frames.length < 2) return frames[0]
-  return Buffer.concat(frames)
+  if (joined === undefined || !same(joined.frames, frames)) joined = { frames, bytes: Buffer.concat(frames) }
+  return joined.bytes
+}
+
+function same(a: readonly Buffer[], b: readonly Buffer[]): boolean {
+  return a.length === b.length && a.every((frame, i) => frame === b[i])
 }

@@ -30,7 +30,11 @@ export class Sender {
       this.#traffic.bytesOut += body.length
       this.#end(out, body)
     } else if (Symbol.asyncIterator in body) {
-      await this.#pull(body, out)
+      // It goes on by itself: a watch lives for an hour, and the request it came by need not.
+      this.#pull(body, out).catch(() => {
+        cancel(body)
+        out.destroy()
+      })
     } else if (body.length <= fewPieces) {
       this.#sendFew(body, out)
     } else {

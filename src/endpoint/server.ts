@@ -156,7 +156,7 @@ export class Server {
     // It shook hands while the others were told to go: nobody else would tell it.
     if (this.#closing) session.close()
     session.on('stream', (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
-      stream.on('error', (error) => this.#parts.log.debug('stream.fault', { why: error.message }))
+      stream.on('error', this.#streamFault)
       // The limit in our settings binds the library only once the client has acknowledged them.
       if (session.pendingSettingsAck && lengthOf(rawHeaders) > this.#limits.headerBytesMax) {
         this.#traffic.refused++
@@ -185,6 +185,9 @@ export class Server {
     })
   }
 
+  /** One for all: a closure for each stream would keep its request's headers as long as it lives. */
+  readonly #streamFault = (error: Error): void => this.#parts.log.debug('stream.fault', { why: error.message })
+
   #ping(session: ServerHttp2Session): void {
     if (session.destroyed || session.closed) return
     const late = setTimeout(() => session.destroy(), this.#limits.pingMsMax)
@@ -206,7 +209,7 @@ export class Server {
       body: () => this.#readBody(incoming, incoming.headers['content-length']),
       caller: this.#sockets.get(incoming.socket as TLSSocket),
     }
-    outgoing.on('error', (error) => this.#parts.log.debug('stream.fault', { why: error.message }))
+    outgoing.on('error', this.#streamFault)
     await this.#serve(request, outgoing, (response) => {
       if (this.#closing) outgoing.shouldKeepAlive = false
       outgoing.writeHead(response.status, response.headers as never)
