@@ -5,10 +5,10 @@
  */
 import { createHash } from 'node:crypto'
 import { planFor } from '../cache/filter.ts'
+import { readConverter } from '../convert/convert.ts'
+import { field, isObject, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { builtinFacts } from '../kube/builtin.ts'
-import { readConverter } from '../kube/convert.ts'
 import { selectableFields } from '../kube/fields.ts'
-import { field, isObject, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Resource, Verb } from '../kube/resource.ts'
 import { definitionResources, definitionVersions } from '../schema/versions.ts'

@@ -1,11 +1,11 @@
 /** Objects in the forms that belong to no resource: Table and PartialObjectMetadata, singly, in lists and in watches. */
 import type { Form, FrameType } from '../cache/event.ts'
 import type { Item } from '../cache/item.ts'
-import { type JsonObject, printJson, text } from '../kube/json.ts'
+import { type JsonObject, printJson, text } from '../json/json.ts'
 import type { MediaChoice } from '../kube/negotiate.ts'
-import type { TableResource } from '../kube/printers.ts'
 import type { Query } from '../kube/request.ts'
 import { badRequest } from '../kube/status.ts'
+import type { TableResource } from '../table/printers.ts'
 import {
   type IncludeObject,
   renderPartial,
@@ -13,7 +13,7 @@ import {
   renderTable,
   type ListMeta as TableMeta,
   type TableObject,
-} from '../kube/table.ts'
+} from '../table/table.ts'
 import type { Served } from './endpoint.ts'
 import type { ListMeta } from './spelling.ts'
 

@@ -1,11 +1,11 @@
 /** Everything that changes something: reads the body, hands it to the write engine, prints what comes back. */
 import { makeItem } from '../cache/item.ts'
-import { printJson } from '../kube/json.ts'
+import { printJson } from '../json/json.ts'
 import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../kube/negotiate.ts'
 import { noFields } from '../kube/object.ts'
-import { scales } from '../kube/printers.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
+import { scales } from '../table/printers.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
 import { spelled, statusResponse, warn } from './respond.ts'

@@ -2,8 +2,9 @@
  * Which fields of a resource a field selector may name, and where their values stand in the stored object, so that a
  * scanner can fetch just those. Built-ins have a fixed list each, custom resources name theirs in the CRD.
  */
+
+import { quoted } from '../json/gotext.ts'
 import { FieldSelector } from './fieldselector.ts'
-import { quoted } from './gotext.ts'
 import { apiVersion, type Resource } from './resource.ts'
 import { badRequest, qualified } from './status.ts'
 

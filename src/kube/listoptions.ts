@@ -3,9 +3,10 @@
  * limit, continue and sendInitialEvents, settled here into closed unions so that no other code reads these parameters.
  * Refusals come in kube-apiserver's order: numbers, selectors, the table, then versions and tokens.
  */
+
+import { clamped, parseInt64, parseUint64, quoted } from '../json/gotext.ts'
 import { type ContinueToken, decodeContinue } from './continue.ts'
 import { type FieldSelector, parseFieldSelector } from './fieldselector.ts'
-import { clamped, parseInt64, parseUint64, quoted } from './gotext.ts'
 import { type Query, truthy } from './request.ts'
 import { type LabelSelector, parseLabelSelector } from './selector.ts'
 import { badRequest, type FieldError, failure, invalid } from './status.ts'

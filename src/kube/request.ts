@@ -2,8 +2,9 @@
  * What a method and a URL ask for, by the rules of kube-apiserver's RequestInfo: authorization, routing and metrics all
  * read this one answer. Runs once per request, so there is no URL object and no regular expression here.
  */
+
+import { quoted } from '../json/gotext.ts'
 import { parseFieldSelector } from './fieldselector.ts'
-import { quoted } from './gotext.ts'
 import { badRequest } from './status.ts'
 
 export type ApiRequest = {

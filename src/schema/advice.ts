@@ -1,6 +1,6 @@
 /** What a definition is accepted with, yet warned about: formats nobody checks, rules this server cannot evaluate. */
 
-import { field, type JsonObject } from '../kube/json.ts'
+import { field, type JsonObject } from '../json/json.ts'
 import { unevaluatedRules } from './cel.ts'
 import { schemaIn, versionsOf } from './definition.ts'
 import { child, keyed, NO_PATH } from './errors.ts'

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { field, fromPlain, type JsonObject, parseJson, text, toPlain } from '../json/json.ts'
 import { builtinSchemas } from '../kube/builtin.ts'
-import { field, fromPlain, type JsonObject, parseJson, text, toPlain } from '../kube/json.ts'
 import { cannotHandle, checkBuiltin, strictDecoding } from './builtin.ts'
 import type { Components } from './gostruct.ts'
 

@@ -3,7 +3,7 @@
  * field nobody knows is dropped and named, null means "not set", and what is required must be there (422).
  */
 
-import { isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'
 import { badRequest, type FieldError, type StatusError } from '../kube/status.ts'
 import { requiredField } from './errors.ts'
 import { type Components, embeddedIn, goTypeName, referenceOf, structName } from './gostruct.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fromPlain, type JsonObject } from '../kube/json.ts'
+import { fromPlain, type JsonObject } from '../json/json.ts'
 import { checkCustom } from './check.ts'
 import type { Schema } from './schema.ts'
 

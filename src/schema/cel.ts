@@ -7,7 +7,7 @@
 import { createRequire } from 'node:module'
 import type * as Cel from '@marcbachmann/cel-js'
 import type * as Evaluator from '@marcbachmann/cel-js/evaluator'
-import { equalJson, isObject, type Json } from '../kube/json.ts'
+import { equalJson, isObject, type Json } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { registerLibrary } from './cellibrary.ts'
 import { celValue, type DurationOf } from './celvalue.ts'

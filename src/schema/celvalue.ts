@@ -1,7 +1,7 @@
 /** Objects as CEL sees them, typed by their schema: bigint for integers, times and durations by format, escaped names. */
 
 import type * as Cel from '@marcbachmann/cel-js'
-import { isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'
 import { parseDuration } from './formats.ts'
 import { META_FIELDS, type Schema, valuesOf } from './schema.ts'
 import { bigOf, floatOf, kindOf } from './values.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { fromPlain, type Json, type JsonObject } from '../kube/json.ts'
+import { fromPlain, type Json, type JsonObject } from '../json/json.ts'
 import { checkCustom } from './check.ts'
 import { applyDefaults } from './defaulting.ts'
 import { prune } from './prune.ts'

@@ -1,6 +1,6 @@
 /** Everything a custom resource is held to, in kube-apiserver's order; rules come last and only on a sound object. */
 
-import type { Json, JsonObject } from '../kube/json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import type { FieldError, FieldReason } from '../kube/status.ts'
 import { checkRules } from './cel.ts'
 import { checkEmbedded } from './embedded.ts'

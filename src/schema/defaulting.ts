@@ -1,6 +1,6 @@
 /** Defaults of structural schemas, and the nulls that mean "not set". */
 
-import { fromPlain, isObject, type Json } from '../kube/json.ts'
+import { fromPlain, isObject, type Json } from '../json/json.ts'
 import { propertyOf, type Schema, valuesOf } from './schema.ts'
 
 /**

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { fromPlain, type JsonObject, toPlain } from '../kube/json.ts'
+import { fromPlain, type JsonObject, toPlain } from '../json/json.ts'
 import { definitionDefaults, validateDefinition } from './definition.ts'
 
 type Cause = [field: string, reason: string, text: string]

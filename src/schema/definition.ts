@@ -4,7 +4,7 @@
  * (`spec.validation.openAPIV3Schema`), though nobody wrote them there.
  */
 
-import { equalJson, field, isObject, type Json, type JsonObject, printJson, text, toPlain } from '../kube/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, printJson, text, toPlain } from '../json/json.ts'
 import { dns1035LabelFaults, dnsSubdomainFaults } from '../kube/names.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, forbiddenField, invalidField, keyed, requiredField, unsupportedField } from './errors.ts'

@@ -1,6 +1,6 @@
 /** Resources inside resources (`x-kubernetes-embedded-resource`): they need a kind and an apiVersion of their own. */
 
-import { isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import { dns1035LabelFaults } from '../kube/names.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, invalidField, keyed, NO_PATH, requiredField } from './errors.ts'

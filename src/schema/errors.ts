@@ -1,6 +1,6 @@
 /** The field errors of apimachinery, one constructor per type; `path` is a finished field path. */
 
-import type { Json } from '../kube/json.ts'
+import type { Json } from '../json/json.ts'
 import type { FieldError, FieldReason } from '../kube/status.ts'
 import { quote, shown } from './values.ts'
 

@@ -1,7 +1,7 @@
 /** The string formats a custom resource's schema may name; any other is ignored, as kube-apiserver does. */
 
 import { isIPv4, isIPv6 } from 'node:net'
-import { parseGoDuration } from '../kube/gotext.ts'
+import { parseGoDuration } from '../json/gotext.ts'
 
 const BY_NAME: Readonly<Record<string, (text: string) => boolean>> = {
   bsonobjectid: (text) => /^[0-9A-Fa-f]{24}$/.test(text),

@@ -1,6 +1,6 @@
 /** Lists that are sets or maps: no member twice; and which former item of such a list a new one stands for. */
 
-import { isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, duplicateField, invalidField, keyed, NO_PATH } from './errors.ts'
 import { propertyOf, type Schema, valuesOf } from './schema.ts'

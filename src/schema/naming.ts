@@ -3,7 +3,7 @@
  * out at once, ending in the same state with the same words.
  */
 
-import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
+import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import { versionsOf } from './definition.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Bounds of numbers. Integers are compared as int64 and bounds lose their fraction then, as in kube-openapi. */
 
-import { goValue } from '../kube/goformat.ts'
-import type { Spelled } from '../kube/json.ts'
+import { goValue } from '../json/goformat.ts'
+import type { Spelled } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { fieldOf, invalidField, NO_PATH } from './errors.ts'
 import type { Schema } from './schema.ts'

@@ -1,6 +1,6 @@
 /** What Kubernetes allows in the OpenAPI schema of a definition, apart from its being structural. */
 
-import { equalJson, fromPlain } from '../kube/json.ts'
+import { equalJson, fromPlain } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { checkExpressions } from './celcheck.ts'
 import { child, forbiddenField, invalidField, keyed, requiredField, unsupportedField } from './errors.ts'

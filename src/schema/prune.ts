@@ -1,6 +1,6 @@
 /** Pruning: fields no structural schema specifies are removed, and named for `fieldValidation`. */
 
-import { isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import { META_FIELDS, propertyOf, type Schema, valuesOf } from './schema.ts'
 
 const PRESERVE = 'x-kubernetes-preserve-unknown-fields'

@@ -1,7 +1,7 @@
 /** The values /scale reads from a custom resource: replicas must fit it, the selector must be text. */
 
-import { goType, goValue } from '../kube/goformat.ts'
-import { isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { goType, goValue } from '../json/goformat.ts'
+import { isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { invalidField } from './errors.ts'
 import { floatOf, kindOf } from './values.ts'

@@ -1,6 +1,6 @@
 /** The parts of a definition's version that name fields by path: scale, printer columns, selectable fields. */
 
-import { field, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
+import { field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, duplicateField, invalidField, keyed, requiredField, tooMany } from './errors.ts'
 import { followPath } from './fieldpath.ts'

@@ -4,7 +4,7 @@
  * what an update leaves as it was is not held against it.
  */
 
-import { equalJson, fromPlain, isNumber, isObject, type Json, type JsonObject } from '../kube/json.ts'
+import { equalJson, fromPlain, isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import {
   child,

@@ -1,7 +1,7 @@
 /** How Go sees and prints decoded JSON in field errors: which numbers are integers, `%q`, json.Marshal. */
 
-import { isNumber, type Json, printJson, type Spelled } from '../kube/json.ts'
-import { isInt64 } from '../kube/number.ts'
+import { isNumber, type Json, printJson, type Spelled } from '../json/json.ts'
+import { isInt64 } from '../json/number.ts'
 
 export type Kind = 'null' | 'boolean' | 'string' | 'integer' | 'number' | 'array' | 'object'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fromPlain, type JsonObject, toPlain } from '../kube/json.ts'
+import { fromPlain, type JsonObject, toPlain } from '../json/json.ts'
 import { definitionDefaults } from './definition.ts'
 import { definitionStatus } from './naming.ts'
 import { definitionResources, definitionVersions } from './versions.ts'

@@ -1,7 +1,7 @@
 /** A definition as something served: its versions in order of preference, their schemas, and the resources they make. */
 
 import { createHash } from 'node:crypto'
-import { field, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
+import { field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
 import { schemaIn, versionsOf } from './definition.ts'
 import type { ScalePaths } from './scaled.ts'

@@ -1,7 +1,7 @@
 /** The body of a request as a tree, with Go's words for what cannot be one. */
 
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../kube/json.ts'
-import { parseYaml } from '../kube/yaml.ts'
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../json/json.ts'
+import { parseYaml } from '../json/yaml.ts'
 
 export type Parsed = { readonly tree: JsonObject; readonly duplicates: string[] } | { readonly fault: string }
 

@@ -3,8 +3,8 @@
  * and brought into shape. What a strict reader would object to is collected for `fieldValidation`.
  */
 
-import type { Json, JsonObject } from '../kube/json.ts'
-import { text } from '../kube/json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
+import { text } from '../json/json.ts'
 import { apiVersion } from '../kube/resource.ts'
 import { badRequest, type FieldError, invalid, type StatusError } from '../kube/status.ts'
 import { invalidField } from '../schema/errors.ts'

@@ -3,7 +3,7 @@
  * it in steps), marked when they are deleted, and looked at again when the names of another one become free.
  */
 
-import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../json/json.ts'
 import type { Resource } from '../kube/resource.ts'
 import { definitionWarnings } from '../schema/advice.ts'
 import type { Verdict } from '../schema/check.ts'

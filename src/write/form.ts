@@ -4,8 +4,8 @@
  * though the real server sorts the keys of custom resources.
  */
 
-import { fromStored, toStored } from '../kube/convert.ts'
-import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
+import { fromStored, toStored } from '../convert/convert.ts'
+import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
 import { prune } from '../schema/prune.ts'
 import { metaFields, metaOf } from './meta.ts'

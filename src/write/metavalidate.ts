@@ -1,6 +1,6 @@
 /** Validation of object metadata for every kind, in the words and the order of apimachinery. */
 
-import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../kube/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../json/json.ts'
 import { labelKeyFaults, labelValueFaults } from '../kube/labels.ts'
 import type { Resource } from '../kube/resource.ts'
 import type { FieldError } from '../kube/status.ts'

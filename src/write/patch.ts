@@ -1,10 +1,10 @@
 /** Patch: JSON, merge and strategic. The patch is applied to the stored object under its lock, then it is an update. */
 
-import { bytewise, goValue } from '../kube/goformat.ts'
-import { type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../kube/json.ts'
-import { applyPatch, type PatchKind } from '../kube/patch.ts'
+import { bytewise, goValue } from '../json/goformat.ts'
+import { type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { apiVersion } from '../kube/resource.ts'
 import { badRequest, invalid, type StatusError } from '../kube/status.ts'
+import { applyPatch, type PatchKind } from '../patch/patch.ts'
 import { invalidField } from '../schema/errors.ts'
 import { quote } from '../schema/values.ts'
 import { mergeSchemaFor } from './components.ts'

@@ -1,6 +1,6 @@
 /** The subresources of pods that bind them to a node and evict them. */
 
-import { cloneJson, field, isObject, type Json, type JsonObject, printJson, text } from '../kube/json.ts'
+import { cloneJson, field, isObject, type Json, type JsonObject, printJson, text } from '../json/json.ts'
 import { badRequest, conflict, type Status } from '../kube/status.ts'
 import { quote } from '../schema/values.ts'
 import { decodeKind } from './decode.ts'

@@ -3,7 +3,7 @@
  * caller is the administrator; about others it is only known that members of system:masters may do everything.
  */
 
-import { field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
+import { field, fromPlain, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
 import { invalidField } from '../schema/errors.ts'
 import { decodeKind, ensureNamespace } from './decode.ts'

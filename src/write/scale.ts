@@ -1,9 +1,9 @@
 /** The scale subresource: an autoscaling/v1 Scale read out of an object, and its replicas written back into it. */
 
-import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../kube/json.ts'
-import { applyPatch } from '../kube/patch.ts'
+import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import type { Resource } from '../kube/resource.ts'
 import { internalError, invalid } from '../kube/status.ts'
+import { applyPatch } from '../patch/patch.ts'
 import { invalidField } from '../schema/errors.ts'
 import type { ScalePaths } from '../schema/scaled.ts'
 import { quote } from '../schema/values.ts'

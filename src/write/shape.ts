@@ -3,8 +3,8 @@
  * go, defaults of custom resources come, metadata keeps only what metadata may hold.
  */
 
+import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import { builtinSchemas } from '../kube/builtin.ts'
-import { isObject, type Json, type JsonObject } from '../kube/json.ts'
 import type { FieldError } from '../kube/status.ts'
 import { checkBuiltin } from '../schema/builtin.ts'
 import { applyDefaults } from '../schema/defaulting.ts'

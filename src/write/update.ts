@@ -4,8 +4,8 @@
  * waiting for its finalizers and has none left is removed instead.
  */
 
-import { parseUint64 } from '../kube/gotext.ts'
-import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json.ts'
+import { parseUint64 } from '../json/gotext.ts'
+import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../json/json.ts'
 import { objectKey } from '../kube/resource.ts'
 import { type FieldError, notFound } from '../kube/status.ts'
 import { makeNew, storeNew } from './create.ts'

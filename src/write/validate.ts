@@ -1,7 +1,7 @@
 /** Validation of a whole object before it is stored: metadata for every kind, the schema of custom resources. */
 
-import type { JsonObject } from '../kube/json.ts'
-import { text } from '../kube/json.ts'
+import type { JsonObject } from '../json/json.ts'
+import { text } from '../json/json.ts'
 import { type FieldError, invalid } from '../kube/status.ts'
 import { type CheckOptions, checkCustom, type Verdict } from '../schema/check.ts'
 import { invalidField } from '../schema/errors.ts'

@@ -4,10 +4,10 @@
  * what stays as it is, is shared between the given one and the result.
  */
 
+import { type JsonObject, parseJson, printJson } from '../json/json.ts'
+import { apiVersion, type Resource } from '../kube/resource.ts'
 import { eventFromStored, eventToStored } from './convertevent.ts'
 import { hpaFromStored, hpaToStored, withoutCarried } from './converthpa.ts'
-import { type JsonObject, parseJson, printJson } from './json.ts'
-import { apiVersion, type Resource } from './resource.ts'
 
 type Conversion = {
   readonly storageVersion: string

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builtinFacts } from './builtin.ts'
+import { builtinFacts } from '../kube/builtin.ts'
 import { renderPartial, renderPartialList, renderTable, type TableObject, type TableParts } from './table.ts'
 
 const namespaces = builtinFacts().resources.find((one) => one.resource === 'namespaces' && one.group === '')!

@@ -3,9 +3,9 @@
  * type. A value that is missing or of another type is an empty cell (null), never an error.
  */
 
+import { bytewise, goValue } from '../json/goformat.ts'
+import { fromPlain, isObject, type Json, printJson } from '../json/json.ts'
 import { ageOf, parseTime } from './duration.ts'
-import { bytewise, goValue } from './goformat.ts'
-import { fromPlain, isObject, type Json, printJson } from './json.ts'
 import { compileJsonPath, type JsonPath } from './jsonpath.ts'
 import { type Cell, nameOf, type View } from './printers-read.ts'
 

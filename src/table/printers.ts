@@ -4,7 +4,9 @@
  * shows its name and age.
  */
 
-import { builtinColumns } from './builtin.ts'
+import { builtinColumns } from '../kube/builtin.ts'
+import type { Resource } from '../kube/resource.ts'
+import { qualified } from '../kube/status.ts'
 import { corePrinters } from './printers-core.ts'
 import { compileColumns, type PrinterColumn, printCustom } from './printers-custom.ts'
 import { networkPrinters } from './printers-network.ts'
@@ -13,8 +15,6 @@ import { policyPrinters } from './printers-policy.ts'
 import { age, type Cell, nameOf, type Row, text, type View } from './printers-read.ts'
 import { storagePrinters } from './printers-storage.ts'
 import { workloadPrinters } from './printers-workloads.ts'
-import type { Resource } from './resource.ts'
-import { qualified } from './status.ts'
 
 export type { PrinterColumn } from './printers-custom.ts'
 

@@ -3,8 +3,8 @@
  * the whole. Annotations that carry another version's fields are read so; one that does not fit is as good as none.
  */
 
-import { isNumber, isObject, type Json, JsonError, type JsonObject, parseJson } from './json.ts'
-import { Spelled } from './number.ts'
+import { isNumber, isObject, type Json, JsonError, type JsonObject, parseJson } from '../json/json.ts'
+import { Spelled } from '../json/number.ts'
 
 export type Shape = 'text' | 'int32' | 'quantity' | 'time' | 'object' | Struct | readonly [Shape]
 export type Struct = { readonly [name: string]: Shape }

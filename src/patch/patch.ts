@@ -2,9 +2,9 @@
  * Patches: one entry for the three kinds kube-apiserver takes, and JSON merge patch itself. All are pure: the result
  * shares nothing with the inputs, so a patch can be applied again to a newer object and the result changed at will.
  */
-import { cloneJson, isNumber, type Json, type JsonObject } from './json.ts'
+import { cloneJson, isNumber, type Json, type JsonObject } from '../json/json.ts'
+import { badRequest } from '../kube/status.ts'
 import { applyJsonPatch } from './jsonpatch.ts'
-import { badRequest } from './status.ts'
 import { applyStrategicPatch, type MergeSchema } from './strategic.ts'
 
 export type PatchKind = 'json' | 'merge' | 'strategic'

@@ -3,8 +3,8 @@
  * of a missing member adds it, a `copy` of one yields null, indices may count from the end, text before the first slash
  * is ignored. A failing operation fails the whole patch.
  */
-import { cloneJson, isNumber, type Json, type JsonObject, printJson, Spelled } from './json.ts'
-import { badRequest, failure, type StatusError } from './status.ts'
+import { cloneJson, isNumber, type Json, type JsonObject, printJson, Spelled } from '../json/json.ts'
+import { badRequest, failure, type StatusError } from '../kube/status.ts'
 
 /** kube-apiserver's own limit: each operation may cost as much as the whole object. */
 export const OPERATIONS_MAX = 10_000

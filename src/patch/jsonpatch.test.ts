@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fromPlain, type Json, type JsonObject, parseJson, printJson } from './json.ts'
+import { fromPlain, type Json, type JsonObject, parseJson, printJson } from '../json/json.ts'
+import { StatusError } from '../kube/status.ts'
 import { COPY_BYTES_MAX, OPERATIONS_MAX } from './jsonpatch.ts'
 import { applyPatch } from './patch.ts'
-import { StatusError } from './status.ts'
 
 test('a patch that cannot be decoded is a 400', () => {
   const refusals: [string, string][] = [

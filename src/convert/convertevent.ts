@@ -1,7 +1,7 @@
 /** Events: kept in the core group's spelling; events.k8s.io/v1 has other names for some fields, and prints others. */
 
+import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import { always, arranged, type Fields } from './convertfields.ts'
-import { isObject, type Json, type JsonObject } from './json.ts'
 
 const eventNames: readonly (readonly [core: string, events: string])[] = [
   ['involvedObject', 'regarding'],

@@ -4,7 +4,7 @@
  * list does not know come last and are kept: a newer server may have put them there.
  */
 
-import { cloneJson, isObject, type Json, type JsonObject } from './json.ts'
+import { cloneJson, isObject, type Json, type JsonObject } from '../json/json.ts'
 
 /**
  * How a field is printed. `set`: unless it is null (a pointer). `filled`: unless it is zero (omitempty of a plain value).

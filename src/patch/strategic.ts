@@ -2,12 +2,13 @@
  * Strategic merge patch: merge patch that knows from the schema which lists are merged by a key, and obeys directives in
  * the patch ($patch, $retainKeys, $setElementOrder, $deleteFromPrimitiveList). Works in place on copies made for it.
  */
+
+import { goType, goValue } from '../json/goformat.ts'
+import { quoted } from '../json/gotext.ts'
+import type { Json, JsonObject } from '../json/json.ts'
+import { badRequest } from '../kube/status.ts'
 import { identity, inOrder, internal, mergeValue, noMergeKey, orderAfterMerge, wrongType } from './elementorder.ts'
-import { goType, goValue } from './goformat.ts'
-import { quoted } from './gotext.ts'
-import type { Json, JsonObject } from './json.ts'
 import { unprocessable } from './jsonpatch.ts'
-import { badRequest } from './status.ts'
 
 /** What merging needs to know about the type of a value, and about the property that holds it. */
 export interface MergeSchema {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { builtinFacts } from './builtin.ts'
+import { cloneJson, field, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
+import { builtinFacts } from '../kube/builtin.ts'
+import { apiVersion, type Resource } from '../kube/resource.ts'
 import { fromStored, readConverter, toStored } from './convert.ts'
-import { cloneJson, field, type JsonObject, parseJson, printJson, text } from './json.ts'
-import { apiVersion, type Resource } from './resource.ts'
 
 /** Each line: an object a real kube-apiserver stored, as it served it in the other version, and after writing that back. */
 const recorded = readFileSync(join(import.meta.dirname, 'testdata/conversions.jsonl'), 'utf8')

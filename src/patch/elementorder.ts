@@ -2,9 +2,9 @@
  * The order of a merged list in strategic merge patch: items the patch names stand in the patch's order, the others in
  * the order they had, and the two are interleaved by where the object had them before.
  */
-import { goType, goValue } from './goformat.ts'
-import { isNumber, type Json, type JsonObject, printJson } from './json.ts'
-import { failure, type StatusError } from './status.ts'
+import { goType, goValue } from '../json/goformat.ts'
+import { isNumber, type Json, type JsonObject, printJson } from '../json/json.ts'
+import { failure, type StatusError } from '../kube/status.ts'
 
 /** What two values must share to be the same to Go: the type and the value. */
 export function identity(value: Json): string {

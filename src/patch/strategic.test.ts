@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { builtinSchemas } from './builtin.ts'
-import { equalJson, field, fromPlain, type Json, type JsonObject, parseJson, printJson, text } from './json.ts'
+import { equalJson, field, fromPlain, type Json, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
+import { builtinSchemas } from '../kube/builtin.ts'
+import { StatusError } from '../kube/status.ts'
 import { mergeSchemaOf, type OpenApiSchema } from './mergeschema.ts'
 import { applyPatch } from './patch.ts'
-import { StatusError } from './status.ts'
 import type { MergeSchema } from './strategic.ts'
 
 const schemas = builtinSchemas() as Record<string, OpenApiSchema>

@@ -3,7 +3,7 @@
  * owners). Both are spliced around the bytes of each object's metadata, which are never printed anew.
  */
 
-import { fromPlain, printJson } from './json.ts'
+import { fromPlain, printJson } from '../json/json.ts'
 import { columnsOf, type PrinterColumn, rowOf, type TableResource } from './printers.ts'
 import type { Row, View } from './printers-read.ts'
 

@@ -3,6 +3,8 @@
  * carried in annotations there, so that a v1 client which reads, changes and writes an object loses nothing.
  */
 
+import { bytewise } from '../json/goformat.ts'
+import { field, isObject, type Json, type JsonObject, printJson } from '../json/json.ts'
 import { behaviorFromAnnotation, behaviorToAnnotation } from './convertbehavior.ts'
 import { always, arranged, type Fields, objectOr } from './convertfields.ts'
 import {
@@ -15,8 +17,6 @@ import {
   v1MetricStatus,
 } from './convertmetric.ts'
 import { readTyped, type Struct } from './converttyped.ts'
-import { bytewise } from './goformat.ts'
-import { field, isObject, type Json, type JsonObject, printJson } from './json.ts'
 
 const prefix = 'autoscaling.alpha.kubernetes.io/'
 const metricsKey = `${prefix}metrics`

@@ -3,9 +3,9 @@
  * Go's fields and says null for what is not set: the real server prints an internal type that has no JSON names.
  */
 
+import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import { always, arranged, type Fields, objectOr } from './convertfields.ts'
 import { readTyped, type Struct } from './converttyped.ts'
-import { isObject, type Json, type JsonObject } from './json.ts'
 
 const rulesShape: Struct = {
   StabilizationWindowSeconds: 'int32',

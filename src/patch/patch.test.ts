@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { equalJson, fromPlain, type Json, type JsonObject, parseJson, printJson, text } from './json.ts'
+import { equalJson, fromPlain, type Json, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { applyPatch, type PatchKind } from './patch.ts'
 
 /** Results are those of kubectl 1.36.3, `kubectl patch --local --type json|merge`. */

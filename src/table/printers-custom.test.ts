@@ -1,8 +1,8 @@
 /** The expected cells are those a real kube-apiserver 1.36 gave for the same columns and object. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Resource } from '../kube/resource.ts'
 import { columnsOf, type PrinterColumn, rowOf } from './printers.ts'
-import type { Resource } from './resource.ts'
 
 const resource: Resource = {
   group: 'example.com',

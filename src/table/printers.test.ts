@@ -7,10 +7,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { builtinColumns, builtinFacts } from './builtin.ts'
+import { builtinColumns, builtinFacts } from '../kube/builtin.ts'
+import type { Resource } from '../kube/resource.ts'
 import { columnsOf, rowOf, scales } from './printers.ts'
 import type { View } from './printers-read.ts'
-import type { Resource } from './resource.ts'
 
 type Recorded = { resource: string; now: string; cells: unknown[]; conditions?: unknown[]; object: View }
 

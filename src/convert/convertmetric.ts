@@ -3,9 +3,9 @@
  * own; autoscaling/v1, whose metrics live in annotations, has them flat. One table per source serves both directions.
  */
 
+import { field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import { always, arranged, type Fields, objectOr, type Print } from './convertfields.ts'
 import type { Shape, Struct } from './converttyped.ts'
-import { field, isObject, type Json, type JsonObject, text } from './json.ts'
 
 type Row = readonly [v1: string, v2: readonly string[], shape: Shape, print: Print]
 /** Rows in v1's order; `order` is v2's. */
