@@ -54,6 +54,7 @@ const listHash = createHash('sha256').update(Buffer.concat(pieces)).digest('hex'
 const plain = (text: string): Response => ({ status: 200, headers: {}, body: Buffer.from(text) })
 
 async function answer(request: Request): Promise<Response> {
+  if (request.url === '/pieces') return { status: 200, headers: {}, body: [Buffer.from('a'), Buffer.from('b')] }
   if (request.url === '/list') return { status: 200, headers: {}, body: pieces }
   if (request.url === '/object') return { status: 200, headers: {}, body: Buffer.concat(pieces.slice(0, 500)) }
   if (request.url === '/stream') return { status: 200, headers: {}, body: endless() }
@@ -165,6 +166,8 @@ test('lists beyond the limit are refused with 429 until one of them has ended', 
     assert.equal(refused.status, 429)
     assert.equal(refused.headers['retry-after'], '1')
     assert.equal((await client.ask('GET', '/list')).status, 429)
+    const single = await client.ask('GET', '/pieces')
+    assert.equal(`${single.status} ${single.body}`, '200 ab', 'one object is no list')
     stuck[0]?.close()
     await pause(30)
     assert.equal((await client.ask('GET', '/list')).body.length, listBytes)

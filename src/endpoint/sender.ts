@@ -20,9 +20,9 @@ export class Sender {
     this.#traffic = parts.traffic
   }
 
-  /** Whether no further list should begin. */
-  get full(): boolean {
-    return this.#lists >= this.#limits.listsMax
+  /** Whether this is a list and no further one should begin. */
+  refuses(body: Body): boolean {
+    return this.#lists >= this.#limits.listsMax && Array.isArray(body) && body.length > fewPieces
   }
 
   async send(body: Body, out: Writable): Promise<void> {

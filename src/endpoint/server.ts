@@ -241,7 +241,7 @@ export class Server {
     let response: Response | undefined
     try {
       response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
-      if (Array.isArray(response.body) && this.#sender.full) {
+      if (this.#sender.refuses(response.body)) {
         this.#traffic.refused++
         response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
         response.headers['retry-after'] = '1'
