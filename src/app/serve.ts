@@ -2,7 +2,6 @@
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { releaseMemory } from '../base/memory.ts'
 import { Copy } from '../cache/copy.ts'
 import { Discovery } from '../endpoint/discovery.ts'
 import { Health } from '../endpoint/health.ts'
@@ -72,8 +71,6 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
     log.info('serve.ready', { url, version: copy.progress.version })
     ready(url)
-    const cancel = clock.setTimer(releaseAfterMs, releaseMemory)
-    signal.addEventListener('abort', cancel, { once: true })
     await Promise.all([copy.run(signal), writer.sweeper.run(signal), closeOn(signal, server)])
     log.info('serve.ended')
   } finally {
@@ -81,9 +78,6 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     unlock()
   }
 }
-
-/** After the first clients have been answered: it takes some 50 ms with ten thousand objects. */
-const releaseAfterMs = 1_000
 
 const documentPaths = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']
 
