@@ -14,7 +14,7 @@ export const standardLimits = {
   anonymousRefusedStreamsMax: 100,
   /** kube-apiserver's own limit for a request body, and its message. */
   bodyBytesMax: 3 * 1024 * 1024,
-  /** Bodies being received at the same time, together. */
+  /** Bodies in memory at the same time, together: being received, or waiting for a lock or the disk. */
   bodiesBytesMax: 64 * 1024 * 1024,
   /** Long selectors and continue tokens fit; a header bomb does not. */
   headerBytesMax: 64 * 1024,
