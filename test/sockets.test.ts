@@ -57,6 +57,7 @@ async function answer(request: Request): Promise<Response> {
   if (request.url === '/pieces') return { status: 200, headers: {}, body: [Buffer.from('a'), Buffer.from('b')] }
   if (request.url === '/list') return { status: 200, headers: {}, body: pieces }
   if (request.url === '/object') return { status: 200, headers: {}, body: Buffer.concat(pieces.slice(0, 500)) }
+  if (request.url === '/zipped') return { status: 200, headers: { 'content-encoding': 'gzip' }, body: endless() }
   if (request.url === '/stream') return { status: 200, headers: {}, body: endless() }
   if (request.method === 'POST') {
     return request.body().then(
@@ -150,6 +151,20 @@ test('[A5] many readers at once, quick and slow, each get every byte of a list',
     await Promise.all([http2(true), http2(false), http2(false), http1(true), http1(false)])
     client.close()
     agent.destroy()
+  }))
+
+test('a compressed list counts as a list, until its reader goes', () =>
+  withServer({ listsMax: 1 }, answer, async (server) => {
+    const client = new Client(server)
+    const zipped = client.open('GET', '/zipped')
+    zipped.pause()
+    await once(zipped, 'response')
+    assert.equal((await client.ask('GET', '/list')).status, 429)
+    assert.equal((await client.ask('GET', '/zipped')).status, 429)
+    zipped.destroy()
+    await pause(50)
+    assert.equal((await client.ask('GET', '/list')).status, 200)
+    client.close()
   }))
 
 test('lists beyond the limit are refused with 429 until one of them has ended', () =>

@@ -1,7 +1,7 @@
 /** Bodies on their way out: as fast as their reader takes them, and no further ahead of it than a few buffers. */
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
-import type { Body } from './endpoint.ts'
+import type { Body, Response } from './endpoint.ts'
 import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
 import { BatchPool, Packer } from './respond.ts'
@@ -21,20 +21,27 @@ export class Sender {
   }
 
   /** Whether this is a list and no further one should begin. */
-  refuses(body: Body): boolean {
-    return this.#lists >= this.#limits.listsMax && Array.isArray(body) && body.length > fewPieces
+  refuses(response: Response): boolean {
+    return this.#lists >= this.#limits.listsMax && isList(response)
   }
 
-  async send(body: Body, out: Writable): Promise<void> {
+  async send(response: Response, out: Writable): Promise<void> {
+    const { body } = response
     if (Buffer.isBuffer(body)) {
       this.#traffic.bytesOut += body.length
       this.#end(out, body)
     } else if (Symbol.asyncIterator in body) {
       // It goes on by itself: a watch lives for an hour, and the request it came by need not.
-      this.#pull(body, out).catch(() => {
-        cancel(body)
-        out.destroy()
-      })
+      const list = isList(response) ? 1 : 0
+      this.#lists += list
+      this.#pull(body, out)
+        .catch(() => {
+          cancel(body)
+          out.destroy()
+        })
+        .finally(() => {
+          this.#lists -= list
+        })
     } else if (body.length <= fewPieces) {
       this.#sendFew(body, out)
     } else {
@@ -151,6 +158,11 @@ export class Sender {
     if ('rstCode' in out) (out as ServerHttp2Stream).close(constants.NGHTTP2_CANCEL)
     out.destroy()
   }
+}
+
+/** Only what is large is compressed: such a stream is a list too, and holds a compressor besides. */
+function isList({ body, headers }: Response): boolean {
+  return (Array.isArray(body) && body.length > fewPieces) || headers['content-encoding'] !== undefined
 }
 
 /** A body that nobody will read. */

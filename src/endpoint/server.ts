@@ -241,7 +241,7 @@ export class Server {
     let response: Response | undefined
     try {
       response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
-      if (this.#sender.refuses(response.body)) {
+      if (this.#sender.refuses(response)) {
         this.#traffic.refused++
         response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
         response.headers['retry-after'] = '1'
@@ -252,7 +252,7 @@ export class Server {
         cancel(response.body)
         out.end()
       } else {
-        await this.#sender.send(response.body, out)
+        await this.#sender.send(response, out)
       }
     } catch (error) {
       // Whatever one request does, nobody else may notice.
