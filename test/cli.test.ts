@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 function ake(args: string[], env: Record<string, string> = {}) {
-  const { AKE_LISTEN: _, ...clean } = process.env
+  const { AKE_LISTEN: _, AKE_KUBECONFIG: __, ...clean } = process.env
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
     encoding: 'utf8',
     env: { ...clean, ...env },
@@ -19,7 +19,7 @@ test('help goes to stdout', () => {
   const overview = ake(['help'])
   assert.equal(overview.status, 0)
   assert.equal(overview.stderr, '')
-  for (const command of ['serve', 'demo', 'version', 'help'])
+  for (const command of ['serve', 'edge', 'status', 'demo', 'version', 'help'])
     assert.match(overview.stdout, new RegExp(`^ {2}${command} `, 'm'))
   const serve = ake(['serve', '--help'])
   assert.equal(serve.status, 0)
@@ -41,6 +41,8 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
     [['help', 'me'], /unknown command "me"/],
     [['version', 'now'], /takes no "now"/],
     [['serve', '--lisen', 'x'], /unknown option --lisen .*did you mean "listen"/],
+    [['edge'], /"ake edge" needs --kubeconfig: give the kubeconfig/],
+    [['status', '--data', '/nonexistent'], /\/nonexistent has no admin\.kubeconfig.*--data/],
     [['serve', '--config', '/nonexistent.yaml'], /cannot read the configuration file \/nonexistent.yaml/],
   ]
   for (const [args, sentence] of cases) {

@@ -58,10 +58,13 @@ test('[A8] watchers that stop reading delay nobody and cost no memory while 50 M
   const path = `${configMaps}?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Dbig`
   await client.json('POST', configMaps, configMap('big', { step: '0', value }))
   const stopped = Array.from({ length: 2 }, () => new Watch(new Client(serving), path))
-  for (const watch of stopped) {
-    await watch.opened()
-    watch.stream.pause()
-  }
+  // Together: each is heard of once, and the second may open while the first is waited for.
+  await Promise.all(
+    stopped.map(async (watch) => {
+      await watch.opened()
+      watch.stream.pause()
+    }),
+  )
   const seenAt = new Map<string, number>()
   const quick = new Watch(client, path, ({ object }) => seenAt.set(object.data?.step ?? '', Date.now()))
   await quick.until((all) => all.length > 0)

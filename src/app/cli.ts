@@ -1,10 +1,11 @@
 /**
  * The command line: finds the command, reads its configuration, runs it until it ends or a signal asks it to. Commands
- * are imported when they run, so that `ake help` does not load a server. Exit codes: 0 done, 1 a fault of ours, 2 the
- * operator has to change something.
+ * are imported when they run, so that `ake help` does not load a server. Exit codes: 0 done, 1 it cannot be had or is a
+ * fault of ours, 2 the operator has to change something.
  */
+import { systemClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
-import { type Configs, isNear, readConfig, reasonOf, UsageError } from './config.ts'
+import { type Configs, isNear, readConfig, reasonOf, Unavailable, UsageError } from './config.ts'
 import { optionsHelp } from './options.ts'
 
 type Command = {
@@ -24,6 +25,28 @@ SIGTERM and Ctrl-C end it in order. Try: kubectl --kubeconfig ./ake-data/admin.k
         const { serve } = await import('./serve.ts')
         await serve(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
       }),
+  },
+  edge: {
+    summary: 'mirror an API server on this machine, and go on serving when it cannot be reached',
+    about: `What its clients read is kept in DIR and stays in step with the API server; what they write is passed on in their
+own name. The first start makes certificates and DIR/admin.kubeconfig. When local reads can be answered it prints
+"ready https://HOST:PORT"; SIGTERM and Ctrl-C end it in order. "ake status" tells how it fares.
+Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
+    run: (args) =>
+      untilSignal('edge', args, async (config, parts) => {
+        const { edge } = await import('./edge.ts')
+        await edge(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
+      }),
+  },
+  status: {
+    summary: 'print how the edge on this machine fares: its API server, and what it mirrors',
+    about: `It asks the "ake edge" that runs on DIR, as its administrator. Whatever that answers, the exit code is 0; it is 1 when
+nobody answers.`,
+    async run(args) {
+      const config = await readConfig('status', { args, env: process.env })
+      const { status } = await import('./status.ts')
+      process.stdout.write(await status(config, systemClock))
+    },
   },
   demo: {
     summary: 'serve sample objects that keep changing, from a temporary folder',
@@ -59,7 +82,8 @@ export async function run(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', () => {})
   const [first, ...rest] = argv
   try {
-    if (first === undefined) throw new UsageError('no command given: try "ake serve", "ake demo" or "ake help"')
+    if (first === undefined)
+      throw new UsageError('no command given: try "ake serve", "ake edge", "ake demo" or "ake help"')
     const name = alias(first)
     const command = find(name)
     if (rest.some((arg) => arg === '--help' || arg === '-h')) process.stdout.write(helpFor(name))
@@ -68,13 +92,13 @@ export async function run(argv: readonly string[]): Promise<number> {
   } catch (error) {
     const sentence = sentenceOf(error)
     process.stderr.write(`ake: ${sentence ?? (error instanceof Error ? error.stack : String(error))}\n`)
-    return sentence === undefined ? 1 : 2
+    return sentence === undefined || error instanceof Unavailable ? 1 : 2
   }
 }
 
 type Running = { readonly log: ReturnType<typeof createLog>; readonly signal: AbortSignal }
 
-async function untilSignal<C extends keyof Configs>(
+async function untilSignal<C extends 'serve' | 'edge' | 'demo'>(
   command: C,
   args: readonly string[],
   work: (config: Configs[C], parts: Running) => Promise<void>,
@@ -108,7 +132,7 @@ function refuseArguments(command: string, args: readonly string[]): void {
 
 /** One sentence for what the operator can put right; undefined for faults of ours, which show their stack. */
 export function sentenceOf(error: unknown): string | undefined {
-  if (error instanceof UsageError) return error.message
+  if (error instanceof UsageError || error instanceof Unavailable) return error.message
   if (!(error instanceof Error)) return undefined
   const { syscall, code, address, port, hostname } = error as Error & Record<string, string | number | undefined>
   if (syscall === 'getaddrinfo') return `cannot find the address of ${hostname}: give an IP address with --listen`

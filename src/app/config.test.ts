@@ -58,6 +58,87 @@ test('a file with nothing but comments sets nothing', async () => {
   assert.equal((await serve(['--config', yaml('# later\n\n')])).logLevel, 'info')
 })
 
+const edge = (args: string[], env: Record<string, string> = {}) =>
+  readConfig('edge', { args: ['--kubeconfig', '/kc', ...args], env })
+
+test('an edge needs its kubeconfig and nothing else', async () => {
+  await assert.rejects(readConfig('edge', { args: [], env: {} }), (error) => {
+    assert.ok(error instanceof UsageError)
+    assert.equal(
+      error.message,
+      '"ake edge" needs --kubeconfig: give the kubeconfig with which this node reaches its cluster, or set AKE_KUBECONFIG',
+    )
+    return true
+  })
+  assert.deepEqual(await edge([]), {
+    kubeconfig: '/kc',
+    server: [],
+    listen: { host: '127.0.0.1', port: 10005 },
+    data: resolve('ake-data'),
+    history: 128 * 1024 * 1024,
+    logLevel: 'info',
+    mirror: [],
+    clientCa: undefined,
+    clientCredential: [],
+    probeEvery: 5_000,
+    firstListMax: 50_000,
+    firstListBytes: 256 * 1024 * 1024,
+  })
+})
+
+test('what may be repeated is a flag again, a variable with commas, a sequence or a text in the file', async () => {
+  const flags = await edge(['--server', 'https://a:6443/', '--server=https://[::1]:6443/k8s/c1', '--mirror', 'pods'])
+  assert.deepEqual(flags.server, ['https://a:6443', 'https://[::1]:6443/k8s/c1'])
+  assert.deepEqual(flags.mirror, [{ resource: 'pods', namespace: '' }])
+  const variables = await edge([], {
+    AKE_SERVER: 'https://a, https://b:1',
+    AKE_MIRROR: 'gateways.example.com,secrets@shop-7',
+    AKE_CLIENT_CREDENTIAL: 'system:node:a=/a.crt,/a.key,b=/b.crt,/b.key',
+  })
+  assert.deepEqual(variables.server, ['https://a', 'https://b:1'])
+  assert.deepEqual(variables.mirror, [
+    { resource: 'gateways.example.com', namespace: '' },
+    { resource: 'secrets', namespace: 'shop-7' },
+  ])
+  assert.deepEqual(variables.clientCredential, [
+    { name: 'system:node:a', cert: '/a.crt', key: '/a.key' },
+    { name: 'b', cert: '/b.crt', key: '/b.key' },
+  ])
+  const content = 'server: [https://a, https://b]\nmirror: pods@default\nfirst-list-max: 9\nprobe-every: 500ms\n'
+  const file = await edge(['--config', yaml(content), '--server', 'https://flag'])
+  assert.deepEqual(file.server, ['https://flag'])
+  assert.deepEqual(file.mirror, [{ resource: 'pods', namespace: 'default' }])
+  assert.deepEqual([file.firstListMax, file.probeEvery], [9, 500])
+  assert.deepEqual((await edge(['--config', yaml(content)])).server, ['https://a', 'https://b'])
+})
+
+test('each kind of an edge refuses what it is not', async () => {
+  const cases: [string, string][] = [
+    ['--server', 'http://a'],
+    ['--server', 'https://user:secret@a'],
+    ['--server', 'https://a,https://b'],
+    ['--server', 'a:6443'],
+    ['--mirror', 'Pods'],
+    ['--mirror', 'pods@'],
+    ['--mirror', 'pods/log'],
+    ['--client-credential', 'a=b'],
+    ['--client-credential', '=b,c'],
+    ['--probe-every', '5'],
+    ['--probe-every', '0s'],
+    ['--first-list-max', '0'],
+    ['--first-list-max', '1.5'],
+  ]
+  for (const [name, value] of cases) {
+    await assert.rejects(edge([name, value]), (error: Error) => {
+      assert.ok(error instanceof UsageError)
+      assert.match(error.message, /^--[a-z-]+ cannot be ".+": give [A-Z]+.*, for example /)
+      return true
+    })
+  }
+  await assert.rejects(edge(['--config', yaml('server: [1]\n')]), /server in .* cannot be "1"/)
+  await assert.rejects(edge(['--config', yaml('kubeconfig: [a]\n')]), /kubeconfig in .* cannot be/)
+})
+
 test('what is wrong with a flag is said with what to do', async () => {
   await refuses(['--listn', 'x'], /unknown option --listn .*did you mean "listen"\?/)
   await refuses(['--zzz=1'], /unknown option --zzz .*see "ake help serve"/)

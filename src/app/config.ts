@@ -10,9 +10,16 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** What nobody did wrong and still cannot be had: one sentence too, exit 1. */
+export class Unavailable extends Error {
+  override readonly name = 'Unavailable'
+}
+
 export type ServeConfig = ConfigOf<'serve'>
+export type EdgeConfig = ConfigOf<'edge'>
 export type DemoConfig = ConfigOf<'demo'>
-export type Configs = { serve: ServeConfig; demo: DemoConfig }
+export type StatusConfig = ConfigOf<'status'>
+export type Configs = { serve: ServeConfig; edge: EdgeConfig; demo: DemoConfig; status: StatusConfig }
 
 export type Sources = { readonly args: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> }
 
@@ -22,26 +29,41 @@ type Given = { readonly text: string; readonly where: string }
 export async function readConfig<C extends keyof Configs>(command: C, { args, env }: Sources): Promise<Configs[C]> {
   const taken = optionsOf(command)
   const flags = parseFlags(command, args)
-  const fromEnv = (option: Option): Given | undefined => {
+  const fromEnv = (option: Option): Given[] | undefined => {
     const text = env[option.env]
-    return text === undefined || text === '' ? undefined : { text, where: option.env }
+    if (text === undefined || text === '') return undefined
+    const texts = option.list === true ? separated(option, text) : [text]
+    return texts.map((one) => ({ text: one, where: option.env }))
   }
   const fileOption = taken.find((option) => option.name === 'config')
-  const path = fileOption && (flags.get(fileOption.name) ?? fromEnv(fileOption))
-  const file = path ? await readConfigFile(command, path.text) : new Map<string, Given>()
+  const path = fileOption && (flags.get(fileOption.name) ?? fromEnv(fileOption))?.at(-1)
+  const file = path ? await readConfigFile(command, path.text) : new Map<string, Given[]>()
 
   const config: Record<string, unknown> = {}
   for (const option of taken) {
     if (option === fileOption) continue
-    const fallback = { text: option.commands[command] ?? '', where: 'default' }
-    const given = flags.get(option.name) ?? fromEnv(option) ?? file.get(option.name) ?? fallback
-    config[camel(option.name)] = parseValue(option, given)
+    const given = flags.get(option.name) ?? fromEnv(option) ?? file.get(option.name) ?? fallback(command, option)
+    const values = given.map((one) => parseValue(option, one))
+    // Of one that holds a single value the last counts.
+    config[camel(option.name)] = option.list === true ? values : values.at(-1)
   }
   return config as Configs[C]
 }
 
-function parseFlags(command: string, args: readonly string[]): Map<string, Given> {
-  const found = new Map<string, Given>()
+/** At commas; inside of `NAME=CERT,KEY` there is one too, so there only where the next name begins. */
+function separated({ type }: Option, text: string): string[] {
+  return text.split(type === 'credential' ? /,(?=[^,=]+=)/ : ',').map((one) => one.trim())
+}
+
+function fallback(command: string, option: Option): Given[] {
+  const text = option.commands[command]
+  if (text !== undefined) return [{ text, where: 'default' }]
+  if (option.required !== undefined) throw new UsageError(`"ake ${command}" needs --${option.name}: ${option.required}`)
+  return []
+}
+
+function parseFlags(command: string, args: readonly string[]): Map<string, Given[]> {
+  const found = new Map<string, Given[]>()
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? ''
     if (!arg.startsWith('--') || arg === '--') {
@@ -54,13 +76,14 @@ function parseFlags(command: string, args: readonly string[]): Map<string, Given
     if (equals < 0 && (next === undefined || next.startsWith('--'))) {
       throw new UsageError(`--${name} needs a value: write --${name} ${kinds[option.type].placeholder}`)
     }
-    found.set(name, { text: equals < 0 ? (next ?? '') : arg.slice(equals + 1), where: `--${name}` })
+    const given = { text: equals < 0 ? (next ?? '') : arg.slice(equals + 1), where: `--${name}` }
+    found.set(name, [...(found.get(name) ?? []), given])
     if (equals < 0) at++
   }
   return found
 }
 
-async function readConfigFile(command: string, path: string): Promise<Map<string, Given>> {
+async function readConfigFile(command: string, path: string): Promise<Map<string, Given[]>> {
   let text: string
   try {
     text = await readFile(path, 'utf8')
@@ -81,18 +104,27 @@ async function readConfigFile(command: string, path: string): Promise<Map<string
       `the configuration file ${path} must hold "option: value" lines, such as "listen: 127.0.0.1:10005"`,
     )
   }
-  const found = new Map<string, Given>()
+  const found = new Map<string, Given[]>()
   for (const [name, value] of Object.entries(content)) {
     const option = known(command, name, (close) => `unknown option "${name}" in ${path}${close}`)
     const where = `${name} in ${path}`
     if (name === 'config')
       throw new UsageError(`${where} has no effect: a configuration file cannot name another, remove it`)
-    if (typeof value !== 'string' && !(option.type === 'bytes' && typeof value === 'number')) {
-      throw wrongValue(option, { text: JSON.stringify(value), where })
-    }
-    found.set(name, { text: String(value), where })
+    const values: unknown[] = option.list === true && Array.isArray(value) ? value : [value]
+    found.set(
+      name,
+      values.map((one) => {
+        if (typeof one === 'string' || (isNumeric(option) && typeof one === 'number'))
+          return { text: String(one), where }
+        throw wrongValue(option, { text: JSON.stringify(one), where })
+      }),
+    )
   }
   return found
+}
+
+function isNumeric({ type }: Option): boolean {
+  return type === 'bytes' || type === 'count'
 }
 
 function parseValue(option: Option, given: Given): unknown {

@@ -9,13 +9,17 @@ test('help shows each option of the command with its variable and default', () =
   assert.match(optionsHelp('demo'), /default 127\.0\.0\.1:0\)/)
   assert.doesNotMatch(optionsHelp('demo'), /--data/)
   assert.equal(optionsHelp('version'), '')
+  assert.match(optionsHelp('edge'), /^ {2}--kubeconfig FILE +.*\(AKE_KUBECONFIG, required\)$/m)
+  assert.match(optionsHelp('edge'), /^ {2}--server URL +.*\(AKE_SERVER, may be repeated\)$/m)
 })
 
 test('the README table has a row for each option', () => {
   const table = optionsMarkdown()
   assert.match(
     table,
-    /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), demo \(`127.0.0.1:0`\) \|/m,
+    /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), edge \(`127.0.0.1:10005`\), demo \(`127.0.0.1:0`\) \|/m,
   )
-  assert.match(table, /^\| `--config FILE` \| `AKE_CONFIG` \| serve \|/m)
+  assert.match(table, /^\| `--config FILE` \| `AKE_CONFIG` \| serve, edge \|/m)
+  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge \(required\) \|/m)
+  assert.match(table, /^\| `--server URL` \| `AKE_SERVER` \| edge \| .*; may be repeated \|$/m)
 })

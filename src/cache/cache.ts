@@ -32,10 +32,11 @@ export class Cache {
   #source: WatchSource
   readonly #objects = new Ordered()
   readonly #watchers = new Set<Watcher>()
-  readonly #listeners: ((event: Event) => void)[] = []
+  readonly #listeners = new Set<(event: Event) => void>()
   /** Objects whose stored bytes are damaged: known to exist, impossible to serve. All that is left of one is its name. */
   readonly #corrupt: Map<string, Item>
   readonly history: History
+  readonly #isGone: (version: number) => boolean
   /** Positions handed out so far; a failed commit leaves a hole. */
   lastPosition: number
   bytes = 0
@@ -48,8 +49,11 @@ export class Cache {
     clock: Clock
     pace: Pace
     loaded?: LoadedInterest<Item> | undefined
+    /** Whether a version that lies ahead of this copy can never come: it is of a past that no longer exists. */
+    isGone?: (version: number) => boolean
   }) {
     const { loaded, plan } = parts
+    this.#isGone = parts.isGone ?? (() => true)
     this.interest = parts.interest
     this.progress = parts.progress
     this.#clock = parts.clock
@@ -82,6 +86,7 @@ export class Cache {
       dispatch: this.#dispatch,
       pace: this.#pace,
       version: () => progress.version,
+      reached: (version, then) => progress.whenReached(version, then),
       steady: () => clock.steady(),
     }
   }
@@ -103,6 +108,11 @@ export class Cache {
     return this.progress.version
   }
 
+  /** A version ahead of us is waited for where truth comes from elsewhere; an authority knows that it never gave it out. */
+  isGone(version: number): boolean {
+    return version > this.version && this.#isGone(version)
+  }
+
   get(key: string): Item | undefined {
     if (this.#corrupt.size > 0) this.#refuseCorrupt(key)
     return this.#objects.get(key)
@@ -115,6 +125,10 @@ export class Cache {
 
   isCorrupt(key: string): boolean {
     return this.#corrupt.has(key)
+  }
+
+  get corrupt(): Iterable<string> {
+    return this.#corrupt.keys()
   }
 
   /** Everything sound, in key order. */
@@ -168,9 +182,19 @@ export class Cache {
     return watcher
   }
 
-  /** Hears of every change the moment it is published, before any watcher's client can. */
-  observe(listener: (event: Event) => void): void {
-    this.#listeners.push(listener)
+  /** Hears of every change the moment it is published, before any watcher's client can; answers how to stop hearing. */
+  observe(listener: (event: Event) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  /** Takes over an object that was there before the history begins, or was damaged: nothing has happened to it. */
+  seed(item: Item): void {
+    const previous = this.#objects.get(item.key)
+    this.#corrupt.delete(item.key)
+    this.#objects.set(item)
+    this.bytes += item.bytes.length - (previous?.bytes.length ?? 0)
+    this.#terms.update(previous, item)
   }
 
   /** Makes a committed change visible. */

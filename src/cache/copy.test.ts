@@ -15,6 +15,8 @@ function heldStore() {
     floor: (name) => inner.floor(name),
     figures: inner.figures,
     close: () => inner.close(),
+    records: (kind) => inner.records(kind),
+    record: (kind, key) => inner.record(kind, key),
     commit: (batch) =>
       new Promise((resolve, reject) => {
         const settle = async (error?: Error) => {

@@ -3,18 +3,21 @@
  * acknowledge (D1): a watcher never sees what a crash could forget. Changes handed over in one turn share a commit.
  *
  * `put` and `remove` are for an authority (`ake serve`, later the outbox): they take the next version of the one counter
- * that all interests share.
+ * that all interests share. A mirror brings objects that have their versions already (`intake.ts`); each of its interests
+ * has come as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1).
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { failure, internalError, tooManyRequests } from '../kube/status.ts'
-import { type Change, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
+import { type Batch, type Change, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
 import { Cache } from './cache.ts'
 import { Event } from './event.ts'
+import { asSpelled } from './history.ts'
 import { type Item, makeItem, relabel } from './item.ts'
 import { Pace } from './pace.ts'
 import { Progress } from './progress.ts'
+import { tooOld, type Watcher } from './watcher.ts'
 
 /** Memory for replaced objects that watches may still want; the disk holds the rest. Shared by all interests. */
 const windowBytesMax = 8 * 1024 * 1024
@@ -23,6 +26,10 @@ const uncommittedBytesMax = 64 * 1024 * 1024
 /** kube-apiserver's rhythm, which client-go's reflectors count on to stay resumable. */
 const bookmarkEveryMs = 60_000
 const tickMs = 1_000
+/** How far a mirrored interest has come without a change is written down this often: a restart then resumes close by. */
+const saveProgressEveryMs = 60_000
+/** Objects of a first sync in one commit: a few MB at most beside the objects themselves. */
+const seedsPerCommitMax = 512
 
 type Pending = {
   readonly change: Change
@@ -35,6 +42,10 @@ export class Copy {
   readonly #clock: Clock
   readonly #log: Log
   readonly #planOf: (interest: string) => FieldPlan
+  readonly #mirrors: boolean
+  readonly #lostOf: (interest: string) => number
+  readonly #saved = new Map<string, number>()
+  #savedAtMs: number
   readonly #progress: Progress
   readonly #pace: Pace
   readonly #caches = new Map<string, Cache>()
@@ -50,6 +61,9 @@ export class Copy {
     this.#clock = parts.clock
     this.#log = parts.log
     this.#planOf = parts.planOf
+    this.#mirrors = parts.mirrors ?? false
+    this.#lostOf = parts.lostOf ?? (() => 0)
+    this.#savedAtMs = parts.clock.steady()
     this.#progress = new Progress(version)
     this.#pace = new Pace(parts.clock)
     this.#allocated = version
@@ -60,14 +74,29 @@ export class Copy {
     const plans = new Map<string, FieldPlan>()
     const planOf = (interest: string) =>
       plans.get(interest) ?? plans.set(interest, parts.planOf(interest)).get(interest)
-    const { version, interests } = await parts.store.load((interest, { body, version: at }) =>
-      makeItem(body, at, planOf(interest) as FieldPlan),
-    )
+    const { version, interests } = await parts.store.load((interest, { body, version: at }) => {
+      const plan = planOf(interest) as FieldPlan
+      const item = makeItem(body, at, plan)
+      // A mirror's label may be newer than the object: one that was put back to an older version.
+      return parts.mirrors === true ? asSpelled(item, plan) : item
+    })
     for (const { name, corrupt } of interests) {
       for (const key of corrupt) parts.log.error('store.corrupt', { interest: name, object: key })
     }
-    // Version 0 means "any" to clients and 1 is etcd's empty store: the first object gets 2.
-    return new Copy(parts, Math.max(1, version), interests)
+    if (parts.mirrors !== true) {
+      // Version 0 means "any" to clients and 1 is etcd's empty store: the first object gets 2.
+      return new Copy(parts, Math.max(1, version), interests)
+    }
+    // A first sync that was cut short: nobody was shown any of it.
+    const halves = interests.filter((one) => one.synced === undefined).map(({ name }) => name)
+    const copy = new Copy(
+      parts,
+      0,
+      interests.filter((one) => one.synced !== undefined),
+    )
+    const forgotten = halves.map((interest) => ({ interest, forget: true as const }))
+    if (halves.length > 0) await copy.commit({ changes: [], interests: forgotten, synced: false }).catch(() => {})
+    return copy
   }
 
   get progress(): Progress {
@@ -87,18 +116,70 @@ export class Copy {
     return this.#caches.get(interest) ?? this.#open(interest)
   }
 
-  #open(interest: string, loaded?: LoadedInterest<Item>): Cache {
+  #open(interest: string, loaded?: LoadedInterest<Item>, version = loaded?.synced ?? 0): Cache {
+    const progress = this.#mirrors ? new Progress(version) : this.#progress
     const cache = new Cache({
       interest,
       loaded,
       store: this.#store,
       plan: this.#planOf(interest),
-      progress: this.#progress,
+      progress,
       clock: this.#clock,
       pace: this.#pace,
+      // A mirror waits for what lies ahead, unless the cluster was put back and that version went with it.
+      isGone: this.#mirrors ? () => progress.version <= this.#lostOf(interest) : () => true,
     })
     this.#caches.set(interest, cache)
+    this.#saved.set(interest, version)
     return cache
+  }
+
+  /** A mirrored interest begins, or begins anew: these are all of its objects at the version. */
+  async begin(interest: string, version: number, items: readonly Item[]): Promise<Cache> {
+    await this.end(interest, 'anew')
+    for (let at = 0; at < items.length; at += seedsPerCommitMax) {
+      const changes = items.slice(at, at + seedsPerCommitMax).map((item): Change => {
+        return { interest, key: item.key, version: item.version, kind: 'seed', position: 0, body: item.bytes }
+      })
+      await this.commit({ changes, synced: false })
+    }
+    await this.commit({ changes: [], interests: [{ interest, synced: version, floor: version }], synced: false })
+    const cache = this.#open(interest, undefined, version)
+    for (const item of items) cache.seed(item)
+    return cache
+  }
+
+  /** A mirrored interest and everything of it goes. Its watches end in order, or, where versions begin anew, with 410. */
+  async end(interest: string, how: 'over' | 'anew'): Promise<void> {
+    const cache = this.#caches.get(interest)
+    const forget = { changes: [], interests: [{ interest, forget: true as const }], synced: false }
+    // What begins anew is shown until the disk has let go of it: one that refuses stops no reads (D3).
+    if (how === 'anew') await this.commit(forget)
+    this.#caches.delete(interest)
+    this.#saved.delete(interest)
+    for (const watcher of cache?.watchers ?? []) {
+      if (how === 'anew') watcher.fail(tooOld(cache?.version ?? 0, cache?.version ?? 0).status)
+      else this.#finish(watcher)
+    }
+    if (how === 'over') await this.commit(forget)
+  }
+
+  #finish(watcher: Watcher): void {
+    const waitMs = watcher.finish()
+    if (waitMs > 0) this.#clock.setTimer(waitMs, () => this.#finish(watcher))
+  }
+
+  /** Commits, and keeps an eye on the disk. Rejects with a Status. */
+  async commit(batch: Batch): Promise<void> {
+    try {
+      await this.#store.commit(batch)
+      this.#noteDisk(undefined)
+    } catch (error) {
+      const refusal = refusalOf(error)
+      this.#noteDisk(refusal)
+      throw refusal
+    }
+    this.#boundWindows()
   }
 
   /** Stores what `build` prints for the version it is given. Two writes of one key must not be under way together. */
@@ -155,17 +236,13 @@ export class Copy {
     const pending = this.#pending
     this.#pending = []
     try {
-      await this.#store.commit({ changes: pending.map((one) => one.change), synced: true })
-      this.#noteDisk(undefined)
+      await this.commit({ changes: pending.map((one) => one.change), synced: true })
     } catch (error) {
-      const refusal = refusalOf(error)
-      this.#noteDisk(refusal)
-      for (const one of pending) one.settle(refusal)
+      for (const one of pending) one.settle(error as Error)
       return
     }
     for (const one of pending) one.publish()
     for (const one of pending) one.settle()
-    this.#boundWindows()
   }
 
   /** Said once when the disk begins to refuse and once when it takes writes again (D3). */
@@ -214,7 +291,9 @@ export class Copy {
       await this.#pause(tickMs, signal)
       for (const cache of this.#caches.values()) for (const watcher of cache.watchers) watcher.bookmark(bookmarkEveryMs)
       this.#probe()
+      if (this.#mirrors && this.#clock.steady() - this.#savedAtMs >= saveProgressEveryMs) this.#saveProgress()
     }
+    this.#saveProgress()
     for (;;) {
       let waitMs = 0
       for (const cache of this.#caches.values()) {
@@ -223,6 +302,17 @@ export class Copy {
       if (waitMs === 0) return
       await this.#pause(waitMs)
     }
+  }
+
+  #saveProgress(): void {
+    this.#savedAtMs = this.#clock.steady()
+    const interests: { interest: string; synced: number }[] = []
+    for (const [interest, { version }] of this.#mirrors ? this.#caches : []) {
+      if (version <= (this.#saved.get(interest) ?? 0)) continue
+      this.#saved.set(interest, version)
+      interests.push({ interest, synced: version })
+    }
+    if (interests.length > 0) void this.commit({ changes: [], interests, synced: false }).catch(() => {})
   }
 
   #pause(ms: number, signal?: AbortSignal): Promise<void> {
@@ -244,6 +334,10 @@ export type CopyParts = {
   log: Log
   /** Which fields of an interest's objects are read at ingest. */
   planOf: (interest: string) => FieldPlan
+  /** Whether truth comes from elsewhere, with versions of its own for each interest. */
+  mirrors?: boolean
+  /** The newest version an interest had when its cluster was put back to an earlier state; 0 if that never happened. */
+  lostOf?: (interest: string) => number
 }
 
 /** Bytes that live long get memory of their own: a slice would keep the whole slab around it alive. */

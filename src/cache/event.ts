@@ -2,6 +2,7 @@
  * One published change, as the watchers of an interest share it: the object before and after, and each frame built once
  * per form however many streams it goes to.
  */
+import type { Gap } from '../store/store.ts'
 import { type Item, relabel } from './item.ts'
 
 export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED'
@@ -21,6 +22,8 @@ export class Event {
   /** After the change; undefined when it was a removal. */
   readonly item: Item | undefined
   readonly previous: Item | undefined
+  /** The gap whose deletion this is: who resumed inside it hears of it whatever its label. */
+  readonly gap: Gap | undefined
   #removed: Item | undefined
   #form: Form | undefined
   #frames: (Buffer | undefined)[] = []
@@ -32,12 +35,14 @@ export class Event {
     key: string
     item: Item | undefined
     previous: Item | undefined
+    gap?: Gap | undefined
   }) {
     this.position = parts.position
     this.version = parts.version
     this.key = parts.key
     this.item = parts.item
     this.previous = parts.previous
+    this.gap = parts.gap
   }
 
   /** What a watcher with this filter sees of the change: entering is ADDED, leaving is DELETED (A4). */

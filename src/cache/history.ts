@@ -6,7 +6,7 @@
 import type { FieldPlan } from '../kube/object.ts'
 import { afterAll, type Cursor, type Entry, type Gap, type Store } from '../store/store.ts'
 import { Event } from './event.ts'
-import { makeItem } from './item.ts'
+import { type Item, makeItem } from './item.ts'
 import { Window } from './window.ts'
 
 /** One page from disk: enough to keep a stream busy, little enough to hold for each of many readers. */
@@ -65,8 +65,11 @@ export class History {
   #event(entry: Entry): Event {
     const { position, version, key } = entry
     const previous = entry.previous && makeItem(entry.previous, entry.previousVersion, this.#plan)
-    const item = entry.body && makeItem(entry.body, version, this.#plan)
-    return new Event({ position, version, key, item, previous })
+    let item = entry.body && makeItem(entry.body, version, this.#plan)
+    // The first label of a gap is also that of objects that were put back to an older version.
+    if (item !== undefined && this.#gaps.some((one) => one.from + 1 === version)) item = asSpelled(item, this.#plan)
+    const gap = item === undefined ? this.#gaps.findLast((one) => isIn(one, position, version)) : undefined
+    return new Event({ position, version, key, item, previous, gap })
   }
 
   /** The gap a watch from version n falls into, if any: from ≤ n < to. */
@@ -84,7 +87,7 @@ export class History {
     const last: Cursor = { version, position: afterAll }
     for await (const event of this.#between({ version: gap.from, position: gap.position }, last)) {
       if (event.item !== undefined) addedAgain.add(event.key)
-      else if (event.version === gap.from) deletions.push(event)
+      else if (event.gap?.position === gap.position) deletions.push(event)
     }
     return deletions.filter((event) => !addedAgain.has(event.key))
   }
@@ -128,4 +131,15 @@ export class History {
       if (seen === 0) cursor = floor
     }
   }
+}
+
+/** The same item under the version that its bytes tell. */
+export function asSpelled(item: Item, plan: FieldPlan): Item {
+  const version = Number(item.bytes.toString('latin1', item.versionStart, item.versionEnd))
+  return version === item.version ? item : makeItem(item.bytes, version, plan)
+}
+
+/** A gap's deletions follow its own entry under the same label; nothing else does, since all later labels are higher. */
+function isIn(gap: Gap, position: number, version: number): boolean {
+  return version === gap.from && position > gap.position
 }

@@ -58,6 +58,8 @@ function slowStore(inner: Store, random: Random): Store {
     floor: (name) => inner.floor(name),
     figures: inner.figures,
     close: () => inner.close(),
+    records: (kind) => inner.records(kind),
+    record: (kind, key) => inner.record(kind, key),
   }
 }
 

@@ -8,10 +8,10 @@
 import { type Status, StatusError } from '../kube/status.ts'
 import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
 import type { Dispatch, Receiver } from './dispatch.ts'
-import type { Event, Form } from './event.ts'
+import type { Event, Form, FrameType } from './event.ts'
 import type { Filter } from './filter.ts'
 import type { History } from './history.ts'
-import type { Item } from './item.ts'
+import { type Item, relabel } from './item.ts'
 import type { Held, Pace } from './pace.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
@@ -33,15 +33,20 @@ export type WatchSource = {
   readonly pace: Pace
   /** The version up to which everything published is known. */
   version(): number
+  /** Calls once everything up to the version is published; answers how to stop waiting. */
+  reached(version: number, then: () => void): () => void
   /** A clock nobody sets: devices without a battery learn the time of day late. */
   steady(): number
 }
 
 type Mode =
   | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly closing: number | undefined }
+  /** The client saw more elsewhere than we have: silent until we have passed it (decision 3 of docs/architecture.md). */
+  | { readonly kind: 'ahead'; readonly version: number }
   | { readonly kind: 'gap'; readonly version: number }
   | { readonly kind: 'history' }
   | { readonly kind: 'live' }
+  | { readonly kind: 'failing'; readonly frame: Buffer }
   | { readonly kind: 'ended' }
 
 const done: IteratorResult<Buffer> = { value: undefined, done: true }
@@ -61,6 +66,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   #queueFirst: Cursor | undefined
   #queueBytes = 0
   #waiting: ((result: IteratorResult<Buffer>) => void) | undefined
+  #wake: (() => void) | undefined
   #finishing = false
   /** Whether anything was ever handed out. */
   #spoke = false
@@ -85,13 +91,21 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     const { start, source } = parts
     if (start.kind === 'after') {
       this.#cursor = { version: start.version, position: afterAll }
-      const gap = source.history.gapAt(start.version)
-      this.#mode = gap === undefined ? { kind: 'history' } : { kind: 'gap', version: start.version }
+      const { version } = start
+      if (version > source.version()) this.#mode = { kind: 'ahead', version }
+      else this.#mode = this.#resumeAt(version)
     } else {
       this.#cursor = source.history.window.end
       const closing = start.kind === 'state' && start.closingBookmark ? source.version() : undefined
       this.#mode = { kind: 'state', items: start.kind === 'state' ? start.items : [], next: 0, closing }
     }
+  }
+
+  #resumeAt(version: number): Mode {
+    const { history, version: newest } = this.#source
+    // Up to date by position too: the deletions of a gap that opens here will have this very label.
+    if (version === newest()) this.#cursor = { version, position: history.window.end.position }
+    return this.#source.history.gapAt(version) === undefined ? { kind: 'history' } : { kind: 'gap', version }
   }
 
   /** Called once, however the watch ends. */
@@ -126,7 +140,20 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
       for (;;) {
         const { kind } = this.#mode
         if (kind === 'ended') return done
+        if (this.#mode.kind === 'failing') {
+          const { frame } = this.#mode
+          this.#close()
+          return { value: frame, done: false }
+        }
         if (kind === 'live') return await this.next()
+        if (this.#mode.kind === 'ahead') {
+          if (!this.#spoke && this.bookmarks) {
+            this.#spoke = true
+            return { value: this.#form.bookmark(this.#mode.version, false), done: false }
+          }
+          await this.#passed(this.#mode.version)
+          continue
+        }
         const chunk =
           this.#mode.kind === 'state'
             ? this.#takeState(this.#mode)
@@ -158,11 +185,30 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     return join(frames)
   }
 
+  /** Waits until we are no longer behind the client, or the watch has ended. */
+  async #passed(version: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const cancel = this.#source.reached(version, resolve)
+      this.#wake = () => {
+        cancel()
+        resolve()
+      }
+    })
+    this.#wake = undefined
+    if (this.#mode.kind === 'ahead') this.#mode = this.#resumeAt(version)
+  }
+
   async #takeGap(version: number): Promise<Buffer | undefined> {
     const gap = this.#source.history.gapAt(version)
     const events = gap === undefined ? [] : await this.#source.history.gapDeletions(gap, version)
     if (this.#mode.kind === 'gap') this.#mode = { kind: 'history' }
-    return join(events.flatMap((event) => this.#frameFor(event) ?? []))
+    return join(events.flatMap((event) => this.#deletionAt(event, version) ?? []))
+  }
+
+  /** Labelled with the version its reader is at, not with the gap's: versions never go back, and n brings all of it again. */
+  #deletionAt(event: Event, version: number): Buffer | undefined {
+    if (event.previous === undefined || event.typeFor(this.filter.matches) === undefined) return undefined
+    return this.#form.frame('DELETED', relabel(event.previous, version))
   }
 
   /** A chunk of what history has after the cursor; undefined after switching to live, or when a page had no match. */
@@ -198,17 +244,28 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     if (silent && this.#resumes && this.bookmarks) this.#pushBookmark()
   }
 
-  #frameFor(event: Event): Buffer | undefined {
+  #frameFor(event: Event, shared = false): Buffer | undefined {
     const type = event.typeFor(this.filter.matches)
     if (type === undefined) return undefined
+    if (event.item !== undefined && event.item.version < event.version) return this.#putBack(event, type)
+    if (shared) return event.frame(this.#form, type)
     return this.#form.frame(type, (type === 'DELETED' ? event.removed : event.item) as Item)
+  }
+
+  /**
+   * An object that was put back to an older version (a restore that let versions go on) takes its reader's version back with
+   * it: a bookmark behind it tells where the reader is, which is before the rest of its gap.
+   */
+  #putBack({ item, previous, version }: Event, type: FrameType): Buffer {
+    if (type === 'DELETED') return this.#form.frame(type, relabel(previous as Item, version - 1))
+    const frame = this.#form.frame(type, item as Item)
+    return this.bookmarks ? Buffer.concat([frame, this.#form.bookmark(version - 1, false)]) : frame
   }
 
   receive(event: Event): void {
     try {
-      const type = event.typeFor(this.filter.matches)
-      if (type === undefined) return
-      this.#push(event.frame(this.#form, type), { version: event.version, position: event.position - 1 })
+      const frame = this.#frameFor(event, true)
+      if (frame !== undefined) this.#push(frame, { version: event.version, position: event.position - 1 })
     } catch {
       // An object that cannot be spelled for this one reader: its stream ends, all others hear of the change.
       this.#close()
@@ -302,6 +359,19 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     return 0
   }
 
+  /** Ends the stream with an error its client has to act on. */
+  fail(status: Status): void {
+    if (this.#mode.kind === 'ended') return
+    const frame = this.#errorFrame(status)
+    if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
+    this.#clearQueue()
+    this.#mode = { kind: 'failing', frame }
+    this.#wake?.()
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    if (waiting !== undefined) void this.#nextSlow().then(waiting)
+  }
+
   #end(): Promise<IteratorResult<Buffer>> {
     this.#close()
     return Promise.resolve(done)
@@ -322,6 +392,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
     this.#mode = { kind: 'ended' }
     this.#clearQueue()
+    this.#wake?.()
     this.#give(done)
     for (const ending of this.#endings) ending()
   }

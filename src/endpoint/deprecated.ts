@@ -13,7 +13,11 @@ const warnings = new Map([
   ['endpoints', 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice'],
 ])
 
-export function warnOfDeprecation(api: ApiRequest | undefined, response: Response, registry: Registry): void {
+export function warnOfDeprecation(
+  api: ApiRequest | undefined,
+  response: Response,
+  registry: Pick<Registry, 'find'>,
+): void {
   // Who is not let in learns nothing about the resource.
   if (api === undefined || !api.isResource || response.status === 401) return
   const { group, version, resource } = api

@@ -33,7 +33,16 @@ function setUp() {
   const resources = new Resources()
   const discovery = new Discovery({ resources, serverAddress: '192.0.2.1:6443', paths: ['/healthz', '/version'] })
   const ask = async (url: string, headers: Record<string, string> = {}): Promise<Response | undefined> => {
-    const request: Request = { method: 'GET', url, headers, body: async () => Buffer.alloc(0), caller: undefined }
+    const request: Request = {
+      method: 'GET',
+      url,
+      headers,
+      body: async () => Buffer.alloc(0),
+      caller: undefined,
+      hasBody: false,
+      stream: async function* () {},
+      peer: {},
+    }
     return await discovery.answer(parseRequest('GET', url), request)
   }
   const text = async (url: string, headers?: Record<string, string>): Promise<string> => {

@@ -22,10 +22,27 @@ export type Request = {
   readonly url: string
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>
+  /** False when the head said that there is none. */
+  readonly hasBody: boolean
   /** Reads the whole body, refusing one that is too large. */
   body(): Promise<Buffer>
-  /** Who the transport says it is; undefined for nobody in particular. */
+  /** The body as it comes, of any size and no faster than it is read: for whoever passes it on. Rejects if it breaks off. */
+  stream(): AsyncIterable<Buffer>
+  /** Whom a certificate of our own names; undefined for everybody else. */
   readonly caller: Caller | undefined
+  readonly peer: Peer
+}
+
+/** What the connection proves about its other end: the same for every request on it. */
+export type Peer = {
+  readonly certificate?: {
+    /** Its common name. */
+    readonly name: string
+    readonly organizations: readonly string[]
+    /** Our own authority, or one of those whose certificates are accepted as callers. */
+    readonly issuedBy: 'own' | 'clients'
+    readonly expiresMs: number
+  }
 }
 
 export type Body = Buffer | readonly Buffer[] | AsyncIterable<Buffer>
@@ -34,6 +51,13 @@ export type Response = {
   readonly status: number
   readonly headers: Record<string, string | readonly string[]>
   readonly body: Body
+  /** It comes from the API server as it is: none of our lists, and bounded by its reader alone. */
+  readonly passedThrough?: boolean
+  /**
+   * A body that breaks off ends in order instead of being cut: for a watch, whose clients watch again after an end, and
+   * list everything anew after a reset stream.
+   */
+  readonly cutCleanly?: boolean
 }
 
 /** A resource with what reading it takes. */
@@ -73,12 +97,16 @@ export interface Measuring {
   watchers(): number
 }
 
-/** What the verbs work with. */
-export type EndpointParts = {
+/** What reading takes besides the cache that is read. */
+export type ReadParts = {
+  readonly measures: Measuring
+  readonly clock: Clock
+}
+
+/** What the verbs of an authority work with. */
+export type EndpointParts = ReadParts & {
   readonly copy: Copy
   readonly registry: Registry
   readonly writer: Writing
-  readonly measures: Measuring
-  readonly clock: Clock
   readonly log: Log
 }

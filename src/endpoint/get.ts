@@ -1,12 +1,13 @@
 /** GET of one object: the stored bytes with their kind in front. */
 import type { Cache } from '../cache/cache.ts'
+import type { Item } from '../cache/item.ts'
 import { parseGetOptions } from '../kube/listoptions.ts'
 import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
 import { notFound, tooLargeResourceVersion } from '../kube/status.ts'
 import { readScale } from '../write/scale.ts'
-import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
+import type { EndpointParts, ReadParts, Request, Response, Served } from './endpoint.ts'
 import { isWorthGzip, plain, spelled, wantsPretty } from './respond.ts'
 import { objectAs } from './transform.ts'
 import { printResult } from './write.ts'
@@ -15,21 +16,33 @@ import { printResult } from './write.ts'
 const reachMs = 3_000
 
 export function getObject(
-  parts: EndpointParts,
+  parts: ReadParts,
   served: Served,
+  cache: Cache,
   api: ApiRequest,
   request: Request,
 ): Promise<Response> | Response {
   const { resource } = served
   const media = negotiate(request.headers.accept, { shape: 'object', resource })
   const state = parseGetOptions(api.query)
-  const cache = parts.copy.cache(resource.interest)
   // The common read waits for nothing: it is answered without a promise of its own.
   if (state.kind === 'notOlderThan' && state.version > cache.version) {
-    return reach(parts, cache, state.version).then(() => getObject(parts, served, api, request))
+    return reach(parts, cache, state.version).then(() => getObject(parts, served, cache, api, request))
   }
   const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
   if (item === undefined) throw notFound(resource, api.name)
+  return getItem(parts, served, item, api, request, media)
+}
+
+/** One object as it is asked for. */
+export function getItem(
+  parts: ReadParts,
+  served: Served,
+  item: Item,
+  api: ApiRequest,
+  request: Request,
+  media = negotiate(request.headers.accept, { shape: 'object', resource: served.resource }),
+): Response {
   if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
     return plain(200, served.spelling.pieces(item))
   }
@@ -50,7 +63,7 @@ export async function getScale(
   return printResult(served, { code: 200, review, warnings: [] }, api, request, parts)
 }
 
-export async function reach(parts: EndpointParts, cache: Cache, version: number): Promise<void> {
+export async function reach(parts: ReadParts, cache: Cache, version: number): Promise<void> {
   if (await cache.progress.reach(version, reachMs, parts.clock)) return
   throw tooLargeResourceVersion(String(version), String(cache.version))
 }

@@ -5,20 +5,27 @@ import type { Documents, Response } from './endpoint.ts'
 import { pageNotFound, plain, text } from './respond.ts'
 
 /** One check: undefined when all is well, otherwise why not. */
-export type Check = { readonly name: string; readonly ready: boolean; run(): string | undefined }
+export type Check = {
+  readonly name: string
+  readonly ready: boolean
+  run(): string | undefined
+  /** What there is to say though all is well: shown where everything is. */
+  note?(): string
+}
 
 export class Health implements Documents {
   readonly #checks: readonly Check[]
-  readonly #version: Buffer
+  /** Undefined where /version is somebody else's. */
+  readonly #version: Buffer | undefined
 
-  constructor(parts: { checks: readonly Check[]; version: Readonly<Record<string, string>> }) {
+  constructor(parts: { checks: readonly Check[]; version?: Readonly<Record<string, string>> }) {
     this.#checks = [{ name: 'ping', ready: false, run: () => undefined }, ...parts.checks]
-    this.#version = Buffer.from(JSON.stringify(parts.version, null, 2))
+    if (parts.version !== undefined) this.#version = Buffer.from(JSON.stringify(parts.version, null, 2))
   }
 
   answer(api: ApiRequest): Response | undefined {
     const [, kind = '', name, ...rest] = api.path.split('/')
-    if (api.path === '/version' || api.path === '/version/') {
+    if (this.#version !== undefined && (api.path === '/version' || api.path === '/version/')) {
       if (api.method !== 'GET') throw methodNotAllowed()
       return plain(200, this.#version)
     }
@@ -42,14 +49,16 @@ function single(checks: readonly Check[], name: string): Response {
 function all(kind: string, checks: readonly Check[], excluded: Set<string>, verbose: boolean): Response {
   const lines: string[] = []
   let failed = false
-  for (const { name, run } of checks) {
+  for (const { name, run, note } of checks) {
     if (excluded.delete(name)) {
       lines.push(`[+]${name} excluded: ok`)
       continue
     }
     const fault = run()
     failed ||= fault !== undefined
-    lines.push(fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`)
+    lines.push(
+      fault === undefined ? `[+]${name} ok${note === undefined ? '' : `: ${note()}`}` : `[-]${name} failed: ${fault}`,
+    )
   }
   for (const name of excluded) lines.push(`warn: some health checks cannot be excluded: no matches for "${name}"`)
   if (failed) return text(500, `${lines.join('\n')}\n${kind} check failed\n`)

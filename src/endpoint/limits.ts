@@ -20,7 +20,9 @@ export const standardLimits = {
   headerBytesMax: 64 * 1024,
   /** Whole lists being sent at the same time; each holds only references, but its TLS buffers are real. */
   listsMax: 200,
-  /** A body has to arrive within this time. */
+  /** Connections that were upgraded (exec, port-forward), or are about to be: each holds two sockets and their buffers. */
+  upgradesMax: 256,
+  /** A body has to arrive within this time; of one that is passed on, each next piece. */
   bodyMsMax: 60_000,
   /** The first bytes and the TLS handshake. */
   handshakeMsMax: 10_000,

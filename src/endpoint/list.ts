@@ -11,7 +11,7 @@ import type { ApiRequest } from '../kube/request.ts'
 import type { LabelSelector } from '../kube/selector.ts'
 import { expired } from '../kube/status.ts'
 import { HistoryGone } from '../store/store.ts'
-import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
+import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reach } from './get.ts'
 import { spelled } from './respond.ts'
 import { listAs } from './transform.ts'
@@ -23,8 +23,9 @@ const inconsistentText =
   'deleted between the time the first chunk was returned and now may show up in the list.'
 
 export async function listObjects(
-  parts: EndpointParts,
+  parts: ReadParts,
   served: Served,
+  cache: Cache,
   api: ApiRequest,
   request: Request,
 ): Promise<Response> {
@@ -32,7 +33,6 @@ export async function listObjects(
   const media = negotiate(request.headers.accept, { shape: 'list', resource })
   const prefix = keyPrefix(served, api)
   const options = parseListOptions(api.query, 'list', prefix)
-  const cache = parts.copy.cache(resource.interest)
   // Made anew where it is used: while a version is waited for, the fields that a filter reads may change.
   const filter = () => filterOf(served, cache, api, options)
   filter()
@@ -67,7 +67,7 @@ export function filterOf(
 }
 
 async function find(
-  parts: EndpointParts,
+  parts: ReadParts,
   cache: Cache,
   filter: () => Filter,
   { state }: ListOptions,

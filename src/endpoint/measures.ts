@@ -31,15 +31,18 @@ export type Traffic = { connections: number; bytesOut: number; bytesIn: number; 
 export class Measures implements Documents, Measuring {
   readonly #copy: Copy
   readonly #store: Store
+  readonly #more: () => readonly string[]
   readonly #requests = new Counter()
   readonly #seconds = new Histogram(secondsBounds)
   readonly #loop = monitorEventLoopDelay({ resolution: loopResolutionMs })
   readonly #series = new Map<string, string>()
   readonly traffic: Traffic = { connections: 0, bytesOut: 0, bytesIn: 0, refused: 0, stalled: 0 }
 
-  constructor(parts: { copy: Copy; store: Store }) {
+  /** `more` is what else this process has to tell, rendered. */
+  constructor(parts: { copy: Copy; store: Store; more?: () => readonly string[] }) {
     this.#copy = parts.copy
     this.#store = parts.store
+    this.#more = parts.more ?? (() => [])
     this.#loop.enable()
   }
 
@@ -125,6 +128,6 @@ export class Measures implements Documents, Measuring {
       gauge('ake_event_loop_delay_seconds', 'Delay of the event loop.', [50, 99, 99.9].map(quantile)),
       gauge('process_resident_memory_bytes', 'Resident memory.', one(process.memoryUsage.rss())),
     ]
-    return parts.join('')
+    return [...parts, ...this.#more()].join('')
   }
 }

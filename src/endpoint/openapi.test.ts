@@ -49,7 +49,16 @@ function setUp() {
   const resources = new Resources()
   const openapi = new OpenApi({ resources, clock: { now: () => nowMs } as Clock })
   const ask = async (url: string, headers: Record<string, string> = {}): Promise<Response | undefined> => {
-    const request: Request = { method: 'GET', url, headers, body: async () => Buffer.alloc(0), caller: undefined }
+    const request: Request = {
+      method: 'GET',
+      url,
+      headers,
+      body: async () => Buffer.alloc(0),
+      caller: undefined,
+      hasBody: false,
+      stream: async function* () {},
+      peer: {},
+    }
     return await openapi.answer(parseRequest('GET', url), request)
   }
   const read = async (url: string): Promise<Tree> => {

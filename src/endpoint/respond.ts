@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createGzip } from 'node:zlib'
 import type { Log } from '../base/log.ts'
-import { parseJson } from '../json/json.ts'
+import { fromPlain, parseJson, printJson } from '../json/json.ts'
 import { printYaml } from '../json/yaml.ts'
 import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import { parseRequest, type Query } from '../kube/request.ts'
@@ -68,7 +68,12 @@ export function text(status: number, content: string, contentType = 'text/plain;
 }
 
 export function statusResponse(status: Status): Response {
-  return plain(status.code ?? 200, Buffer.from(`${JSON.stringify(status)}\n`))
+  return plain(status.code ?? 200, Buffer.from(`${printStatus(status)}\n`))
+}
+
+/** As Go writes it, `<` and the like escaped: messages quote what was asked. */
+function printStatus(status: Status): string {
+  return printJson(fromPlain(status))
 }
 
 /** A path that belongs to no API at all. */
@@ -86,9 +91,9 @@ function spelledStatus(status: Status, request: Request): Response {
     query = parseRequest(request.method, request.url).query
     query.has('pretty')
   } catch {
-    return plain(code, Buffer.from(JSON.stringify(status, null, 2)))
+    return plain(code, indent(Buffer.from(printStatus(status))))
   }
-  return spelled(code, Buffer.from(`${JSON.stringify(status)}\n`), { media, query, request })
+  return spelled(code, Buffer.from(`${printStatus(status)}\n`), { media, query, request })
 }
 
 /** The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. */

@@ -1,4 +1,5 @@
 /** The way of a request: who asks, what for, which resource, which verb; and the one catch around it. */
+import type { Cache } from '../cache/cache.ts'
 import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
 import { methodNotAllowed, notFound, pathNotFound, unauthorized } from '../kube/status.ts'
@@ -6,7 +7,7 @@ import { checkTimeout } from '../kube/timeout.ts'
 import type { Caller } from '../write/write.ts'
 import { isConnection, notConnected } from './connect.ts'
 import { warnOfDeprecation } from './deprecated.ts'
-import type { Documents, EndpointParts, Request, Response } from './endpoint.ts'
+import type { Documents, EndpointParts, Request, Response, Served } from './endpoint.ts'
 import { getObject, getScale } from './get.ts'
 import { listObjects } from './list.ts'
 import { pageNotFound, refusal } from './respond.ts'
@@ -58,14 +59,18 @@ export class Endpoint {
       case 'get':
         return subresource === 'scale'
           ? getScale(this.#parts, served, api, request)
-          : getObject(this.#parts, served, api, request)
+          : getObject(this.#parts, served, this.#cacheOf(served), api, request)
       case 'list':
-        return listObjects(this.#parts, served, api, request)
+        return listObjects(this.#parts, served, this.#cacheOf(served), api, request)
       case 'watch':
-        return watchObjects(this.#parts, served, api, request)
+        return watchObjects(this.#parts, served, this.#cacheOf(served), api, request)
       default:
         return writeObject(this.#parts, served, api, request)
     }
+  }
+
+  #cacheOf({ resource }: Served): Cache {
+    return this.#parts.copy.cache(resource.interest)
   }
 
   #document(api: ApiRequest, request: Request): Promise<Response> | Response {

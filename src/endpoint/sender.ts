@@ -35,9 +35,10 @@ export class Sender {
       const list = isList(response) ? 1 : 0
       this.#lists += list
       this.#pull(body, out)
-        .catch(() => {
+        .catch((why: unknown) => {
           cancel(body)
-          out.destroy()
+          if (response.cutCleanly === true) this.#end(out)
+          else breakOff(out, why)
         })
         .finally(() => {
           this.#lists -= list
@@ -64,7 +65,7 @@ export class Sender {
   async #pull(body: AsyncIterable<Buffer>, out: Writable): Promise<void> {
     const chunks = body[Symbol.asyncIterator]()
     // A watcher waits inside next(): the end of its stream has to wake it.
-    const left = () => void chunks.return?.()
+    const left = () => leave(chunks)
     out.once('close', left)
     try {
       for (;;) {
@@ -161,11 +162,22 @@ export class Sender {
 }
 
 /** Only what is large is compressed: such a stream is a list too, and holds a compressor besides. */
-function isList({ body, headers }: Response): boolean {
+function isList({ body, headers, passedThrough }: Response): boolean {
+  if (passedThrough === true) return false
   return (Array.isArray(body) && body.length > fewPieces) || headers['content-encoding'] !== undefined
+}
+
+/** The reader must not take what it got for the whole: an HTTP/2 stream that is destroyed by an error says so to it. */
+function breakOff(out: Writable, why: unknown): void {
+  out.destroy('rstCode' in out && why instanceof Error ? why : undefined)
 }
 
 /** A body that nobody will read. */
 export function cancel(body: Body): void {
-  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
+  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) leave(body[Symbol.asyncIterator]())
+}
+
+/** Whoever stops listening does not care how the other takes it. */
+function leave(chunks: AsyncIterator<Buffer>): void {
+  chunks.return?.().catch(() => {})
 }

@@ -14,18 +14,23 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
 import type { Log } from '../base/log.ts'
-import { badRequest, failure, StatusError, tooManyRequests } from '../kube/status.ts'
-import type { Caller } from '../write/write.ts'
+import { tooManyRequests } from '../kube/status.ts'
+import { Bodies } from './bodies.ts'
 import type { Request, Response } from './endpoint.ts'
 import { type Limits, standardLimits } from './limits.ts'
 import type { Traffic } from './measures.ts'
+import { ClientAuthorities, type Connection, stranger } from './peer.ts'
 import { statusResponse } from './respond.ts'
 import { cancel, Sender } from './sender.ts'
+import { answerOf, closingHead, type Upgraded, Upgrades, wantsUpgrade } from './upgrade.ts'
 
 type Parts = {
   handle(request: Request): Promise<Response>
+  /** Asked for what a client wants to upgrade its HTTP/1.1 connection for; without it such requests are ordinary ones. */
+  upgrade?: (request: Request) => Promise<Upgraded | Response>
   address: { readonly host: string; readonly port: number }
-  tls: { readonly cert: string; readonly key: string; readonly clientCa: string }
+  /** `clientCa` is our own authority's certificate, `callersCa` those of others (PEM) whose certificates are callers. */
+  tls: { readonly cert: string; readonly key: string; readonly clientCa: string; readonly callersCa?: string }
   traffic: Traffic
   log: Log
   /** Other limits than the standard ones: for tests that cannot wait as long or send as much. */
@@ -40,11 +45,13 @@ export class Server {
   /** Every connection, those that have not shaken hands included. */
   readonly #raw = new Set<Socket>()
   /** Every open connection and whose it is: reading a certificate costs more than the rest of a GET. */
-  readonly #sockets = new Map<TLSSocket, Caller | undefined>()
+  readonly #sockets = new Map<TLSSocket, Connection>()
   readonly #http1
   readonly #tls
   readonly #sender: Sender
-  #bodiesBytes = 0
+  readonly #bodies: Bodies
+  readonly #upgrades: Upgrades
+  #authorities: ClientAuthorities
   #closing = false
 
   constructor(parts: Parts) {
@@ -53,27 +60,29 @@ export class Server {
     const limits: Limits = { ...standardLimits, ...parts.limits }
     this.#limits = limits
     this.#sender = new Sender({ limits, traffic: parts.traffic })
+    this.#bodies = new Bodies({ limits, traffic: parts.traffic })
+    this.#upgrades = new Upgrades({ limits, traffic: parts.traffic })
+    this.#authorities = new ClientAuthorities(parts.tls.clientCa, parts.tls.callersCa)
     this.#http1 = createHttp1({
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.handshakeMsMax,
-      requestTimeout: limits.bodyMsMax,
+      // Bodies are timed where they are read: one that is passed on may take as long as it keeps coming.
+      requestTimeout: 0,
       keepAliveTimeout: limits.idleMsMax,
       connectionsCheckingInterval: limits.handshakeMsMax / 4,
+      shouldUpgradeCallback: (request) => parts.upgrade !== undefined && wantsUpgrade(request),
     })
     this.#http1.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuseHttp1(error.code, socket))
     // It never listens itself, and only that event makes it keep track of its connections: without it neither are late
     // headers timed out nor idle connections closed.
     this.#http1.emit('listening')
     this.#http1.on('request', (request, response) => void this.#http1Request(request, response))
-    const { cert, key, clientCa } = parts.tls
+    this.#http1.on('upgrade', (request, socket, head) => void this.#http1Upgrade(request, socket as TLSSocket, head))
     this.#tls = createTls({
-      cert,
-      key,
-      ca: clientCa,
+      ...this.#secureContext(this.#authorities),
       requestCert: true,
       rejectUnauthorized: false,
       ALPNProtocols: ['h2', 'http/1.1'],
-      minVersion: 'TLSv1.2',
       handshakeTimeout: limits.handshakeMsMax,
     })
     this.#tls.maxConnections = limits.connectionsMax
@@ -101,6 +110,24 @@ export class Server {
     return (this.#tls.address() as AddressInfo).port
   }
 
+  /**
+   * Other authorities whose certificates are callers, besides our own: for new connections at once; those that none stands
+   * behind any longer are cut. Throws, and changes nothing, if the text holds none.
+   */
+  setCallersCa(callersCa: string | undefined): void {
+    const authorities = new ClientAuthorities(this.#parts.tls.clientCa, callersCa)
+    this.#tls.setSecureContext(this.#secureContext(authorities))
+    this.#authorities = authorities
+    for (const [socket, { peer }] of this.#sockets) {
+      if (peer.certificate !== undefined && !authorities.vouchesFor(socket)) socket.destroy()
+    }
+  }
+
+  #secureContext({ pems }: ClientAuthorities) {
+    const { cert, key } = this.#parts.tls
+    return { cert, key, ca: [...pems], minVersion: 'TLSv1.2' as const }
+  }
+
   /** Takes no new connection and lets what is under way end; whatever is left after a while is cut. */
   async close(): Promise<void> {
     this.#closing = true
@@ -117,7 +144,7 @@ export class Server {
   }
 
   #connected(socket: TLSSocket): void {
-    this.#sockets.set(socket, callerOf(socket))
+    this.#sockets.set(socket, this.#authorities.connectionOf(socket))
     this.#traffic.connections = this.#sockets.size
     socket.setNoDelay(true)
     socket.setKeepAlive(true, this.#limits.pingEveryMs)
@@ -131,14 +158,15 @@ export class Server {
   }
 
   #http2Session(socket: TLSSocket): void {
-    const caller = this.#sockets.get(socket)
-    const { burst, perSecond } = caller === undefined ? this.#limits.anonymousResets : this.#limits.resets
+    const { caller, peer } = this.#sockets.get(socket) ?? stranger
+    const isKnown = peer.certificate !== undefined
+    const { burst, perSecond } = isKnown ? this.#limits.resets : this.#limits.anonymousResets
     const { anonymousRefusedStreamsMax, refusedStreamsMax } = this.#limits
     const session = performServerHandshake(socket, {
       maxSessionMemory: this.#limits.sessionMemoryMb,
       streamResetBurst: burst,
       streamResetRate: perSecond,
-      maxSessionRejectedStreams: caller === undefined ? anonymousRefusedStreamsMax : refusedStreamsMax,
+      maxSessionRejectedStreams: isKnown ? refusedStreamsMax : anonymousRefusedStreamsMax,
       maxSendHeaderBlockLength: this.#limits.headerBytesMax,
       settings: {
         maxConcurrentStreams: this.#limits.streamsPerConnectionMax,
@@ -168,8 +196,11 @@ export class Server {
         // CONNECT has no path; it is refused like any other method nobody serves.
         url: headers[':path'] ?? '/',
         headers: headers as Request['headers'],
-        body: () => this.#readBody(stream, headers['content-length']),
+        hasBody: !stream.endAfterHeaders && headers['content-length'] !== '0',
+        body: () => this.#bodies.read(stream, headers['content-length']),
+        stream: () => this.#bodies.pass(stream),
         caller,
+        peer,
       }
       // An answer before the body's end: the client need not send the rest.
       if (!stream.endAfterHeaders) {
@@ -201,14 +232,23 @@ export class Server {
     }
   }
 
-  async #http1Request(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const request: Request = {
+  #http1Asked(incoming: IncomingMessage): Request {
+    const { headers } = incoming
+    const { caller, peer } = this.#sockets.get(incoming.socket as TLSSocket) ?? stranger
+    return {
       method: incoming.method ?? 'GET',
       url: incoming.url ?? '/',
-      headers: incoming.headers as Request['headers'],
-      body: () => this.#readBody(incoming, incoming.headers['content-length']),
-      caller: this.#sockets.get(incoming.socket as TLSSocket),
+      headers: headers as Request['headers'],
+      hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
+      body: () => this.#bodies.read(incoming, headers['content-length']),
+      stream: () => this.#bodies.pass(incoming),
+      caller,
+      peer,
     }
+  }
+
+  async #http1Request(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const request = this.#http1Asked(incoming)
     outgoing.on('error', this.#streamFault)
     await this.#serve(request, outgoing, (response) => {
       if (this.#closing) outgoing.shouldKeepAlive = false
@@ -219,9 +259,36 @@ export class Server {
     // What a refused upload still sends is thrown away for a moment, since a client that is still sending does not look
     // for its answer, and one that finds its connection reset never does. Then the connection ends.
     if (incoming.complete || incoming.destroyed) return
-    const lingering = setTimeout(() => incoming.destroy(), this.#limits.lingerMsMax)
-    incoming.once('close', () => clearTimeout(lingering))
+    this.#linger(incoming)
     incoming.resume()
+  }
+
+  async #upgraded(request: Request): Promise<Upgraded | Response> {
+    const { upgrade } = this.#parts
+    return this.#closing || upgrade === undefined ? shuttingDown() : upgrade(request)
+  }
+
+  async #http1Upgrade(incoming: IncomingMessage, socket: TLSSocket, behind: Buffer): Promise<void> {
+    const request = this.#http1Asked(incoming)
+    const giveBack = this.#upgrades.take()
+    try {
+      const answer =
+        giveBack === undefined ? this.#refusal('too many connections are upgraded') : await this.#upgraded(request)
+      if ('socket' in answer && answer.status === 101) {
+        await this.#upgrades.join(socket, behind, answer)
+        return
+      }
+      // No upgrade: an ordinary answer, and the connection ends, for nobody reads requests from it any more.
+      const response = 'socket' in answer ? answerOf(answer) : answer
+      socket.once('finish', () => this.#linger(socket))
+      socket.resume()
+      await this.#serve(request, socket, (head) => socket.write(closingHead(head), 'latin1'), response)
+    } catch (error) {
+      this.#streamFault(error as Error)
+      socket.destroy()
+    } finally {
+      giveBack?.()
+    }
   }
 
   /** What is no request: told so, and read a moment longer for the same reason as above. */
@@ -233,19 +300,19 @@ export class Server {
     }
     const status = malformed.get(code ?? '') ?? '400 Bad Request'
     socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
-    const lingering = setTimeout(() => socket.destroy(), this.#limits.lingerMsMax)
-    socket.once('close', () => clearTimeout(lingering))
+    this.#linger(socket)
   }
 
-  async #serve(request: Request, out: Writable, respond: (response: Response) => void): Promise<void> {
-    let response: Response | undefined
+  #linger(sending: Readable): void {
+    const lingering = setTimeout(() => sending.destroy(), this.#limits.lingerMsMax)
+    sending.once('close', () => clearTimeout(lingering))
+  }
+
+  async #serve(request: Request, out: Writable, respond: (head: Response) => void, answer?: Response): Promise<void> {
+    let response = answer
     try {
-      response = this.#closing ? shuttingDown() : await this.#parts.handle(request)
-      if (this.#sender.refuses(response)) {
-        this.#traffic.refused++
-        response = statusResponse(tooManyRequests('too many lists are being sent', 1).status)
-        response.headers['retry-after'] = '1'
-      }
+      response ??= this.#closing ? shuttingDown() : await this.#parts.handle(request)
+      if (this.#sender.refuses(response)) response = this.#refusal('too many lists are being sent')
       if (out.destroyed) return cancel(response.body)
       respond(response)
       if (request.method === 'HEAD') {
@@ -262,43 +329,9 @@ export class Server {
     }
   }
 
-  async #readBody(stream: Readable, declared: string | undefined): Promise<Buffer> {
-    const tooLarge = () =>
-      failure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${this.#limits.bodyBytesMax}`)
-    if (Number(declared ?? 0) > this.#limits.bodyBytesMax) throw tooLarge()
-    const chunks: Buffer[] = []
-    let size = 0
-    const late = setTimeout(() => stream.destroy(new Error('the body took too long')), this.#limits.bodyMsMax)
-    const release = () => {
-      this.#bodiesBytes -= size
-      size = 0
-    }
-    try {
-      for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
-        size += (chunk as Buffer).length
-        this.#bodiesBytes += (chunk as Buffer).length
-        if (size > this.#limits.bodyBytesMax) throw tooLarge()
-        if (this.#bodiesBytes > this.#limits.bodiesBytesMax) throw this.#flooded()
-        chunks.push(chunk as Buffer)
-      }
-      // It counts until its request is done with: what waits for a lock or the disk is still in memory.
-      if (!stream.closed) stream.once('close', release)
-    } catch (error) {
-      release()
-      if (error instanceof StatusError) throw error
-      // The client went away in the middle, or was cut for taking too long: no fault of ours.
-      throw badRequest(`the body could not be read: ${(error as Error).message}`)
-    } finally {
-      clearTimeout(late)
-    }
-    this.#traffic.bytesIn += size
-    if (stream.closed) release()
-    return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-  }
-
-  #flooded(): Error {
+  #refusal(why: string): Response {
     this.#traffic.refused++
-    return tooManyRequests('too many request bodies are being received', 1)
+    return comeBack(why)
   }
 }
 
@@ -314,16 +347,11 @@ const malformed: ReadonlyMap<string, string> = new Map([
 
 /** kube-apiserver's answer while it ends: clients come back after a second, by then to the next process. */
 function shuttingDown(): Response {
-  const response = statusResponse(tooManyRequests('the server is shutting down, please try again later', 1).status)
-  response.headers['retry-after'] = '1'
-  return response
+  return comeBack('the server is shutting down, please try again later')
 }
 
-/** A certificate of our CA names its owner: common name and organizations, as kube-apiserver reads them. */
-function callerOf(socket: TLSSocket): Caller | undefined {
-  if (!socket.authorized) return undefined
-  const { subject } = socket.getPeerCertificate()
-  if (subject === undefined) return undefined
-  const organizations = subject.O === undefined ? [] : [subject.O].flat()
-  return { name: String(subject.CN ?? ''), uid: '', groups: [...organizations, 'system:authenticated'] }
+function comeBack(why: string): Response {
+  const response = statusResponse(tooManyRequests(why, 1).status)
+  response.headers['retry-after'] = '1'
+  return response
 }

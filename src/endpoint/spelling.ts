@@ -1,11 +1,12 @@
 /**
  * How objects of one resource version are spelled in JSON. Objects are kept as list items; the kind and apiVersion that a
  * single object or a watch frame carries are spliced in front, and swapped where another version of a custom resource is
- * asked for. Nothing is parsed here.
+ * asked for. Nothing is parsed here. Custom objects that an API server printed are whole, with their members in its order.
  */
 import type { Form, FrameType } from '../cache/event.ts'
 import type { Item } from '../cache/item.ts'
 import { apiVersion, type Resource } from '../kube/resource.ts'
+import { printBookmark } from './bookmark.ts'
 
 export type ListMeta = {
   readonly version: number
@@ -19,19 +20,21 @@ export type Convert = (stored: Buffer) => Buffer
 const comma = Buffer.from(',')
 const objectEnd = Buffer.from('\n')
 const frameEnd = Buffer.from('}\n')
-const listEnd = Buffer.from(']}\n')
 
 export class Spelling implements Form {
   readonly #resource: Resource
   readonly #convert: Convert | undefined
+  readonly #verbatim: boolean
   /** What stands before the members of an object. */
   readonly #head: Buffer
   readonly #frameHeads: Record<FrameType, Buffer>
   readonly #bareFrameHeads: Record<FrameType, Buffer>
 
-  constructor(resource: Resource, convert?: Convert) {
+  /** `verbatim`: stored custom objects are as an API server printed them, in this very version. */
+  constructor(resource: Resource, convert?: Convert, { verbatim = false }: { readonly verbatim?: boolean } = {}) {
     this.#resource = resource
     this.#convert = convert
+    this.#verbatim = verbatim && resource.custom
     const version = JSON.stringify(apiVersion(resource))
     const kind = JSON.stringify(resource.kind)
     // Go prints TypeMeta's kind first; a custom resource is a map there, and its keys come sorted.
@@ -61,38 +64,38 @@ export class Spelling implements Form {
     return Buffer.concat(pieces)
   }
 
-  /** An object of the right kind with nothing but a version: typed clients look at the kind. */
   bookmark(version: number, initialEventsEnd: boolean): Buffer {
-    const annotations = initialEventsEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : ''
-    const head = this.#head.toString('latin1')
-    return Buffer.from(
-      `{"type":"BOOKMARK","object":${head}"metadata":{"resourceVersion":"${version}"${annotations}}}}\n`,
-    )
+    return Buffer.from(printBookmark(this.#resource, version, initialEventsEnd))
   }
 
   list(items: readonly Item[], meta: ListMeta): Buffer[] {
-    const pieces: Buffer[] = [this.#listHead(meta)]
+    const { head, end } = this.#envelope(meta)
+    const pieces: Buffer[] = [Buffer.from(head)]
     for (let i = 0; i < items.length; i++) {
       if (i > 0) pieces.push(comma)
       const item = items[i] as Item
-      const bytes = this.#convert === undefined ? item.bytes : this.#convert(item.bytes)
       if (this.#resource.custom && !this.#isOwn(item)) pieces.push(this.#head, item.bytes.subarray(item.bodyStart))
-      else pieces.push(bytes)
+      else pieces.push(this.#convert === undefined ? item.bytes : this.#convert(item.bytes))
     }
-    pieces.push(listEnd)
+    pieces.push(Buffer.from(end))
     return pieces
   }
 
-  #listHead(meta: ListMeta): Buffer {
+  /** What stands around the items: again a custom resource's keys are sorted, and an absent token is printed. */
+  #envelope(meta: ListMeta): { head: string; end: string } {
     const { listKind, custom } = this.#resource
-    const version = JSON.stringify(apiVersion(this.#resource))
-    const token = meta.continueToken
-    const remaining = meta.remaining === undefined ? '' : `,"remainingItemCount":${meta.remaining}`
-    const kind = JSON.stringify(listKind)
-    const more = token === undefined ? (custom ? ',"continue":""' : '') : `,"continue":"${token}"`
-    const metadata = `"metadata":{"resourceVersion":"${meta.version}"${more}${remaining}}`
-    const types = custom ? `"apiVersion":${version},"kind":${kind}` : `"kind":${kind},"apiVersion":${version}`
-    return Buffer.from(`{${types},${metadata},"items":[`)
+    const type = `"apiVersion":${JSON.stringify(apiVersion(this.#resource))}`
+    const kind = `"kind":${JSON.stringify(listKind)}`
+    const version = `"resourceVersion":"${meta.version}"`
+    const token = meta.continueToken === undefined ? '' : `"continue":"${meta.continueToken}",`
+    const remaining = meta.remaining === undefined ? '' : `"remainingItemCount":${meta.remaining},`
+    if (custom) {
+      const metadata = `${token === '' ? '"continue":"",' : token}${remaining}${version}`
+      return { head: `{${type},"items":[`, end: `],${kind},"metadata":{${metadata}}}\n` }
+    }
+    const more = `${token}${remaining}`
+    const metadata = more === '' ? version : `${version},${more.slice(0, -1)}`
+    return { head: `{${kind},${type},"metadata":{${metadata}},"items":[`, end: ']}\n' }
   }
 
   /** The members after kind and apiVersion; undefined when the stored bytes are already the whole object. */
@@ -103,7 +106,7 @@ export class Spelling implements Form {
   }
 
   #isOwn(item: Item): boolean {
-    return item.bytes.subarray(0, this.#head.length).equals(this.#head)
+    return this.#verbatim || item.bytes.subarray(0, this.#head.length).equals(this.#head)
   }
 }
 

@@ -5,6 +5,7 @@ import { type JsonObject, printJson, text } from '../json/json.ts'
 import type { MediaChoice } from '../kube/negotiate.ts'
 import type { Query } from '../kube/request.ts'
 import { badRequest } from '../kube/status.ts'
+import { metadataInOrder } from '../table/metadata.ts'
 import type { TableResource } from '../table/printers.ts'
 import {
   type IncludeObject,
@@ -32,7 +33,7 @@ export function objectAs(
     const listMeta = { resourceVersion: String(item.version) }
     return [table({ served, items: [item], listMeta, include: includeOf(query), nowMs, columns: true, as }), newline]
   }
-  return [renderPartial(metadataOf(item), as.version), newline]
+  return [renderPartial(metadataOf(served, item), as.version), newline]
 }
 
 export function listAs(
@@ -48,7 +49,14 @@ export function listAs(
     const include = includeOf(list.query)
     return [table({ served, items, listMeta, include, nowMs: list.nowMs, columns: true, as }), newline]
   }
-  return [renderPartialList(items.map(metadataOf), listMeta, as.version), newline]
+  return [
+    renderPartialList(
+      items.map((item) => metadataOf(served, item)),
+      listMeta,
+      as.version,
+    ),
+    newline,
+  ]
 }
 
 /** An object that is computed and not stored, of the kind that `resource` tells. */
@@ -82,7 +90,7 @@ export function formOf(media: MediaChoice, served: Served, query: Query, now: ()
   if (as.kind === 'Table') return tableForm(served, as, includeOf(query), now)
   const kind = JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}` }).slice(0, -1)
   return {
-    frame: (type, item) => frame(type, renderPartial(metadataOf(item), as.version)),
+    frame: (type, item) => frame(type, renderPartial(metadataOf(served, item), as.version)),
     bookmark: (version, end) => Buffer.from(`{"type":"BOOKMARK","object":${kind},"metadata":${mark(version, end)}}}\n`),
   }
 }
@@ -136,7 +144,7 @@ function table(parts: {
     ...(served.columns === undefined ? {} : { custom: served.columns }),
     objects: items.map((item): TableObject => {
       // Without the newline that ends an object of its own: a watch's frame is one line.
-      return { bytes: served.spelling.object(item).subarray(0, -1), metadata: metadataOf(item) }
+      return { bytes: served.spelling.object(item).subarray(0, -1), metadata: metadataOf(served, item) }
     }),
     includeObject: parts.include,
     listMeta,
@@ -146,8 +154,10 @@ function table(parts: {
   })
 }
 
-function metadataOf(item: Item): Buffer {
-  return item.bytes.subarray(item.metadataStart, item.metadataEnd)
+/** A custom resource's keys are in the order of the alphabet, those of a form that belongs to no resource in their own. */
+function metadataOf({ resource }: Served, item: Item): Buffer {
+  const bytes = item.bytes.subarray(item.metadataStart, item.metadataEnd)
+  return resource.custom ? metadataInOrder(bytes) : bytes
 }
 
 function tableMeta({ version, continueToken, remaining }: ListMeta): TableMeta {

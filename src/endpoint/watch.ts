@@ -7,7 +7,7 @@ import { parseListOptions, type WatchOptions } from '../kube/listoptions.ts'
 import { negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { failure, type Status, StatusError, tooManyRequests } from '../kube/status.ts'
-import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
+import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reach } from './get.ts'
 import { filterOf } from './list.ts'
 import { jsonHeaders } from './respond.ts'
@@ -22,15 +22,15 @@ const lifeSecondsMax = 2_147_483
 const watchersMax = 20_000
 
 export async function watchObjects(
-  parts: EndpointParts,
+  parts: ReadParts,
   served: Served,
+  cache: Cache,
   api: ApiRequest,
   request: Request,
 ): Promise<Response> {
   const { resource } = served
   const media = negotiate(request.headers.accept, { shape: 'watch', resource })
   const options = parseListOptions(api.query, 'watch')
-  const cache = parts.copy.cache(resource.interest)
   // What is wrong with a selector is told before anything is waited for.
   filterOf(served, cache, api, options)
   if (parts.measures.watchers() >= watchersMax) throw tooManyRequests('too many watches are open', 5)
@@ -66,7 +66,7 @@ function startOf(cache: Cache, filter: Filter, { start, initialEvents, closingBo
 
 /** What is wrong with the version asked for; the stream's only frame carries it: once a watch is accepted, errors are events. */
 async function refusalOf(
-  parts: EndpointParts,
+  parts: ReadParts,
   cache: Cache,
   { start, initialEvents }: WatchOptions,
 ): Promise<StatusError | undefined> {
@@ -77,8 +77,8 @@ async function refusalOf(
     if (late === undefined || late instanceof StatusError) return late
     throw late
   }
-  // Here is the authority: a version that lies ahead was never given out, so its owner's copy is of another past.
-  if (version > cache.version) {
+  // A version that was never given out, or not in this past: its owner's copy is of another one.
+  if (cache.isGone(version)) {
     return failure(410, 'Expired', `too large resource version: ${version}, current: ${cache.version}`)
   }
   return version < cache.history.floor ? tooOld(version, cache.history.floor) : undefined

@@ -40,7 +40,13 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   const endpoint = new Endpoint({ copy, registry: resources, writer, measures, documents: [measures], clock, log })
   const handle = (method: string, url: string, body: unknown, headers: Record<string, string>) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
-    return endpoint.handle({ method, url, headers, body: async () => Buffer.from(bytes), caller: admin })
+    const whole = Buffer.from(bytes)
+    const stream = async function* () {
+      yield whole
+    }
+    const peer = {}
+    const hasBody = bytes !== ''
+    return endpoint.handle({ method, url, headers, hasBody, body: async () => whole, stream, caller: admin, peer })
   }
   return {
     copy,

@@ -2,6 +2,7 @@
  * One pass over an object's JSON bytes that finds what reading needs: identity, version, labels, the selectable fields
  * asked for, and where metadata and the version stand, so that other forms of the object are made by splicing bytes.
  */
+import { comma, eachMember, isKey, openBrace, openBracket, quote, skipSpace, skipValue, stringAt } from './scan.ts'
 
 /** What a scan of one object's bytes found. Offsets are into those bytes. */
 export type Scan = {
@@ -27,8 +28,6 @@ export type Scan = {
 export type FieldPlan = { readonly paths: readonly string[]; readonly root: PlanNode }
 /** Keys are compared as bytes: making a string of every key of every object would be half the cost of a scan. */
 type PlanNode = { readonly key: Buffer; readonly index: number; readonly children: readonly PlanNode[] | undefined }
-
-class ScanError extends Error {}
 
 /** An object's labels as pairs in one array: a Map for each of ten thousand objects would weigh more than their text. */
 export class Labels {
@@ -84,15 +83,6 @@ export function planFields(paths: readonly string[]): FieldPlan {
 export const noFields: FieldPlan = planFields([])
 const noValues: readonly string[] = []
 
-const quote = 0x22
-const backslash = 0x5c
-const openBrace = 0x7b
-const closeBrace = 0x7d
-const openBracket = 0x5b
-const closeBracket = 0x5d
-const comma = 0x2c
-const colon = 0x3a
-
 export function scanObject(bytes: Buffer, plan: FieldPlan = noFields): Scan {
   const scan: Scan = {
     name: '',
@@ -139,12 +129,6 @@ const namespaceKey = Buffer.from('namespace')
 const uidKey = Buffer.from('uid')
 const versionKey = Buffer.from('resourceVersion')
 const labelsKey = Buffer.from('labels')
-
-function isKey(bytes: Buffer, from: number, to: number, key: Buffer): boolean {
-  if (to - from !== key.length) return false
-  for (let i = 0; i < key.length; i++) if (bytes[from + i] !== key[i]) return false
-  return true
-}
 
 function childOf(node: PlanNode, bytes: Buffer, from: number, to: number): PlanNode | undefined {
   const { children } = node
@@ -201,87 +185,4 @@ function scalar(bytes: Buffer, start: number, end: number): string {
     return text === 'null' ? '' : text
   }
   return stringAt(bytes, start, end)
-}
-
-/** Text between the quotes at start and end-1; escapes and UTF-8 take the slower way. */
-function stringAt(bytes: Buffer, start: number, end: number): string {
-  for (let i = start + 1; i < end - 1; i++) {
-    const byte = bytes[i] as number
-    if (byte === backslash || byte > 0x7f) return JSON.parse(bytes.toString('utf8', start, end)) as string
-  }
-  return bytes.toString('latin1', start + 1, end - 1)
-}
-
-/**
- * Calls `visit` with where each key stands between its quotes and where its value begins; it answers where the value ends.
- * Returns the object's end. Keys are compared as written: nobody who prints JSON for us escapes letters.
- */
-function eachMember(bytes: Buffer, start: number, visit: (from: number, to: number, at: number) => number): number {
-  if (bytes[start] !== openBrace) throw new ScanError(`no object at byte ${start}`)
-  let at = skipSpace(bytes, start + 1)
-  if (bytes[at] === closeBrace) return at + 1
-  for (;;) {
-    if (bytes[at] !== quote) throw new ScanError(`no member name at byte ${at}`)
-    const keyEnd = skipString(bytes, at)
-    const from = at + 1
-    at = skipSpace(bytes, keyEnd)
-    if (bytes[at] !== colon) throw new ScanError(`no colon at byte ${at}`)
-    at = skipSpace(bytes, visit(from, keyEnd - 1, skipSpace(bytes, at + 1)))
-    const byte = bytes[at]
-    if (byte === closeBrace) return at + 1
-    if (byte !== comma) throw new ScanError(`neither comma nor brace at byte ${at}`)
-    at = skipSpace(bytes, at + 1)
-  }
-}
-
-function skipSpace(bytes: Buffer, start: number): number {
-  let at = start
-  for (;;) {
-    const byte = bytes[at]
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
-    at++
-  }
-}
-
-function skipString(bytes: Buffer, start: number): number {
-  const length = bytes.length
-  let at = start + 1
-  while (at < length) {
-    const byte = bytes[at] as number
-    if (byte === quote) return at + 1
-    at += byte === backslash ? 2 : 1
-  }
-  throw new ScanError('a string does not end')
-}
-
-function skipValue(bytes: Buffer, start: number): number {
-  const first = bytes[start]
-  if (first === quote) return skipString(bytes, start)
-  const length = bytes.length
-  if (first !== openBrace && first !== openBracket) {
-    let at = start
-    while (at < length) {
-      const byte = bytes[at] as number
-      if (byte === comma || byte === closeBrace || byte === closeBracket || byte <= 0x20) break
-      at++
-    }
-    if (at === start) throw new ScanError(`no value at byte ${start}`)
-    return at
-  }
-  let depth = 0
-  let at = start
-  while (at < length) {
-    const byte = bytes[at] as number
-    if (byte === quote) {
-      at = skipString(bytes, at)
-      continue
-    }
-    at++
-    if (byte === openBrace || byte === openBracket) depth++
-    else if (byte === closeBrace || byte === closeBracket) {
-      depth--
-      if (depth === 0) return at
-    }
-  }
-  throw new ScanError('an object or array does not end')
 }

@@ -1,38 +1,41 @@
-/** What every engine must do, run against each of them. A new engine adds one line to contract.test.ts. */
+/** What every engine must do, run against each of them. A new engine adds one entry to contract.test.ts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { afterAll, type Batch, type Change, HistoryGone, type HistoryPage, type Store } from './store.ts'
 
-const all = { entries: 1_000, bytes: 1 << 30 }
-const start = { version: 0, position: afterAll }
+export const all = { entries: 1_000, bytes: 1 << 30 }
+export const start = { version: 0, position: afterAll }
 
 /** `open` gives a fresh store; `reopen`, where there is one, the same content after an orderly end. */
 export type Engine = {
   open(historyBytesMax: number): Promise<{ store: Store; reopen?: () => Promise<Store>; remove(): void }>
 }
 
-function put(version: number, key: string, text = `${key}@${version}`, interest = '/pods'): Change {
+export function put(version: number, key: string, text = `${key}@${version}`, interest = '/pods'): Change {
   return { interest, position: version, version, key, kind: 'put', body: Buffer.from(text) }
 }
 
-function drop(version: number, key: string, interest = '/pods'): Change {
+export function drop(version: number, key: string, interest = '/pods'): Change {
   return { interest, position: version, version, key, kind: 'delete' }
 }
 
-const synced = (...changes: Change[]): Batch => ({ changes, synced: true })
+export const synced = (...changes: Change[]): Batch => ({ changes, synced: true })
 
-function steps(page: HistoryPage): string[] {
+export function steps(page: HistoryPage): string[] {
   return page.entries.map(
     ({ version, kind, key, body, previous }) => `${version} ${kind} ${key} ${previous ?? '-'} → ${body ?? '-'}`,
   )
 }
 
-export function storeContract(name: string, engine: Engine): void {
-  const check = (
-    title: string,
-    body: (store: Store, reopen?: () => Promise<Store>) => Promise<void>,
-    historyBytesMax = 1 << 20,
-  ) =>
+type Check = (
+  title: string,
+  body: (store: Store, reopen?: () => Promise<Store>) => Promise<void>,
+  historyBytesMax?: number,
+) => void
+
+/** One test with a store of its own. */
+export function checker(name: string, engine: Engine): Check {
+  return (title, body, historyBytesMax = 1 << 20) =>
     void test(`${name}: ${title}`, async () => {
       const { store, reopen, remove } = await engine.open(historyBytesMax)
       try {
@@ -43,6 +46,10 @@ export function storeContract(name: string, engine: Engine): void {
         remove()
       }
     })
+}
+
+export function storeContract(name: string, engine: Engine): void {
+  const check = checker(name, engine)
 
   check('a fresh store holds nothing', async (store) => {
     assert.deepEqual(await store.load(), { version: 0, interests: [] })

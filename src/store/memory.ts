@@ -1,30 +1,33 @@
 /** The engine that forgets everything with the process: for tests, and for the hub, whose truth is next door. */
+import { entryOverheadBytes, forgetEntriesMax, historyBytesAfter } from './bounds.ts'
 import {
   type Batch,
+  type Change,
   type Cursor,
   type Entry,
   type Gap,
   HistoryGone,
   type HistoryLimit,
   type HistoryPage,
+  type InterestChange,
   type Loaded,
   type LoadedObject,
   type Make,
   type Store,
+  type StoredRecord,
   type StoreFigures,
 } from './store.ts'
 
-type Kept = Entry & { readonly size: number }
+/** `lost`: a seed has dropped its object. */
+type Kept = Entry & { readonly size: number; lost: boolean }
 type Collection = {
   floor: number
+  synced: number | undefined
   lastPosition: number
   bytes: number
   readonly objects: Map<string, { version: number; body: Buffer }>
   readonly history: Kept[]
 }
-
-/** The same measure as on disk, so that both engines forget at the same time. */
-const entryOverheadBytes = 128
 
 export function openMemory(parts: { historyBytesMax: number }): Store {
   return new MemoryStore(parts.historyBytesMax)
@@ -33,54 +36,95 @@ export function openMemory(parts: { historyBytesMax: number }): Store {
 class MemoryStore implements Store {
   readonly #historyBytesMax: number
   readonly #collections = new Map<string, Collection>()
+  readonly #records = new Map<string, Map<string, Buffer>>()
   readonly figures: StoreFigures = { commits: 0, groups: 0, bytesWritten: 0, historyBytes: 0, failures: 0 }
-  #version = 0
 
   constructor(historyBytesMax: number) {
     this.#historyBytesMax = historyBytesMax
   }
 
   async load<Made = LoadedObject>(make: Make<Made> = asItIs): Promise<Loaded<Made>> {
-    const interests = [...this.#collections].map(([name, { floor, lastPosition, objects, history }]) => ({
-      name,
-      floor,
-      lastPosition,
-      gaps: history.filter((entry) => entry.kind === 'gap').map(asGap),
-      objects: [...objects]
-        .map(([key, { version, body }]) => ({ key, version, body }))
-        .sort((a, b) => (a.key < b.key ? -1 : 1))
-        .map((object) => make(name, object)),
-      corrupt: [],
-    }))
-    return { version: this.#version, interests }
+    let newest = 0
+    const interests = [...this.#collections].map(([name, { floor, synced, lastPosition, objects, history }]) => {
+      const lastVersion = history.at(-1)?.version ?? floor
+      newest = Math.max(newest, lastVersion)
+      return {
+        name,
+        floor,
+        synced: synced === undefined && lastVersion === 0 ? undefined : Math.max(synced ?? 0, lastVersion),
+        lastPosition,
+        gaps: history.filter((entry) => entry.kind === 'gap').map(asGap),
+        objects: [...objects]
+          .map(([key, { version, body }]) => ({ key, version, body }))
+          .sort(byKey)
+          .map((object) => make(name, object)),
+        corrupt: [],
+      }
+    })
+    return { version: newest, interests }
   }
 
-  async commit(batch: Batch): Promise<void> {
-    for (const { interest, position, version, key, kind, body } of batch.changes) {
-      const collection = this.#collection(interest)
-      const previous = kind === 'gap' ? undefined : collection.objects.get(key)
-      const size = entryOverheadBytes + key.length + (previous?.body.length ?? 0)
-      if (body !== undefined) collection.objects.set(key, { version, body })
-      else if (kind === 'delete') collection.objects.delete(key)
-      collection.history.push({
-        position,
-        version,
-        key,
-        kind,
-        body,
-        size,
-        previous: previous?.body,
-        previousVersion: previous?.version ?? 0,
-      })
-      collection.lastPosition = position
-      collection.bytes += size
-      this.figures.historyBytes += size
-      this.figures.bytesWritten += body?.length ?? 0
-      this.#version = Math.max(this.#version, version)
+  async commit({ changes, interests = [], records = [] }: Batch): Promise<void> {
+    for (const change of interests) if ('forget' in change) this.#forgetInterest(change.interest)
+    for (const change of changes) this.#write(change)
+    for (const change of interests) if (!('forget' in change)) this.#note(change)
+    for (const { kind, key, value } of records) {
+      const ofKind = this.#records.get(kind) ?? new Map<string, Buffer>()
+      this.#records.set(kind, ofKind)
+      if (value === undefined) ofKind.delete(key)
+      else ofKind.set(key, value)
+      this.figures.bytesWritten += value?.length ?? 0
     }
     this.figures.commits++
     this.figures.groups++
-    this.#forget()
+    this.#forgetHistory(changes.length)
+  }
+
+  #write({ interest, position, version, key, kind, body }: Change): void {
+    const collection = this.#collection(interest)
+    const previous = kind === 'gap' ? undefined : collection.objects.get(key)
+    if (body !== undefined) collection.objects.set(key, { version, body })
+    else if (kind === 'delete') collection.objects.delete(key)
+    this.figures.bytesWritten += body?.length ?? 0
+    if (kind === 'seed') {
+      for (const entry of collection.history)
+        if (entry.body !== undefined && entry.body === previous?.body) entry.lost = true
+      return
+    }
+    const size = entryOverheadBytes + key.length + (previous?.body.length ?? 0)
+    collection.history.push({
+      position,
+      version,
+      key,
+      kind,
+      body,
+      size,
+      previous: previous?.body,
+      previousVersion: previous?.version ?? 0,
+      lost: false,
+    })
+    collection.lastPosition = position
+    collection.bytes += size
+    this.figures.historyBytes += size
+  }
+
+  #note({ interest, synced, floor = 0 }: Exclude<InterestChange, { forget: true }>): void {
+    const collection = this.#collection(interest)
+    collection.synced = synced
+    collection.floor = Math.max(collection.floor, floor)
+  }
+
+  #forgetInterest(name: string): void {
+    this.figures.historyBytes -= this.#collections.get(name)?.bytes ?? 0
+    this.#collections.delete(name)
+  }
+
+  async records(kind: string): Promise<readonly StoredRecord[]> {
+    return [...(this.#records.get(kind) ?? [])].map(([key, value]) => ({ key, value })).sort(byKey)
+  }
+
+  async record(kind: string, key: string): Promise<Buffer | undefined> {
+    return this.#records.get(kind)?.get(key)
   }
 
   async history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage> {
@@ -93,7 +137,9 @@ class MemoryStore implements Store {
       if (entry.version < after.version || (entry.version === after.version && entry.position <= after.position))
         continue
       if (entries.length >= limit.entries || bytes >= limit.bytes) return { entries, more: true }
-      const { size: _, ...plain } = entry
+      const { size: _, lost, ...plain } = entry
+      if (lost && entries.length > 0) return { entries, more: true }
+      if (lost) throw new HistoryGone(interest, entry.version)
       entries.push(plain)
       bytes += (entry.body?.length ?? 0) + (entry.previous?.length ?? 0)
     }
@@ -109,14 +155,16 @@ class MemoryStore implements Store {
   #collection(name: string): Collection {
     let collection = this.#collections.get(name)
     if (collection === undefined) {
-      collection = { floor: 0, lastPosition: 0, bytes: 0, objects: new Map(), history: [] }
+      collection = { floor: 0, synced: undefined, lastPosition: 0, bytes: 0, objects: new Map(), history: [] }
       this.#collections.set(name, collection)
     }
     return collection
   }
 
-  #forget(): void {
-    while (this.figures.historyBytes > this.#historyBytesMax) {
+  #forgetHistory(written: number): void {
+    if (this.figures.historyBytes <= this.#historyBytesMax) return
+    const bytesAfter = historyBytesAfter(this.#historyBytesMax)
+    for (let left = forgetEntriesMax(written); left > 0 && this.figures.historyBytes > bytesAfter; left--) {
       let largest: Collection | undefined
       for (const one of this.#collections.values()) if (one.bytes > (largest?.bytes ?? 0)) largest = one
       const oldest = largest?.history.shift()
@@ -127,6 +175,10 @@ class MemoryStore implements Store {
       this.figures.historyBytes -= oldest.size
     }
   }
+}
+
+function byKey(a: { key: string }, b: { key: string }): number {
+  return a.key < b.key ? -1 : 1
 }
 
 function asItIs<Made>(_: string, object: LoadedObject): Made {

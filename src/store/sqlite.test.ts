@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { crc32 } from 'node:zlib'
 import { migrate, migrations } from './schema.ts'
 import { openSqlite } from './sqlite.ts'
 import { HistoryGone, StoreRefused, StoreUnusable } from './store.ts'
@@ -79,6 +80,53 @@ test('[D4] an older schema is migrated step by step', () => {
   assert.deepEqual({ ...db.prepare('PRAGMA user_version').get() }, { user_version: next.to })
 })
 
+test('[D4] a file of the first schema opens with everything in it', () =>
+  inFolder(async (folder) => {
+    const db = new DatabaseSync(join(folder, 'ake.db'))
+    migrate(db, migrations.slice(0, 1))
+    const bodies = ['one', 'two', 'newer one']
+    const add = db.prepare('INSERT INTO bodies (version, checksum, bytes) VALUES (?, ?, ?)')
+    for (const [i, body] of bodies.entries()) add.run(i + 2, crc32(body), Buffer.from(body))
+    db.exec(`
+      INSERT INTO interests (name, floor) VALUES ('/pods', 1);
+      INSERT INTO objects VALUES (1, 'b', 2), (1, 'a', 3);
+      INSERT INTO history VALUES (1, 3, 2, 0, 'b', 2, NULL, 129), (1, 4, 3, 0, 'a', 3, 1, 132);
+    `)
+    db.close()
+    const store = open(folder)
+    const { version, interests } = await store.load()
+    const [pods] = interests
+    assert.deepEqual([version, pods?.floor, pods?.synced, pods?.lastPosition], [4, 1, 4, 3])
+    assert.deepEqual(
+      pods?.objects.map(({ key, version: at, body }) => `${key} ${at} ${body}`),
+      ['a 4 newer one', 'b 3 two'],
+    )
+    const change = { interest: '/pods', kind: 'put' as const, position: 4, version: 5, key: 'b' }
+    await store.commit({ synced: true, changes: [{ ...change, body: Buffer.from('newer two') }] })
+    const { entries } = await store.history('/pods', { version: 1, position: 0 }, { entries: 10, bytes: 1 << 20 })
+    assert.deepEqual(
+      entries.map(({ key, previous, body }) => `${key} ${previous} ${body}`),
+      ['b undefined two', 'a one newer one', 'b two newer two'],
+    )
+    await store.close()
+  }))
+
+test('[D4] a record that fails its checksum is left out', () =>
+  inFolder(async (folder) => {
+    const store = open(folder)
+    const record = (key: string) => ({ kind: 'token', key, value: Buffer.from(key) })
+    await store.commit({ changes: [], records: [record('a'), record('b')], synced: true })
+    await store.close()
+    edit(folder, "UPDATE records SET value = x'00' WHERE key = 'a'")
+    const again = open(folder)
+    assert.deepEqual(
+      (await again.records('token')).map(({ key }) => key),
+      ['b'],
+    )
+    assert.equal(await again.record('token', 'a'), undefined)
+    await again.close()
+  }))
+
 test('[D4] a file that is no database is recognised', () =>
   inFolder(async (folder) => {
     writeFileSync(join(folder, 'ake.db'), 'this is not a database, and long enough to be looked at'.repeat(20))
@@ -123,4 +171,27 @@ test('[D3] a refused group is rolled back as a whole, and the next one goes in',
       ['a', 'b', 'e'],
     )
     await store.close()
+  }))
+
+test('[I4] nobody but its owner reads the file or its log, also where they were readable before', () =>
+  inFolder(async (folder) => {
+    const files = ['ake.db', 'ake.db-wal'].map((name) => join(folder, name))
+    const modes = () => files.map((file) => (existsSync(file) ? (statSync(file).mode & 0o777).toString(8) : 'none'))
+    const before = process.umask(0)
+    try {
+      const store = open(folder)
+      await store.load()
+      const found = modes()
+      await store.close()
+      chmodSync(join(folder, 'ake.db'), 0o644)
+      // As a process that was killed leaves it.
+      writeFileSync(join(folder, 'ake.db-wal'), '', { mode: 0o644 })
+      const again = open(folder)
+      await again.load()
+      found.push(...modes())
+      await again.close()
+      assert.deepEqual(found, ['600', '600', '600', '600'])
+    } finally {
+      process.umask(before)
+    }
   }))

@@ -4,8 +4,11 @@
  * An interest is a named collection of objects that changes in one order. Its history is a log of entries, each with a
  * position (an ordinal, unique and rising) and a version (the resourceVersion: a label that never falls but may repeat).
  * `commit` is atomic: objects and history change together or not at all, and it resolves only when a crash of the process
- * can no longer take the change back (D1, D2). The bytes of an object version are kept once, whichever entries and
- * interests refer to them, under a checksum that is verified before they are handed out (D4).
+ * can no longer take the change back (D1, D2). The bytes of an object version are kept once, whichever entries of its
+ * interest refer to them, under a checksum that is verified before they are handed out (D4).
+ *
+ * A mirror's interest begins with seeds, objects without history, and is complete once `synced` says up to which version.
+ * Records are small things beside the interests (tokens, decisions, documents), by kind and key.
  *
  * History is bounded by bytes. The engine forgets the oldest entries of the interest that holds the most; what it forgot
  * raises that interest's floor, and only that one's: a quiet interest never expires.
@@ -30,17 +33,37 @@ export type Entry = {
  */
 export type EntryKind = 'put' | 'delete' | 'gap'
 
+/**
+ * `seed` puts an object without a history entry and drops what it replaces; its position is ignored. What history there
+ * is of the replaced object goes with it: whoever needs that step finds `HistoryGone`.
+ */
 export type Change = {
   readonly interest: string
   readonly position: number
   readonly version: number
   readonly key: string
-  readonly kind: EntryKind
+  readonly kind: EntryKind | 'seed'
   readonly body?: Buffer
 }
 
+/**
+ * `forget` drops an interest with everything in it; one that is written to in the same batch starts new. `synced` is the
+ * version up to which the interest is complete; `floor` raises its floor, which never falls.
+ */
+export type InterestChange =
+  | { readonly interest: string; readonly forget: true }
+  | { readonly interest: string; readonly synced: number; readonly floor?: number }
+
+/** An undefined value removes the record. */
+export type RecordChange = { readonly kind: string; readonly key: string; readonly value: Buffer | undefined }
+
+export type StoredRecord = { readonly key: string; readonly value: Buffer }
+
+/** Atomic as a whole, applied in this order: every `forget`, the changes, `synced` and `floor`, the records. */
 export type Batch = {
   readonly changes: readonly Change[]
+  readonly interests?: readonly InterestChange[]
+  readonly records?: readonly RecordChange[]
   /** Synced to the disk before commit resolves: for whatever was accepted from a client. Otherwise within seconds. */
   readonly synced: boolean
 }
@@ -51,6 +74,8 @@ export type LoadedInterest<Made = LoadedObject> = {
   readonly name: string
   /** Every watch from a version below this one is too old. */
   readonly floor: number
+  /** Complete up to this version; undefined while it holds nothing but seeds: its first sync was cut. */
+  readonly synced: number | undefined
   readonly lastPosition: number
   readonly gaps: readonly Gap[]
   /** Ordered by key, bytewise. */
@@ -62,7 +87,7 @@ export type LoadedInterest<Made = LoadedObject> = {
 export type Gap = { readonly position: number; readonly from: number; readonly to: number }
 
 export type Loaded<Made = LoadedObject> = {
-  /** The highest version ever committed. */
+  /** The highest version in any history. */
   readonly version: number
   readonly interests: readonly LoadedInterest<Made>[]
 }
@@ -93,12 +118,15 @@ export interface Store {
   /** Everything needed to serve, read once when the store is opened. */
   load(): Promise<Loaded>
   load<Made>(make: Make<Made>): Promise<Loaded<Made>>
-  /** Rejects with `StoreRefused`. An empty batch changes nothing and tells whether the disk takes a write. */
+  /** Rejects with `StoreRefused`. A batch with nothing in it changes nothing and tells whether the disk takes a write. */
   commit(batch: Batch): Promise<void>
   /** Entries strictly after the cursor. Rejects with `HistoryGone` when the cursor lies below the floor. */
   history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage>
   /** The version below which an interest's history was forgotten; 0 when all of it is there. */
   floor(interest: string): number
+  /** Every sound record of a kind, ordered by key: one whose checksum fails is left out. */
+  records(kind: string): Promise<readonly StoredRecord[]>
+  record(kind: string, key: string): Promise<Buffer | undefined>
   readonly figures: Readonly<StoreFigures>
   /** Waits for what was handed over, then closes. */
   close(): Promise<void>
@@ -114,7 +142,10 @@ export class HistoryGone extends Error {
   }
 }
 
-/** The disk refused a write: full, failing or gone. Nothing of the batch was stored. */
+/**
+ * The disk refused a write: full, failing or gone. Nothing of the batch was stored; only when the engine itself died in
+ * the middle (its message says so) is that unknown.
+ */
 export class StoreRefused extends Error {
   readonly full: boolean
 

@@ -3,9 +3,16 @@
  * that under load many writers share one sync; the main loop never waits for a disk.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { Database, type DatabaseChange, sqliteFull } from './database.ts'
+import { Database, type DatabaseBatch, sqliteFull } from './database.ts'
 import { HistoryGone, type StoreFigures } from './store.ts'
-import type { FromWorker, PackedEntry, PackedObject, ToWorker } from './wire.ts'
+import {
+  type FromWorker,
+  type PackedEntry,
+  type PackedObject,
+  type ThreadParts,
+  type ToWorker,
+  unpackBatch,
+} from './wire.ts'
 
 /** What was committed without a sync reaches the disk within this time: a power cut takes back no more. */
 const unsyncedMsMax = 3_000
@@ -14,8 +21,8 @@ const slabBytes = 128 * 1024
 /** One transaction takes at most this many changes: a flood must not make a single sync endless. */
 const groupChangesMax = 2_048
 
-const { port, path, historyBytesMax } = workerData as { port: MessagePort; path: string; historyBytesMax: number }
-const figures: StoreFigures = { commits: 0, groups: 0, bytesWritten: 0, historyBytes: 0, failures: 0 }
+const { port, path, historyBytesMax, ...rest } = workerData as ThreadParts & { port: MessagePort }
+const figures: StoreFigures = rest.figures
 let unsynced: NodeJS.Timeout | undefined
 
 const say = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
@@ -23,11 +30,16 @@ const say = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMess
 let database: Database
 try {
   database = new Database({ path, historyBytesMax })
+  figures.historyBytes = database.historyBytes
   port.on('message', (first: ToWorker) => {
     let next: ToWorker | undefined = first
     while (next !== undefined) next = handle(next)
   })
 } catch (error) {
+  giveUp(error)
+}
+
+function giveUp(error: unknown): void {
   say({ kind: 'unusable', message: (error as Error).message })
   port.close()
 }
@@ -39,8 +51,9 @@ function waiting(): ToWorker | undefined {
 /** Handles one message, or a run of commits as a group; returns the message that ended the run. */
 function handle(message: ToWorker): ToWorker | undefined {
   if (message.kind === 'commit') return commitGroup(message)
-  if (message.kind === 'load') load()
+  if (message.kind === 'load') tryLoad()
   else if (message.kind === 'history') readHistory(message)
+  else if (message.kind === 'records') readRecords(message)
   else {
     clearTimeout(unsynced)
     database.close()
@@ -53,22 +66,21 @@ function handle(message: ToWorker): ToWorker | undefined {
 
 function commitGroup(first: Extract<ToWorker, { kind: 'commit' }>): ToWorker | undefined {
   const ids: number[] = []
-  const changes: DatabaseChange[] = []
+  const batches: DatabaseBatch[] = []
   let synced = false
   let bytes = 0
+  let changes = 0
   let message: ToWorker | undefined = first
-  while (message?.kind === 'commit' && changes.length < groupChangesMax) {
+  while (message?.kind === 'commit' && changes < groupChangesMax) {
     ids.push(message.id)
     synced ||= message.synced
     bytes += message.bytes.length
-    for (const change of message.changes) {
-      const body = change.start < 0 ? undefined : message.bytes.subarray(change.start, change.end)
-      changes.push({ ...change, body })
-    }
+    changes += message.changes.length + message.interests.length + message.records.length
+    batches.push(unpackBatch(message))
     message = waiting()
   }
   try {
-    const floors = database.commit(changes, synced)
+    const floors = database.commit(batches, synced)
     figures.groups++
     figures.commits += ids.length
     figures.bytesWritten += bytes
@@ -90,6 +102,15 @@ function syncLate(): void {
     database.sync()
   } catch {
     unsynced = setTimeout(syncLate, unsyncedMsMax)
+  }
+}
+
+/** A file that cannot be read to its end is damaged beyond what checksums of single bodies tell. */
+function tryLoad(): void {
+  try {
+    load()
+  } catch (error) {
+    giveUp(error)
   }
 }
 
@@ -115,7 +136,7 @@ function load(): void {
     if (slab.rows.length > 0) send()
     say({ kind: 'interest', ...interest, corrupt })
   }
-  say({ kind: 'loaded', version: newest })
+  say({ kind: 'loaded', version: newest, figures })
 }
 
 function readHistory(message: Extract<ToWorker, { kind: 'history' }>): void {
@@ -131,6 +152,19 @@ function readHistory(message: Extract<ToWorker, { kind: 'history' }>): void {
   } catch (error) {
     if (error instanceof HistoryGone) say({ kind: 'gone', id: message.id, floor: error.floor })
     else say({ kind: 'failed', id: message.id, message: (error as Error).message })
+  }
+}
+
+function readRecords({ id, of, key }: Extract<ToWorker, { kind: 'records' }>): void {
+  try {
+    const slab = new Slab<{ key: string; start: number; end: number }>()
+    for (const record of database.records(of, key)) {
+      const [start, end] = slab.add(record.value)
+      slab.rows.push({ key: record.key, start, end })
+    }
+    say({ kind: 'records', id, ...slab.take('records') }, slab.transfer)
+  } catch (error) {
+    say({ kind: 'failed', id, message: (error as Error).message })
   }
 }
 

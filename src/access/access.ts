@@ -1,0 +1,64 @@
+/**
+ * Whose rights: nothing is read locally that the API server would not give to the same caller (I1, I2). Who a caller is and
+ * what it may do is asked of the API server in the caller's own name, remembered, and goes on counting while the cloud cannot
+ * be reached, also after a restart. A decision belongs to a caller (user, uid, groups), not to its credential, so that a
+ * rotated token does not lose it; it answers exactly one question and implies nothing for another. Ignorance is a refusal.
+ *
+ * `callers.ts` knows who stands behind a credential, `decisions.ts` what the caller may do, `tokens.ts` keeps the tokens that
+ * the cloud issued to hand them out again while it is away. `open.ts` puts them together. No credential is stored here except
+ * by the token keeper, whose purpose that is (I4).
+ */
+import type { StatusError } from '../kube/status.ts'
+import type { Identity } from '../upstream/upstream.ts'
+import type { Question } from './question.ts'
+
+/** As the API server sees whoever asks. */
+export type Caller = {
+  readonly name: string
+  readonly uid: string
+  readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>>
+}
+
+export type Verdict =
+  | 'allowed'
+  /** The API server said no. */
+  | 'denied'
+  /** The API server does not accept the credential, or it has expired. */
+  | 'unauthorized'
+  /** Nobody could be asked: a refusal for local answers; while the cloud is reachable the request may go there itself. */
+  | 'unknown'
+
+/** What became of a request that was passed on. */
+export type Outcome = {
+  readonly status: number
+  /** When it was sent, by the steady clock: an allowance given before a denial was told does not undo it. */
+  readonly askedAt: number
+}
+
+export interface Access {
+  /** Who it is, as far as that is known without asking. */
+  held(identity: Identity): Caller | undefined
+  /** Who it is; asks when it must, as long as a read may wait. Undefined: not accepted, or nobody could be asked. */
+  caller(identity: Identity): Promise<Caller | undefined>
+  /** Immediate whenever a decision is held. */
+  decide(identity: Identity, question: Question): Verdict | Promise<Verdict>
+  /** A forwarded request is an answer too. */
+  learn(identity: Identity, question: Question, outcome: Outcome): void
+  /** The refusal for any verdict but `allowed`, in kube-apiserver's words. */
+  refusal(identity: Identity, question: Question, verdict: Verdict): StatusError
+  /** Drops every decision of that caller. */
+  forget(caller: Caller): void
+}
+
+/** The part of the store that is needed here: small values by kind and key. */
+export interface Records {
+  records(kind: string): Promise<readonly { readonly key: string; readonly value: Buffer }[]>
+  commit(batch: {
+    readonly changes: readonly never[]
+    readonly synced: boolean
+    readonly records: readonly RecordChange[]
+  }): Promise<void>
+}
+
+export type RecordChange = { readonly kind: string; readonly key: string; readonly value: Buffer | undefined }

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { alice, makeJwt, openBench, settle } from './access.test-support.ts'
+import { makeQuestion } from './question.ts'
+
+const pods = makeQuestion({ verb: 'list', resource: 'pods' })
+const dayMs = 86_400_000
+
+function tokenUntil(clock: { now(): number }, ms: number) {
+  return { kind: 'token', token: makeJwt({ exp: (clock.now() + ms) / 1000, iat: clock.now() / 1000 }) } as const
+}
+
+test('a token is known after an offline restart, until its own expiry', async () => {
+  let bench = await openBench()
+  const token = tokenUntil(bench.clock, 3_600_000)
+  bench.cloud.users.set(token.token, alice)
+  await bench.access.decide(token, pods)
+  bench.cloud.state = 'unreachable'
+  bench = await bench.restart()
+  assert.deepEqual(bench.access.held(token), alice)
+  assert.equal(bench.access.decide(token, pods), 'allowed')
+  bench.clock.advance(3_600_000)
+  assert.equal(bench.access.held(token), undefined)
+  assert.equal(bench.access.decide(token, pods), 'unauthorized')
+})
+
+test('[I1] a clock that was set back does not revive an expired token, also after a restart', async () => {
+  let bench = await openBench()
+  const token = tokenUntil(bench.clock, 3_600_000)
+  bench.cloud.users.set(token.token, alice)
+  await bench.access.decide(token, pods)
+  bench.cloud.state = 'unreachable'
+  bench.clock.advance(2 * 3_600_000)
+  bench = await bench.restart()
+  bench.clock.jump(-30 * dayMs)
+  assert.equal(bench.access.decide(token, pods), 'unauthorized')
+  bench = await bench.restart()
+  assert.equal(bench.access.decide(token, pods), 'unauthorized')
+})
+
+test('the time of the API server puts a clock right that once ran ahead', async () => {
+  let bench = await openBench()
+  const trueMs = bench.clock.now()
+  bench.clock.jump(365 * dayMs)
+  bench = await bench.restart()
+  bench = await bench.restart()
+  bench.clock.jump(-365 * dayMs)
+  assert.ok(bench.nowMs() > trueMs + 364 * dayMs)
+  const token = tokenUntil(bench.clock, 3_600_000)
+  bench.cloud.users.set(token.token, alice)
+  bench.cloud.date = new Date(trueMs).toUTCString()
+  await bench.access.decide(token, pods)
+  assert.ok(bench.nowMs() < trueMs + dayMs)
+  bench.cloud.state = 'unreachable'
+  assert.equal(bench.access.decide(token, pods), 'allowed')
+})
+
+test('an expiry that only our clock sees is put to the API server while it can be reached', async () => {
+  const { access, cloud, clock } = await openBench()
+  const token = tokenUntil(clock, -60_000)
+  cloud.users.set(token.token, alice)
+  assert.equal(await access.decide(token, pods), 'allowed')
+  assert.equal(access.decide(token, pods), 'allowed')
+  clock.advance(10_000)
+  cloud.users.delete(token.token)
+  assert.equal(await access.decide(token, pods), 'unauthorized')
+})
+
+test('a token without an expiry counts for a month without the cloud', async () => {
+  const { access, cloud, clock } = await openBench()
+  const token = { kind: 'token', token: 'opaque' } as const
+  cloud.users.set(token.token, alice)
+  await access.decide(token, pods)
+  cloud.state = 'unreachable'
+  clock.advance(29 * dayMs)
+  assert.equal(access.decide(token, pods), 'allowed')
+  clock.advance(2 * dayMs)
+  assert.equal(access.decide(token, pods), 'unauthorized')
+})
+
+test('who it is gets asked again every 10 minutes, beside the request; new groups are a new caller', async () => {
+  const { access, cloud, clock } = await openBench()
+  const token = { kind: 'token', token: 'opaque' } as const
+  cloud.users.set(token.token, alice)
+  await access.decide(token, pods)
+  cloud.users.set(token.token, { ...alice, groups: ['ops'] })
+  clock.advance(600_000)
+  assert.deepEqual(access.held(token), alice)
+  await settle()
+  assert.deepEqual(access.held(token)?.groups, ['ops'])
+  assert.equal(cloud.asked.filter((line) => line.startsWith('subject')).length, 2)
+})
+
+test('a refusal is remembered for 10 s only', async () => {
+  const { access, cloud, clock } = await openBench()
+  const token = { kind: 'token', token: 'not-yet-valid' } as const
+  for (let i = 0; i < 5; i++) assert.equal(await access.decide(token, pods), 'unauthorized')
+  assert.equal(cloud.asked.length, 1)
+  cloud.users.set(token.token, alice)
+  clock.advance(10_000)
+  assert.equal(await access.decide(token, pods), 'allowed')
+})
+
+test('[I1] an acceptance that was asked for before a 401 was told does not count', async () => {
+  const { access, cloud, clock } = await openBench()
+  const token = { kind: 'token', token: 'soon-revoked' } as const
+  cloud.users.set(token.token, alice)
+  cloud.mode = 'hang'
+  const verdict = access.decide(token, pods)
+  await settle()
+  clock.advance(10)
+  access.learn(token, pods, { status: 401, askedAt: clock.steady() })
+  cloud.mode = 'answer'
+  cloud.release()
+  assert.equal(await verdict, 'unauthorized')
+})
+
+test('a 401 takes a token off the disk at once', async () => {
+  const bench = await openBench()
+  const token = { kind: 'token', token: 'revoked' } as const
+  bench.cloud.users.set(token.token, alice)
+  await bench.access.decide(token, pods)
+  bench.clock.advance(3000)
+  await settle()
+  bench.access.learn(token, pods, { status: 401, askedAt: bench.clock.steady() })
+  await settle()
+  bench.cloud.state = 'unreachable'
+  const next = await bench.crash()
+  assert.equal(next.access.held(token), undefined)
+})
+
+test('a certificate caller is reviewed like a token, by the name of its credential', async () => {
+  const { access, cloud } = await openBench()
+  const node = { name: 'system:node:n1', uid: '', groups: ['system:nodes'] }
+  cloud.users.set('n1', node)
+  assert.deepEqual(await access.caller({ kind: 'certificate', name: 'n1' }), node)
+  assert.equal(await access.caller({ kind: 'token', token: 'n1-other' }), undefined)
+  cloud.state = 'unreachable'
+  assert.deepEqual(access.held({ kind: 'certificate', name: 'n1' }), node)
+})
+
+test('damaged records are as if they were not there', async () => {
+  const bench = await openBench()
+  for (const kind of ['caller', 'decision', 'token', 'access']) {
+    for (const text of ['', '{', 'null', '[]', '{"untilMs":"x"}']) {
+      bench.records.kept.set(kind + text, { kind, key: `k${text}`, value: Buffer.from(text) })
+    }
+  }
+  bench.records.kept.set('n', { kind: 'access', key: 'newest', value: Buffer.from('soon') })
+  const next = await bench.crash()
+  assert.equal(next.nowMs(), bench.clock.now())
+  assert.equal(await next.access.decide({ kind: 'token', token: 'x' }, pods), 'unauthorized')
+})
+
+test('invented tokens do not push out honest ones, and known callers are bounded', async () => {
+  const { access, cloud, clock } = await openBench()
+  const honest = { kind: 'token', token: 'honest' } as const
+  cloud.users.set(honest.token, alice)
+  await access.decide(honest, pods)
+  for (let i = 0; i < 5000; i++) await access.decide({ kind: 'token', token: `invented-${i}` }, pods)
+  cloud.state = 'unreachable'
+  assert.equal(access.decide(honest, pods), 'allowed')
+  cloud.state = 'reachable'
+  for (let i = 0; i < 4200; i++) {
+    const token = { kind: 'token', token: `own-${i}` } as const
+    cloud.users.set(token.token, alice)
+    clock.advance(1)
+    await access.caller(token)
+    if (i % 100 === 0) access.held(honest)
+  }
+  assert.equal(access.held({ kind: 'token', token: 'own-1' }), undefined)
+  assert.deepEqual(access.held(honest), alice)
+})

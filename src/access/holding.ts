@@ -1,0 +1,112 @@
+/**
+ * The decisions that are held, by caller and question: pure, time comes in. Two rules keep them honest: a denial always
+ * counts, and an allowance counts only if it was asked for after the last denial was told. Room is shared by callers: one
+ * that asks very much pushes out its own.
+ */
+import { evictOldest } from './evict.ts'
+
+export type Decision = {
+  allowed: boolean
+  /** Why not, as the authorizer put it. */
+  reason: string
+  /** When it was last confirmed, by the steady clock. */
+  checkedAt: number
+  deniedAt: number
+  usedAt: number
+  /** When its record was written, by the wall clock; 0: there is none. */
+  recordedMs: number
+}
+
+/** What an answer of the API server does to the record on disk. Denials have none: the absence of a decision denies too. */
+export type Effect = 'record' | 'remove' | 'none'
+
+export type Told = {
+  readonly allowed: boolean
+  /** Undefined where a denial came without being asked why: then what was known before is not forgotten. */
+  readonly reason: string | undefined
+  /** When it was asked. */
+  readonly askedAt: number
+  readonly now: number
+  readonly nowMs: number
+}
+
+export type Limits = { readonly decisionsMax: number; readonly perCallerMax: number }
+
+const never = Number.NEGATIVE_INFINITY
+const recordAgainMs = 86_400_000 // so that what is in use does not look oldest after a restart
+
+export class Holding {
+  readonly #limits: Limits
+  readonly #byCaller = new Map<string, Map<string, Decision>>()
+  /** Hears what was pushed out and had a record. */
+  readonly #evicted: (id: string, key: string) => void
+  #size = 0
+
+  constructor(limits: Limits, evicted: (id: string, key: string) => void) {
+    this.#limits = limits
+    this.#evicted = evicted
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(id: string, key: string): Decision | undefined {
+    return this.#byCaller.get(id)?.get(key)
+  }
+
+  /** From disk: old from the first moment on. */
+  load(id: string, key: string, recordedMs: number, usedAt: number): void {
+    this.#insert(id, key, { allowed: true, reason: '', checkedAt: never, deniedAt: never, usedAt, recordedMs })
+  }
+
+  apply(id: string, key: string, { allowed, reason, askedAt, now, nowMs }: Told): Effect {
+    const held = this.get(id, key)
+    if (allowed && held !== undefined && askedAt <= held.deniedAt) return 'none'
+    const recorded = held?.recordedMs ?? 0
+    const again = allowed && nowMs - recorded >= recordAgainMs
+    const recordedMs = allowed ? (again ? nowMs : recorded) : 0
+    const deniedAt = allowed ? (held?.deniedAt ?? never) : now
+    const why = allowed ? '' : (reason ?? held?.reason ?? '')
+    const decision = { allowed, reason: why, checkedAt: now, deniedAt, usedAt: now, recordedMs }
+    if (held === undefined) this.#insert(id, key, decision)
+    else Object.assign(held, decision)
+    return again ? 'record' : !allowed && recorded > 0 ? 'remove' : 'none'
+  }
+
+  /** The keys that had a record. */
+  forget(id: string): string[] {
+    const own = this.#byCaller.get(id)
+    if (own === undefined) return []
+    this.#byCaller.delete(id)
+    this.#size -= own.size
+    return [...own].filter(([, { recordedMs }]) => recordedMs > 0).map(([key]) => key)
+  }
+
+  #insert(id: string, key: string, decision: Decision): void {
+    let own = this.#byCaller.get(id)
+    if (own === undefined) {
+      own = new Map()
+      this.#byCaller.set(id, own)
+    }
+    own.set(key, decision)
+    this.#size++
+    this.#evict(id, own, this.#limits.perCallerMax)
+    if (this.#size > this.#limits.decisionsMax) this.#evictLargest()
+  }
+
+  #evictLargest(): void {
+    let largest: [string, Map<string, Decision>] | undefined
+    for (const entry of this.#byCaller) if (entry[1].size > (largest?.[1].size ?? 0)) largest = entry
+    if (largest !== undefined) this.#evict(largest[0], largest[1], largest[1].size - 1)
+  }
+
+  #evict(id: string, own: Map<string, Decision>, entriesMax: number): void {
+    const before = own.size
+    evictOldest(own, entriesMax, (key, { recordedMs }) => {
+      if (recordedMs > 0) this.#evicted(id, key)
+    })
+    this.#size -= before - own.size
+    if (own.size === 0) this.#byCaller.delete(id)
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Access put together: reads what was stored, so that a restart without the cloud knows everybody it knew before.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Access, Records } from './access.ts'
+import { Behind } from './behind.ts'
+import { Callers, callerKind } from './callers.ts'
+import { Decisions, decisionKind } from './decisions.ts'
+import { Latest } from './latest.ts'
+import { Reviewer } from './review.ts'
+import { TokenKeeper, tokenKind } from './tokens.ts'
+
+export type OpenAccess = {
+  readonly access: Access
+  readonly tokens: TokenKeeper
+  /** The time by which credentials expire. */
+  nowMs(): number
+  /** Writes behind until the signal, then what is left. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+type Parts = {
+  readonly upstream: Upstream
+  readonly records: Records
+  readonly clock: Clock
+  readonly log: Log
+  /** Changes when the credential configured for that common name does. */
+  readonly credentialVersion?: (name: string) => string
+}
+
+const saltKey = 'salt'
+
+export async function openAccess({
+  upstream,
+  records,
+  clock,
+  log,
+  credentialVersion = () => '',
+}: Parts): Promise<OpenAccess> {
+  const kinds = [Latest.kind, callerKind, decisionKind, tokenKind] as const
+  const [own = [], storedCallers = [], storedDecisions = [], storedTokens = []] = await Promise.all(
+    kinds.map((kind) => records.records(kind)),
+  )
+  const byKey = new Map(own.map(({ key, value }) => [key, value]))
+  const behind = new Behind({ records, clock, log })
+  const latest = new Latest({ clock, behind, stored: byKey.get(Latest.key) })
+  const salt = byKey.get(saltKey)?.toString('latin1') ?? randomBytes(32).toString('hex')
+  if (!byKey.has(saltKey)) behind.put(Latest.kind, saltKey, Buffer.from(salt, 'latin1'))
+  const { reachability } = upstream
+  const reviewer = new Reviewer({ upstream, clock, heardTime: (ms) => latest.hear(ms) })
+  const shared = { reviewer, reachability, clock, latest, behind }
+  const callers = new Callers({ ...shared, salt, credentialVersion, stored: storedCallers })
+  const access = new Decisions({ ...shared, callers, stored: storedDecisions })
+  const tokens = new TokenKeeper({ callers, behind, stored: storedTokens })
+  return {
+    access,
+    tokens,
+    nowMs: () => latest.nowMs(),
+    async run(signal) {
+      await latest.run(signal)
+      await behind.run(signal)
+    },
+  }
+}

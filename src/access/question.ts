@@ -1,0 +1,73 @@
+/**
+ * What a caller wants to do, in the terms of authorization, with the key under which its decision is held. The key takes two
+ * spellings of one wish for the same, and never two wishes for one: it is built once per request, so it is plain text.
+ */
+import { parseFieldSelector } from '../kube/fieldselector.ts'
+import type { ApiRequest } from '../kube/request.ts'
+import { parseLabelSelector } from '../kube/selector.ts'
+
+export type Question = {
+  readonly key: string
+  readonly verb: string
+  readonly group: string
+  /** Not part of the key: the authorizers of Kubernetes do not look at it. */
+  readonly version: string
+  readonly resource: string
+  readonly subresource: string
+  readonly namespace: string
+  readonly name: string
+  /** Both selectors normalised; '' selects everything. */
+  readonly labels: string
+  readonly fields: string
+  /** Where no resource is addressed: the path; otherwise ''. */
+  readonly path: string
+}
+
+/** Whatever is not given is ''. */
+export type Asking = { readonly verb: string } & Partial<Omit<Question, 'key' | 'verb'>>
+
+export function makeQuestion(asking: Asking): Question {
+  const { verb, group = '', version = '', resource = '', subresource = '' } = asking
+  const { namespace = '', name = '', labels = '', fields = '', path = '' } = asking
+  const rest = { verb, group, version, resource, subresource, namespace, name, labels, fields, path }
+  const plain = `${verb}\n${group}\n${resource}\n${subresource}\n${namespace}\n${name}\n${labels}\n${fields}\n${path}`
+  // A line break inside a part would let one question pass for another: then the parts are spelled unmistakably.
+  const broken =
+    verb.includes('\n') ||
+    group.includes('\n') ||
+    resource.includes('\n') ||
+    subresource.includes('\n') ||
+    namespace.includes('\n') ||
+    name.includes('\n') ||
+    labels.includes('\n') ||
+    fields.includes('\n') ||
+    path.includes('\n')
+  const key = broken
+    ? JSON.stringify([verb, group, resource, subresource, namespace, name, labels, fields, path])
+    : plain
+  return { key, ...rest }
+}
+
+const selecting: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
+
+export function questionOf(request: ApiRequest): Question {
+  const { verb } = request
+  if (!request.isResource) return makeQuestion({ verb, path: request.path })
+  const { group, version, resource, subresource, namespace } = request
+  const name = request.name === '' ? request.selectedName : request.name
+  const asking = { verb, group, version, resource, subresource, namespace, name }
+  if (request.query.raw === '' || !selecting.has(verb)) return makeQuestion(asking)
+  const labels = normalised(parseLabelSelector, request.query.get('labelSelector'))
+  const fields = normalised(parseFieldSelector, request.query.get('fieldSelector'))
+  return makeQuestion({ ...asking, labels, fields })
+}
+
+/** A selector that cannot be read narrows nothing here; the verb refuses it after authorization, as kube-apiserver does. */
+function normalised(parse: (text: string) => { toString(): string }, text: string | undefined): string {
+  if (text === undefined || text === '') return ''
+  try {
+    return parse(text).toString()
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The two questions put to the API server, in the caller's own name: who am I (SelfSubjectReview), may I do this
+ * (SelfSubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
+ * changes nothing that is known. At most a few are under way at a time; whoever finds the queue full is not asked for.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Answered, Identity, Upstream } from '../upstream/upstream.ts'
+import type { Caller } from './access.ts'
+import type { Question } from './question.ts'
+
+export type Subject = { readonly kind: 'caller'; readonly caller: Caller } | Unanswered
+export type Answer = { readonly kind: 'decision'; readonly allowed: boolean; readonly reason: string } | Unanswered
+export type Unanswered = { readonly kind: 'unauthorized' } | { readonly kind: 'failed' }
+
+/** A review under way. */
+export type Flight<T> = {
+  readonly done: Promise<T>
+  /** Whether it has left the queue: one that still waits for others says nothing about the link. */
+  readonly sent: boolean
+  /** When it left, by the steady clock. */
+  readonly sentAt: number
+}
+
+const atOnceMax = 32 // a burst of first decisions must not fill the API server's share for this node
+const queuedMax = 1024 // more than the distinct questions of a node that starts; beyond it the cloud is too slow to help
+const reviewMsMax = 10_000 // an answer later than this is of no use to anybody
+const replyBytesMax = 1 << 20 // a user with thousands of groups fits
+
+type Parts = {
+  readonly upstream: Upstream
+  readonly clock: Clock
+  /** Hears the API server's own idea of the time. */
+  readonly heardTime: (ms: number) => void
+}
+
+export class Reviewer {
+  readonly #upstream: Upstream
+  readonly #clock: Clock
+  readonly #heardTime: (ms: number) => void
+  #running = 0
+  readonly #queue: (() => void)[] = []
+
+  constructor({ upstream, clock, heardTime }: Parts) {
+    this.#upstream = upstream
+    this.#clock = clock
+    this.#heardTime = heardTime
+  }
+
+  fetchSubject(identity: Identity): Flight<Subject> {
+    const body = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' }
+    return this.#fly(identity, '/apis/authentication.k8s.io/v1/selfsubjectreviews', body, (reply): Subject => {
+      const user = tree(tree(reply.status)?.userInfo)
+      const name = user?.username
+      if (user === undefined || typeof name !== 'string' || name === '') return { kind: 'failed' }
+      const uid = typeof user.uid === 'string' ? user.uid : ''
+      const extra = extraOf(user.extra)
+      const caller: Caller = { name, uid, groups: texts(user.groups) }
+      return { kind: 'caller', caller: extra === undefined ? caller : { ...caller, extra } }
+    })
+  }
+
+  fetchAnswer(identity: Identity, question: Question): Flight<Answer> {
+    const spec = specOf(question)
+    const body = { kind: 'SelfSubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', spec }
+    return this.#fly(identity, '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body, (reply): Answer => {
+      const status = tree(reply.status)
+      const allowed = status?.allowed
+      // An authorizer that failed has not said no: the request itself would have got a 500.
+      const undecided = allowed === false && status?.denied !== true && (status?.evaluationError ?? '') !== ''
+      if (typeof allowed !== 'boolean' || undecided) return { kind: 'failed' }
+      return { kind: 'decision', allowed, reason: typeof status?.reason === 'string' ? status.reason : '' }
+    })
+  }
+
+  #fly<T>(identity: Identity, path: string, body: object, read: (reply: Tree) => T): Flight<T | Unanswered> {
+    const clock = this.#clock
+    const flight = {
+      sent: false,
+      sentAt: clock.steady(),
+      done: undefined as unknown as Promise<T | Unanswered>,
+    }
+    if (this.#running >= atOnceMax && this.#queue.length >= queuedMax) {
+      flight.done = Promise.resolve({ kind: 'failed' })
+      return flight
+    }
+    const send = async (): Promise<T | Unanswered> => {
+      if (this.#running >= atOnceMax) await new Promise<void>((resolve) => this.#queue.push(resolve))
+      else this.#running++
+      flight.sent = true
+      flight.sentAt = clock.steady()
+      try {
+        const reply = await this.#post(identity, path, body)
+        return 'kind' in reply ? reply : read(reply.reply)
+      } finally {
+        // The place goes straight to the next in the queue, so that nobody slips in between.
+        const next = this.#queue.shift()
+        if (next === undefined) this.#running--
+        else next()
+      }
+    }
+    flight.done = send()
+    return flight
+  }
+
+  async #post(identity: Identity, path: string, body: object): Promise<{ readonly reply: Tree } | Unanswered> {
+    const ended = new AbortController()
+    const cancel = this.#clock.setTimer(reviewMsMax, () => ended.abort())
+    try {
+      const answered = await this.#upstream.ask({
+        method: 'POST',
+        path,
+        headers: { 'content-type': 'application/json', accept: 'application/json' },
+        body: Buffer.from(JSON.stringify(body)),
+        identity,
+        signal: ended.signal,
+        headMsMax: reviewMsMax,
+      })
+      const bytes = await readBody(answered)
+      const date = answered.headers.date
+      const dateMs = typeof date === 'string' ? Date.parse(date) : Number.NaN
+      if (answered.status === 401) return { kind: 'unauthorized' }
+      if (answered.status !== 201 && answered.status !== 200) return { kind: 'failed' }
+      const reply = bytes === undefined ? undefined : tree(JSON.parse(bytes.toString('utf8')))
+      if (reply === undefined) return { kind: 'failed' }
+      if (Number.isFinite(dateMs)) this.#heardTime(dateMs)
+      return { reply }
+    } catch {
+      return { kind: 'failed' }
+    } finally {
+      cancel()
+    }
+  }
+}
+
+async function readBody(answered: Answered): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of answered.body) {
+    size += chunk.length
+    if (size > replyBytesMax) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Selectors go raw: the API server reads them with the parser that it uses for requests, so that nothing gets lost. */
+function specOf({ verb, group, version, resource, subresource, namespace, name, labels, fields, path }: Question) {
+  if (resource === '') return { nonResourceAttributes: { verb, path } }
+  return {
+    resourceAttributes: {
+      verb,
+      group,
+      version,
+      resource,
+      subresource,
+      namespace,
+      name,
+      ...(fields === '' ? {} : { fieldSelector: { rawSelector: fields } }),
+      ...(labels === '' ? {} : { labelSelector: { rawSelector: labels } }),
+    },
+  }
+}
+
+type Tree = Readonly<Record<string, unknown>>
+
+function tree(value: unknown): Tree | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : undefined
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
+}
+
+function extraOf(value: unknown): Record<string, readonly string[]> | undefined {
+  const extra = tree(value)
+  return extra && Object.fromEntries(Object.entries(extra).map(([key, list]) => [key, texts(list)]))
+}

@@ -1,0 +1,52 @@
+/** Whether a refusal is what the API server really means, asked with the edge's own credential while it is ready. */
+import type { Catalog } from '../mirror/catalog.ts'
+import type { Interest } from '../mirror/interest.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { readWhole } from '../upstream/whole.ts'
+
+const reviewMsMax = 5_000
+const reviewBytesMax = 64 * 1024
+const reviewsPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+
+export function confirmRefusal(parts: { upstream: Upstream; catalog: Catalog }) {
+  const { upstream, catalog } = parts
+  return async (interest: Interest, code: number): Promise<boolean> => {
+    if (upstream.reachability.state !== 'reachable') return false
+    if (code === 404) {
+      return catalog.complete && catalog.find(interest.group, interest.version, interest.resource) === undefined
+    }
+    return code === 403 && (await isDenied(upstream, interest))
+  }
+}
+
+async function isDenied(upstream: Upstream, interest: Interest): Promise<boolean> {
+  const { group, version, resource, namespace, labels, fields } = interest
+  const resourceAttributes = {
+    verb: 'list',
+    group,
+    version,
+    resource,
+    namespace,
+    ...(labels.empty ? {} : { labelSelector: { rawSelector: labels.toString() } }),
+    ...(fields.empty ? {} : { fieldSelector: { rawSelector: fields.toString() } }),
+  }
+  const review = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes },
+  }
+  const body = Buffer.from(JSON.stringify(review))
+  const answer = await upstream.ask({
+    method: 'POST',
+    path: reviewsPath,
+    headers: { 'content-type': 'application/json', 'content-length': String(body.length) },
+    body,
+    identity: { kind: 'edge' },
+    headMsMax: reviewMsMax,
+  })
+  if (answer.status !== 201) return false
+  const { status } = JSON.parse((await readWhole(answer, reviewBytesMax)).toString()) as {
+    status?: { allowed?: unknown }
+  }
+  return status?.allowed === false
+}

@@ -1,0 +1,195 @@
+/** `ake edge`: the endpoint over a durable mirror of a real API server. The composition root: only wiring here. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openAccess } from '../access/open.ts'
+import { systemClock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { gauge, seriesOf } from '../base/metrics.ts'
+import { Copy } from '../cache/copy.ts'
+import { EdgeEndpoint } from '../endpoint/edge.ts'
+import { EdgeReading } from '../endpoint/edgeread.ts'
+import { Health } from '../endpoint/health.ts'
+import { Measures } from '../endpoint/measures.ts'
+import { Offline } from '../endpoint/offline.ts'
+import { Passing } from '../endpoint/passing.ts'
+import { Server } from '../endpoint/server.ts'
+import { Tokens } from '../endpoint/tokens.ts'
+import { Written } from '../endpoint/written.ts'
+import { Catalog } from '../mirror/catalog.ts'
+import { Documents } from '../mirror/documents.ts'
+import { Front } from '../mirror/front.ts'
+import { Interests } from '../mirror/interests.ts'
+import { openSqlite } from '../store/sqlite.ts'
+import { StoreUnusable } from '../store/store.ts'
+import { DirectUpstream } from '../upstream/direct.ts'
+import { followFiles } from '../upstream/follow.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { type EdgeConfig, reasonOf, UsageError } from './config.ts'
+import { confirmRefusal } from './confirm.ts'
+import { holdWanted } from './held.ts'
+import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
+import { lockFolder } from './lockfile.ts'
+import { openPki } from './pki.ts'
+import { statusOf } from './statusdocument.ts'
+
+/** How often the file of --client-ca is looked at. */
+const lookEveryMs = 5_000
+
+type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
+
+export async function edge(config: EdgeConfig, { log, signal, ready }: Running): Promise<void> {
+  const clock = systemClock
+  const clientCa = await readClientCa(config.clientCa)
+  const upstream = await openUpstream(config, log)
+  const unlock = await lockFolder(config.data)
+  const store = openSqlite({ folder: config.data, historyBytesMax: config.history })
+  const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
+  try {
+    const catalog = new Catalog()
+    const documents = new Documents({ store, upstream, catalog, clock, log })
+    const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
+    const confirm = confirmRefusal({ upstream, catalog })
+    const [interests, pki] = await Promise.all([
+      Interests.open({ store, upstream, limits, clock, log, find, confirm }),
+      openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
+    ]).catch((error: unknown) => refuse(error, config.data))
+    const { planOf, lostOf } = interests
+    const [copy, { access, tokens: keeper, nowMs, run: runAccess }] = await Promise.all([
+      Copy.open({ store, clock, log, planOf, lostOf, mirrors: true }),
+      openAccess({ upstream, records: store, clock, log }),
+      documents.load(),
+    ])
+    interests.attach(copy)
+    holdWanted({ interests, catalog, documents, keeper, wanted: config.mirror, log })
+    catalog.observe(() => interests.replan())
+
+    const { host } = config.listen
+    const names = new Set(config.clientCredential.map(({ name }) => name))
+    const measures = new Measures({ copy, store, more: () => figuresOf(upstream, interests) })
+    const front = new Front({ interests, upstream, clock })
+    const written = new Written({ interests, upstream, clock })
+    const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
+    const offline = new Offline({ access, catalog, interests, tokens, upstream })
+    const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
+    const reading = new EdgeReading({ catalog, front, upstream, passing, written, measures, clock })
+    const health = new Health({
+      checks: [
+        { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },
+        { name: 'upstream', ready: true, run: () => undefined, note: () => sentenceOf(upstream) },
+      ],
+    })
+    const endpoint = new EdgeEndpoint({
+      access,
+      catalog,
+      upstream,
+      reading,
+      passing,
+      own: [health, measures],
+      mirrored: documents,
+      status: () => statusOf({ upstream, interests, copy, store, clock }),
+      isMapped: (name) => names.has(name),
+      nowMs,
+      measures,
+      clock,
+      log,
+    })
+    const server = new Server({
+      handle: (request) => endpoint.handle(request),
+      upgrade: (request) => endpoint.upgrade(request),
+      address: config.listen,
+      tls: { ...pki.serving, clientCa: pki.ca, ...(clientCa === undefined ? {} : { callersCa: clientCa }) },
+      traffic: measures.traffic,
+      log,
+    })
+    const port = await server.listen()
+    const url = serverUrl(host, port)
+    await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
+    log.info('edge.ready', { url, interests: interests.size })
+    ready(url)
+    await Promise.all([
+      upstream.run(signal),
+      interests.run(signal),
+      documents.run(signal),
+      runAccess(signal),
+      copy.run(signal),
+      closeOn(signal, server),
+      followClientCa(config.clientCa, server, { log, signal }),
+    ])
+    log.info('edge.ended')
+  } finally {
+    await store.close()
+    unlock()
+  }
+}
+
+async function openUpstream(config: EdgeConfig, log: Log): Promise<Upstream> {
+  try {
+    return await DirectUpstream.open({
+      servers: config.server,
+      kubeconfig: config.kubeconfig,
+      certificates: config.clientCredential,
+      probeEveryMs: config.probeEvery,
+      clock: systemClock,
+      log,
+    })
+  } catch (error) {
+    throw new UsageError(`${reasonOf(error)}: check --kubeconfig and --server`)
+  }
+}
+
+async function readClientCa(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new UsageError(`cannot read ${path} (${reasonOf(error)}): check --client-ca`)
+  }
+}
+
+/** The file is read again when it changes; one that cannot be used leaves the last one in force. */
+async function followClientCa(
+  path: string | undefined,
+  server: Server,
+  { log, signal }: { log: Log; signal: AbortSignal },
+): Promise<void> {
+  if (path === undefined) return
+  const changed = async () => {
+    try {
+      server.setCallersCa(await readFile(path, 'utf8'))
+    } catch (error) {
+      log.warn('edge.clientCa', { path, why: reasonOf(error) })
+    }
+  }
+  await followFiles({ paths: () => [path], everyMs: lookEveryMs, clock: systemClock, changed }, signal)
+}
+
+async function closeOn(signal: AbortSignal, server: Server): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  await server.close()
+}
+
+function sentenceOf({ reachability: { state, why, sinceMs } }: Upstream): string {
+  return `${state} since ${new Date(sinceMs).toISOString()}, ${why}`
+}
+
+function figuresOf({ reachability }: Upstream, interests: Interests): string[] {
+  const states = (['reachable', 'suspect', 'unreachable'] as const).map(
+    (state) => [seriesOf({ state }), reachability.state === state ? 1 : 0] as const,
+  )
+  const kinds = new Map<string, number>()
+  for (const { state } of interests.all) kinds.set(state.kind, (kinds.get(state.kind) ?? 0) + 1)
+  return [
+    gauge('ake_upstream_state', 'Whether the API server can be reached.', states),
+    gauge('ake_upstream_limit_seconds', 'How long a read may wait for it.', [['', reachability.limitMs / 1000]]),
+    gauge(
+      'ake_interests',
+      'Interests by what their reflectors do.',
+      [...kinds].map(([state, count]) => [seriesOf({ state }), count] as const),
+    ),
+  ]
+}
+
+function refuse(error: unknown, folder: string): never {
+  if (!(error instanceof StoreUnusable)) throw error
+  throw new UsageError(`the store in ${folder} cannot be used: ${error.message}`)
+}

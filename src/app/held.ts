@@ -1,0 +1,71 @@
+/**
+ * What an edge keeps whether anybody asks or not: the definitions and API services that say what exists, and what its
+ * options name. A resource that does not exist yet is waited for.
+ */
+import type { TokenKeeper } from '../access/tokens.ts'
+import type { Log } from '../base/log.ts'
+import type { Cache } from '../cache/cache.ts'
+import type { Event } from '../cache/event.ts'
+import type { Catalog } from '../mirror/catalog.ts'
+import type { Documents } from '../mirror/documents.ts'
+import { interestOf, resourceName } from '../mirror/interest.ts'
+import type { Interests } from '../mirror/interests.ts'
+
+export type Wanted = { readonly resource: string; readonly namespace: string }
+
+type Parts = {
+  readonly interests: Interests
+  readonly catalog: Catalog
+  readonly documents: Documents
+  readonly keeper: TokenKeeper
+  readonly wanted: readonly Wanted[]
+  readonly log: Log
+}
+
+const definitions = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
+const services = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }
+
+export function holdWanted(parts: Parts): void {
+  const { interests, catalog, documents } = parts
+  interests.onResource(nameOf(definitions), (cache) => {
+    follow(cache, documents, (name, bytes) => catalog.applyDefinition(name, bytes))
+  })
+  interests.onResource(nameOf(services), (cache) => {
+    follow(cache, documents, (name, bytes) => catalog.applyApiService(name, bytes))
+  })
+  interests.onResource('v1/pods', (cache) => cache.observe((event) => forgetTokens(parts.keeper, 'Pod', event)))
+  interests.onResource('v1/secrets', (cache) => cache.observe((event) => forgetTokens(parts.keeper, 'Secret', event)))
+  const hold = () => {
+    for (const own of [definitions, services]) {
+      const known = catalog.find(own.group, own.version, own.resource)
+      if (known !== undefined) interests.begin(interestOf({ ...own, namespace: '' }), known, { held: true })
+    }
+    for (const { resource, namespace } of parts.wanted) {
+      for (const known of catalog.resolveName(resource)) {
+        const { group, version } = known.resource
+        const scope = interestOf({ group, version, resource: known.resource.resource, namespace })
+        interests.begin(scope, known, { held: true })
+      }
+    }
+  }
+  hold()
+  catalog.observe(hold)
+}
+
+function nameOf({ group, version, resource }: typeof definitions): string {
+  return resourceName(group, version, resource)
+}
+
+function follow(cache: Cache, documents: Documents, apply: (name: string, bytes: Buffer | undefined) => void): void {
+  for (const item of cache.all()) apply(item.name, item.bytes)
+  cache.observe((event) => {
+    apply(event.key, event.item?.bytes)
+    documents.refresh()
+  })
+}
+
+/** The bound object is no more: nobody may have its token again. */
+function forgetTokens(keeper: TokenKeeper, kind: string, { item, previous }: Event): void {
+  if (previous === undefined || (item !== undefined && item.uid === previous.uid)) return
+  keeper.dropBound(kind, previous.namespace, previous.name, previous.uid)
+}

@@ -1,0 +1,54 @@
+/** What `ake status` shows: where the cloud is, what is kept and how fresh, what is passed through and why. */
+import type { Clock } from '../base/clock.ts'
+import type { Copy } from '../cache/copy.ts'
+import type { Interests } from '../mirror/interests.ts'
+import type { Kept } from '../mirror/kept.ts'
+import type { Store } from '../store/store.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { akeVersion } from './version.ts'
+
+export function statusOf(parts: { upstream: Upstream; interests: Interests; copy: Copy; store: Store; clock: Clock }) {
+  const { upstream, interests, copy, store, clock } = parts
+  const { state, why, sinceMs } = upstream.reachability
+  const kept = [...interests.all]
+  return {
+    version: akeVersion,
+    upstream: { state, why, since: new Date(sinceMs).toISOString(), servers: upstream.addresses() },
+    interests: kept.filter((one) => !one.hopeless).map((one) => interestStatus(one, clock)),
+    passedThrough: kept
+      .filter((one) => one.hopeless)
+      .map((one) => ({
+        resource: one.interest.resource,
+        group: one.interest.group,
+        why: 'why' in one.state ? one.state.why : '',
+      })),
+    store: {
+      healthy: copy.healthy,
+      historyBytes: store.figures.historyBytes,
+      bytesWritten: store.figures.bytesWritten,
+    },
+  }
+}
+
+function interestStatus(kept: Kept, clock: Clock) {
+  const { interest, record, cache, state, heardAt } = kept
+  const { resource, group, version, namespace, labels, fields } = interest
+  const age = Number.isFinite(heardAt) ? { ageSeconds: Math.round((clock.steady() - heardAt) / 1000) } : {}
+  return {
+    resource,
+    group,
+    version,
+    ...(namespace === '' ? {} : { namespace }),
+    ...(labels.empty ? {} : { labels: labels.toString() }),
+    ...(fields.empty ? {} : { fields: fields.toString() }),
+    state: kept.withdrawnAtMs === undefined ? state.kind : 'withdrawn',
+    ...('why' in state ? { why: state.why } : 'by' in state ? { why: `from ${state.by}` } : {}),
+    objects: cache?.size ?? 0,
+    bytes: cache?.bytes ?? 0,
+    resourceVersion: cache?.version ?? 0,
+    ...age,
+    watchers: cache?.watchers.size ?? 0,
+    asked: new Date(record.askedAtMs).toISOString(),
+    ...(record.held ? { held: true } : {}),
+  }
+}

@@ -1,0 +1,43 @@
+/** Whose request it is, as far as the connection and the head tell: in whose name it goes up. */
+import type { Identity } from '../upstream/upstream.ts'
+import type { Request } from './endpoint.ts'
+
+export type Asker = {
+  readonly identity: Identity
+  /** The machine's administrator, who acts upstream with the edge's own credential and needs no decision here. */
+  readonly isAdministrator: boolean
+  /** It asks to be taken for somebody else: only the API server can say whether it may. */
+  readonly impersonates: boolean
+}
+
+const anonymous: Identity = { kind: 'anonymous' }
+const edge: Identity = { kind: 'edge' }
+
+export function askerOf(
+  { peer, headers }: Pick<Request, 'peer' | 'headers'>,
+  parts: { isMapped: (name: string) => boolean; nowMs: () => number },
+): Asker {
+  const impersonates = asksToBeAnother(headers)
+  const { certificate } = peer
+  // A certificate that has expired on an open connection names nobody any more; our own outlives a wrong clock.
+  if (certificate?.issuedBy === 'own') return { identity: edge, isAdministrator: true, impersonates }
+  if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate.name)) {
+    return { identity: { kind: 'certificate', name: certificate.name }, isAdministrator: false, impersonates }
+  }
+  const token = bearerOf(headers.authorization)
+  return { identity: token === undefined ? anonymous : { kind: 'token', token }, isAdministrator: false, impersonates }
+}
+
+/** By any header of the kind: without a user they make no sense, and the API server says so. */
+function asksToBeAnother(headers: Request['headers']): boolean {
+  for (const name in headers) if (name.startsWith('impersonate-')) return true
+  return false
+}
+
+/** As kube-apiserver reads it: the scheme in any case, one token after it. */
+function bearerOf(header: string | undefined): string | undefined {
+  const [scheme, token, ...rest] = (header ?? '').trim().split(' ')
+  return scheme?.toLowerCase() === 'bearer' && token !== undefined && token !== '' && rest.length === 0
+    ? token
+    : undefined
+}

@@ -1,0 +1,253 @@
+/** GET, LIST and WATCH at an edge: from the copy where it covers them, else by the cloud; held while a first sync is on its way. */
+import type { Clock } from '../base/clock.ts'
+import type { Cache } from '../cache/cache.ts'
+import { decodeContinue } from '../kube/continue.ts'
+import { narrowedTo } from '../kube/fields.ts'
+import { parseFieldSelector } from '../kube/fieldselector.ts'
+import { parseGetOptions, parseListOptions } from '../kube/listoptions.ts'
+import { negotiate } from '../kube/negotiate.ts'
+import type { ApiRequest } from '../kube/request.ts'
+import { objectKey } from '../kube/resource.ts'
+import { parseLabelSelector } from '../kube/selector.ts'
+import type { Catalog, Known } from '../mirror/catalog.ts'
+import { type Front, notSynced, type Place, type Read } from '../mirror/front.ts'
+import type { Kept } from '../mirror/kept.ts'
+import { mirrorLimits } from '../mirror/mirror.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Asker } from './asker.ts'
+import type { Measuring, Request, Response, Served } from './endpoint.ts'
+import { getItem, getObject } from './get.ts'
+import { listObjects } from './list.ts'
+import type { Passing } from './passing.ts'
+import { jsonHeaders, warn } from './respond.ts'
+import { Spelling } from './spelling.ts'
+import { watchObjects } from './watch.ts'
+import type { Written } from './written.ts'
+
+type Parts = {
+  readonly catalog: Catalog
+  readonly front: Front
+  readonly upstream: Upstream
+  readonly passing: Passing
+  readonly written: Written
+  readonly measures: Measuring
+  readonly clock: Clock
+}
+
+const noLabels = parseLabelSelector('')
+const noFields = parseFieldSelector('')
+
+export class EdgeReading {
+  readonly #parts: Parts
+  readonly #served = new WeakMap<Known, Map<string, Served>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** For what is warned of. */
+  find(group: string, version: string, plural: string): Served | undefined {
+    const known = this.#parts.catalog.find(group, version, plural)
+    return known === undefined ? undefined : this.#servedAs(known, known.resource.listKind)
+  }
+
+  /** Whether this read could be answered here at all. `status` shows the object itself. */
+  answers({ resource, mirrorable }: Known, api: ApiRequest): boolean {
+    const inNamespace = api.namespace !== '' && !(resource.group === '' && resource.resource === 'namespaces')
+    if (inNamespace && !resource.namespaced) return false
+    if (api.verb === 'get' && resource.namespaced && !inNamespace) return false
+    if (!mirrorable || api.subresource === '') return mirrorable
+    return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
+  }
+
+  async read(known: Known, api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+    const read = readOf(known, api, callerText(asker))
+    for (;;) {
+      const place = this.#parts.front.place(read)
+      switch (place.kind) {
+        case 'local':
+          return await this.#local(known, place, read, api, request)
+        case 'confirm':
+          return await this.#confirm(known, place, read, api, request, asker)
+        case 'forward':
+          return await this.#parts.passing.pass(api, request, asker)
+        case 'hold': {
+          if (isWatchList(read, api)) return this.#later(known, place.kept, read, api, request, asker)
+          const outcome = await place.kept.synced(mirrorLimits.holdMsMax)
+          if (outcome === 'late') throw notSynced(known.resource.resource)
+          if (outcome === 'refused') return await this.#parts.passing.pass(api, request, asker)
+        }
+      }
+    }
+  }
+
+  async #local(
+    known: Known,
+    place: { cache: Cache; kept: Kept | undefined; warning?: string },
+    read: Read,
+    api: ApiRequest,
+    request: Request,
+  ): Promise<Response> {
+    const { cache, kept, warning } = place
+    const served = this.#servedAs(known, kept?.record.listKind ?? known.resource.listKind)
+    const response = await this.#spell(served, cache, read, api, request)
+    if (warning !== undefined) warn(response, [warning])
+    return response
+  }
+
+  #spell(served: Served, cache: Cache, read: Read, api: ApiRequest, request: Request): Promise<Response> | Response {
+    switch (read.verb) {
+      case 'get': {
+        // What was just written through us and has not come back yet (A7).
+        const newer = this.#parts.written.newer(read.scope, read.key ?? '', cache)
+        if (newer !== undefined) return getItem(this.#parts, served, newer, api, request)
+        return getObject(this.#parts, served, cache, api, request)
+      }
+      case 'list':
+        return listObjects(this.#parts, served, cache, api, request)
+      case 'watch':
+        return watchObjects(this.#parts, served, cache, api, request)
+    }
+  }
+
+  /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
+  async #confirm(
+    known: Known,
+    place: Extract<Place, { kind: 'confirm' }>,
+    read: Read,
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+  ): Promise<Response> {
+    const { passing, front } = this.#parts
+    const answer = await passing.tryPass(api, request, asker, this.#parts.upstream.reachability.limitMs)
+    if (answer !== undefined) return answer
+    return await this.#local(known, { ...place, warning: front.ageOf(place.kept) }, read, api, request)
+  }
+
+  /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
+  #later(known: Known, kept: Kept, read: Read, api: ApiRequest, request: Request, asker: Asker): Response {
+    const { resource } = known
+    const media = negotiate(request.headers.accept, { shape: 'watch', resource })
+    const headers = jsonHeaders()
+    if (media.as !== undefined) headers['content-type'] = 'application/json'
+    const open = () => this.#opened(known, kept, read, api, request, asker)
+    return { status: 200, headers, body: new Later(open), cutCleanly: true }
+  }
+
+  async #opened(
+    known: Known,
+    kept: Kept,
+    read: Read,
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+  ): Promise<AsyncIterator<Buffer> | undefined> {
+    const outcome = await kept.synced(watchListHoldMsMax)
+    const { cache } = kept
+    if (outcome === 'late') return undefined
+    // The edge may not read it, its caller may: the headers that are out promise JSON.
+    const { body, status } =
+      outcome === 'synced' && cache !== undefined
+        ? await this.#local(known, { cache, kept }, read, api, request)
+        : await this.#parts.passing.pass(api, request, asker, { json: true })
+    if (status !== 200) return undefined
+    if (Buffer.isBuffer(body)) return [body].values() as unknown as AsyncIterator<Buffer>
+    if (Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
+    return (async function* () {
+      yield* body
+    })()
+  }
+
+  #servedAs(known: Known, listKind: string): Served {
+    const byKind = this.#served.get(known) ?? new Map<string, Served>()
+    this.#served.set(known, byKind)
+    let served = byKind.get(listKind)
+    if (served === undefined) {
+      const resource = known.resource.listKind === listKind ? known.resource : { ...known.resource, listKind }
+      const { fields, columns, deprecation } = known
+      const spelling = new Spelling(resource, undefined, { verbatim: true })
+      served = { resource, fields, columns, spelling, ...(deprecation === undefined ? {} : { deprecation }) }
+      byKind.set(listKind, served)
+    }
+    return served
+  }
+}
+
+/** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
+const watchListHoldMsMax = 60_000
+
+function readOf(known: Known, api: ApiRequest, caller: string): Read {
+  const { resource } = known
+  const { group, version } = resource
+  const namespace = resource.namespaced ? api.namespace : ''
+  const base = { group, version, resource: resource.resource, namespace }
+  if (api.verb === 'get') {
+    const state = parseGetOptions(api.query)
+    const scope = { ...base, labels: noLabels, fields: narrowedTo(api.name, noFields) }
+    const kind = state.kind === 'notOlderThan' ? 'version' : state.kind
+    const at = state.kind === 'notOlderThan' ? state.version : 0
+    return { verb: 'get', known, scope, key: objectKey(namespace, api.name), state: kind, version: at, caller }
+  }
+  if (api.verb === 'watch') {
+    const { labels, fields, start } = parseListOptions(api.query, 'watch')
+    const narrowed = api.name === '' ? fields : narrowedTo(api.name, fields)
+    const scope = { ...base, labels, fields: known.fields.resolve(narrowed) }
+    const at = start.kind === 'after' ? start.version : 0
+    const state = start.kind === 'after' ? 'version' : start.kind
+    return { verb: 'watch', known, scope, state, version: at, caller }
+  }
+  const prefix = namespace === '' ? '' : `${namespace}/`
+  const { labels, fields, state } = parseListOptions(api.query, 'list', prefix)
+  const scope = { ...base, labels, fields: known.fields.resolve(fields) }
+  if (state.kind === 'continue') {
+    const ownToken = decodeContinue(api.query.get('continue') ?? '', prefix).issuedSeconds !== undefined
+    return { verb: 'list', known, scope, state: 'continue', version: 0, ownToken, caller }
+  }
+  const named = state.kind === 'exact' || state.kind === 'notOlderThan'
+  const kind = named ? 'version' : state.kind
+  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, caller }
+}
+
+const isStatus = ({ name }: { name: string }) => name === 'status'
+
+function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
+  return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
+}
+
+/** For telling callers apart who repeat themselves; never shown, never stored. */
+function callerText({ identity }: Asker): string {
+  if (identity.kind === 'token') return `token ${identity.token}`
+  return identity.kind === 'certificate' ? `certificate ${identity.name}` : identity.kind
+}
+
+/** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */
+class Later implements AsyncIterableIterator<Buffer> {
+  readonly #open: () => Promise<AsyncIterator<Buffer> | undefined>
+  #body: Promise<AsyncIterator<Buffer> | undefined> | undefined
+  #over = false
+
+  constructor(open: () => Promise<AsyncIterator<Buffer> | undefined>) {
+    this.#open = open
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    this.#body ??= this.#open()
+    const body = await this.#body
+    if (body === undefined || this.#over) {
+      void body?.return?.()
+      return { value: undefined, done: true }
+    }
+    return await body.next()
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    this.#over = true
+    if (this.#body !== undefined) void this.#body.then((body) => body?.return?.())
+    return { value: undefined, done: true }
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Everything that is the API server's to answer: passed on as the caller's, streamed both ways, untouched. What the answer
+ * says about the caller's rights is learned; the reply to a write is held until the copy has it (A7).
+ */
+import type { Access } from '../access/access.ts'
+import { type Question, questionOf } from '../access/question.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { narrowedTo } from '../kube/fields.ts'
+import { parseFieldSelector } from '../kube/fieldselector.ts'
+import { replyVersion } from '../kube/replies.ts'
+import type { ApiRequest } from '../kube/request.ts'
+import { objectKey } from '../kube/resource.ts'
+import { parseLabelSelector } from '../kube/selector.ts'
+import { failure } from '../kube/status.ts'
+import type { Catalog } from '../mirror/catalog.ts'
+import type { Scope } from '../mirror/interest.ts'
+import { type Answered, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import type { Asker } from './asker.ts'
+import type { Request, Response } from './endpoint.ts'
+import type { Offline } from './offline.ts'
+import type { Tokens } from './tokens.ts'
+import type { Written } from './written.ts'
+
+/** A reply to a write is read before it goes on: objects are at most etcd's 1.5 MB, with room for a Table around one. */
+const replyBytesMax = 8 * 1024 * 1024
+/** The API server gives up on a request itself after 60 s; one that has not begun to answer by then will not. */
+const headMsMax = 75_000
+/** What a load balancer says when nobody stands behind it. */
+const gatewayCodes: ReadonlySet<number> = new Set([502, 503, 504])
+
+type Parts = {
+  readonly upstream: Upstream
+  readonly access: Access
+  readonly catalog: Catalog
+  readonly written: Written
+  readonly offline: Offline
+  readonly tokens: Tokens
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const noLabels = parseLabelSelector('')
+const noFields = parseFieldSelector('')
+
+export class Passing {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async pass(api: ApiRequest, request: Request, asker: Asker, options: { json?: boolean } = {}): Promise<Response> {
+    const { offline, tokens, upstream } = this.#parts
+    if (upstream.reachability.state === 'unreachable') return await offline.answer(api, request, asker)
+    try {
+      if (tokens.concerns(api)) return await tokens.pass(api, request, asker)
+      const answer = await this.#ask(api, request, asker, options)
+      return await this.#reply(api, answer)
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
+      // It may have been done: neither yes nor no would be true.
+      if (isWrite && error.sent) throw mayBeDone(error.message)
+      return await offline.answer(api, request, asker, { why: error.message, bodyGone: request.hasBody })
+    }
+  }
+
+  /** The answer, if the API server gives one within the time; undefined when somebody else has to. */
+  async tryPass(api: ApiRequest, request: Request, asker: Asker, withinMs: number): Promise<Response | undefined> {
+    const { reachability } = this.#parts.upstream
+    try {
+      const answer = await this.#ask(api, request, asker, {}, withinMs)
+      if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
+      void answer.body.return?.()
+      reachability.suspect(`the API server answered ${answer.status}`)
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      reachability.suspect(error.message)
+    }
+    return undefined
+  }
+
+  async connect(request: Request, asker: Asker, question: Question): Promise<Connected> {
+    const { upstream, access, clock } = this.#parts
+    const { reachability } = upstream
+    if (reachability.state === 'unreachable') throw cannotPass(reachability.why)
+    const askedAt = clock.steady()
+    try {
+      const connected = await upstream.connect({
+        method: request.method,
+        path: request.url,
+        headers: request.headers,
+        identity: asker.identity,
+      })
+      if (!asker.impersonates) access.learn(asker.identity, question, { status: connected.status, askedAt })
+      return connected
+    } catch (error) {
+      if (error instanceof Unreachable) throw cannotPass(error.message)
+      throw error
+    }
+  }
+
+  async #ask(
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+    { json = false }: { json?: boolean },
+    withinMs = headMsMax,
+  ): Promise<Answered> {
+    const { upstream, access, clock } = this.#parts
+    const askedAt = clock.steady()
+    const answer = await upstream.ask({
+      method: request.method,
+      path: request.url,
+      headers: json ? { ...request.headers, accept: 'application/json' } : request.headers,
+      ...(request.hasBody ? { body: request.stream() } : {}),
+      identity: asker.identity,
+      headMsMax: withinMs,
+    })
+    if (!asker.impersonates) access.learn(asker.identity, questionOf(api), { status: answer.status, askedAt })
+    return answer
+  }
+
+  async #reply(api: ApiRequest, answer: Answered): Promise<Response> {
+    const { status, headers } = answer
+    const isWatch = api.verb === 'watch'
+    const body = this.#isHeld(api, answer) ? await this.#held(api, answer) : answer.body
+    return { status, headers, body, passedThrough: true, ...(isWatch ? { cutCleanly: true } : {}) }
+  }
+
+  /** Replies that tell which state of which object the caller has seen. */
+  #isHeld(api: ApiRequest, { status, headers }: Answered): boolean {
+    if (status < 200 || status > 299 || !api.isResource) return false
+    if (!writes.has(api.verb) || unheld.has(api.subresource)) return false
+    if (api.query.has('dryRun') || headers['content-encoding'] !== undefined) return false
+    return this.#parts.written.concerns(scopeOf(api, ''))
+  }
+
+  async #held(api: ApiRequest, answer: Answered): Promise<Buffer | AsyncIterable<Buffer>> {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of { [Symbol.asyncIterator]: () => answer.body }) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > replyBytesMax) return rest(chunks, answer.body)
+    }
+    const bytes = Buffer.concat(chunks)
+    const contentType = String(answer.headers['content-type'] ?? '')
+    const name = api.name === '' ? (replyVersion(contentType, bytes)?.name ?? '') : api.name
+    if (name === '') return bytes
+    const scope = scopeOf(api, name)
+    const known = this.#parts.catalog.find(api.group, api.version, api.resource)
+    const custom = known?.resource.custom ?? true
+    await this.#parts.written.hold({ scope, key: objectKey(scope.namespace, name), custom, contentType, bytes })
+    return bytes
+  }
+}
+
+const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete'])
+/** Their replies speak of something else than the object. */
+const unheld: ReadonlySet<string> = new Set(['token', 'scale', 'exec', 'attach', 'portforward', 'proxy', 'log'])
+
+function scopeOf(api: ApiRequest, name: string): Scope {
+  const { group, version, resource } = api
+  const isNamespaces = group === '' && resource === 'namespaces'
+  const namespace = isNamespaces ? '' : api.namespace
+  return {
+    group,
+    version,
+    resource,
+    namespace,
+    labels: noLabels,
+    fields: name === '' ? noFields : narrowedTo(name, noFields),
+  }
+}
+
+async function* rest(chunks: readonly Buffer[], body: AsyncIterableIterator<Buffer>): AsyncIterable<Buffer> {
+  yield* chunks
+  yield* body
+}
+
+export function cannotPass(why: string): Error {
+  return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and this is its to answer: ${why}`)
+}
+
+function mayBeDone(why: string): Error {
+  return failure(
+    504,
+    'Timeout',
+    `the connection to the API server broke off before it answered, and it may have done what was asked: ${why}`,
+  )
+}

@@ -1,0 +1,127 @@
+/**
+ * What an API server's answer to a write says about the object it concerns, in whatever form the caller asked for it: a
+ * client that wrote version n must not be shown an older one afterwards, so n has to be read from an answer passed through.
+ */
+import { scanObject } from './object.ts'
+import { isProtobuf, ProtobufFault, readEnvelope, readObjectMeta, readStatus } from './protobuf.ts'
+import {
+  closeBracket,
+  eachMember,
+  isKey,
+  openBrace,
+  openBracket,
+  quote,
+  ScanFault,
+  skipSpace,
+  skipValue,
+  stringAt,
+} from './scan.ts'
+import { isJson } from './wellformed.ts'
+
+export type Reply = {
+  /** As the answer spells it: that of the form, where it is a Table, PartialObjectMetadata or Status. */
+  readonly kind: string
+  readonly name: string
+  /** '' where there is none, and in a Status, which names none. */
+  readonly namespace: string
+  readonly uid: string
+  /** undefined where the object is gone. */
+  readonly version: number | undefined
+}
+
+/** undefined when the answer does not tell: failures, lists, logs, forms that are not read here. */
+export function replyVersion(contentType: string | undefined, bytes: Buffer): Reply | undefined {
+  try {
+    if (isProtobuf(contentType)) return readProtobuf(bytes)
+    return isPlainJson(contentType) && isJson(bytes) ? readJson(bytes) : undefined
+  } catch (error) {
+    if (error instanceof ProtobufFault || error instanceof ScanFault) return undefined
+    throw error
+  }
+}
+
+function readProtobuf(bytes: Buffer): Reply | undefined {
+  const { kind, raw } = readEnvelope(bytes)
+  if (kind === 'Status') return fromStatus(readStatus(raw))
+  return kind.endsWith('List') ? undefined : fromMetadata(kind, readObjectMeta(raw))
+}
+
+function readJson(bytes: Buffer): Reply | undefined {
+  const kind = textAt(bytes, 0, kindKey)
+  if (kind === 'Status') {
+    const details = valueAt(bytes, 0, detailsKey)
+    if (details < 0) return undefined
+    return fromStatus({
+      status: textAt(bytes, 0, statusKey),
+      name: textAt(bytes, details, nameKey),
+      uid: textAt(bytes, details, uidKey),
+    })
+  }
+  if (kind !== 'Table')
+    return kind === '' || valueAt(bytes, 0, itemsKey) >= 0 ? undefined : fromMetadata(kind, scanObject(bytes))
+  const row = onlyElement(bytes, valueAt(bytes, 0, rowsKey))
+  const object = row < 0 ? -1 : valueAt(bytes, row, objectKey)
+  if (object < 0 || bytes[object] !== openBrace) return undefined
+  return fromMetadata(kind, scanObject(bytes.subarray(object, skipValue(bytes, object))))
+}
+
+function fromStatus(status: {
+  readonly status: string
+  readonly name: string
+  readonly uid: string
+}): Reply | undefined {
+  const { name, uid } = status
+  if (status.status !== 'Success' || name === '' || uid === '') return undefined
+  return { kind: 'Status', name, namespace: '', uid, version: undefined }
+}
+
+type Metadata = {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly resourceVersion: string
+}
+
+function fromMetadata(kind: string, { name, namespace, uid, resourceVersion }: Metadata): Reply | undefined {
+  if (name === '') return undefined
+  const version = /^[1-9][0-9]*$/.test(resourceVersion) ? Number(resourceVersion) : Number.NaN
+  return { kind, name, namespace, uid, version: Number.isSafeInteger(version) ? version : undefined }
+}
+
+function isPlainJson(contentType: string | undefined): boolean {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+}
+
+const kindKey = Buffer.from('kind')
+const statusKey = Buffer.from('status')
+const detailsKey = Buffer.from('details')
+const nameKey = Buffer.from('name')
+const uidKey = Buffer.from('uid')
+const itemsKey = Buffer.from('items')
+const rowsKey = Buffer.from('rows')
+const objectKey = Buffer.from('object')
+
+/** Where the value of a member begins; -1 if the object at `start` has none of that name. */
+function valueAt(bytes: Buffer, start: number, key: Buffer): number {
+  let found = -1
+  eachMember(bytes, skipSpace(bytes, start), (from, to, at) => {
+    if (isKey(bytes, from, to, key)) found = at
+    return skipValue(bytes, at)
+  })
+  return found
+}
+
+/** '' where it is absent or no string. */
+function textAt(bytes: Buffer, start: number, key: Buffer): string {
+  const at = valueAt(bytes, start, key)
+  return at >= 0 && bytes[at] === quote ? stringAt(bytes, at, skipValue(bytes, at)) : ''
+}
+
+/** Where the only element of an array begins; -1 where there is another number of them. */
+function onlyElement(bytes: Buffer, start: number): number {
+  if (start < 0 || bytes[start] !== openBracket) return -1
+  const at = skipSpace(bytes, start + 1)
+  if (bytes[at] !== openBrace) return -1
+  const next = skipSpace(bytes, skipValue(bytes, at))
+  return bytes[next] === closeBracket ? at : -1
+}

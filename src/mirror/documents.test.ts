@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { aggregated, quiet, until, World } from './cloud.test-support.ts'
+import { isDocument } from './documents.ts'
+
+const oxUrl = (world: World) => world.cloud.documents.find(({ path }) => path.includes('?hash='))?.path ?? ''
+
+async function body(world: World, path: string, headers: Record<string, string> = {}): Promise<string> {
+  const answer = await world.get(path, headers)
+  return typeof answer === 'string' ? answer : answer.body.toString('utf8')
+}
+
+async function started(): Promise<World> {
+  const world = new World()
+  await world.start()
+  await until(() => world.catalog.complete)
+  await world.pass(60_000)
+  return world
+}
+
+test('[A5] every form of discovery is served as it came, online and, after a restart, offline (kubeedge 1.1)', async () => {
+  const world = await started()
+  const check = async () => {
+    for (const { path, accept, headers: sent, body: expected } of world.cloud.documents) {
+      if (path.startsWith('/openapi/')) continue
+      const answer = await world.get(path, { accept: accept === 'aggregated' ? aggregated : 'application/json' })
+      assert.ok(typeof answer === 'object', `${path} ${accept}`)
+      assert.equal(answer.body.toString('utf8'), expected, path)
+      assert.equal(String(answer.headers['content-length']), String(Buffer.byteLength(expected)))
+      for (const name of ['content-type', 'etag', 'vary', 'cache-control']) {
+        assert.equal(answer.headers[name], sent[name], `${name} of ${path}`)
+      }
+      for (const name of ['date', 'x-kubernetes-pf-flowschema-uid']) assert.equal(answer.headers[name], undefined)
+      assert.notEqual(answer.headers['audit-id'], sent['audit-id'])
+    }
+  }
+  await check()
+  world.cloud.turn('unreachable')
+  await world.restart()
+  const asked = world.cloud.asked.length
+  await check()
+  assert.equal(world.cloud.asked.length, asked)
+  assert.equal(world.catalog.find('pasture.test', 'v1', 'oxen')?.resource.kind, 'Ox')
+  assert.ok(world.catalog.complete)
+  await world.stop()
+})
+
+test('what was held is asked for no more, whatever the query says, and a restart fetches nothing that is the same', async () => {
+  const world = await started()
+  const before = world.cloud.asked.length
+  for (let i = 0; i < 20; i++) await world.get(`/apis?timeout=${i}s`, { accept: aggregated })
+  for (let i = 0; i < 20; i++) await world.get('/apis/apps/v1?timeout=32s', { accept: 'application/json' })
+  assert.equal(world.cloud.asked.length, before)
+  await world.restart()
+  await world.pass(60_000)
+  assert.deepEqual([...new Set(world.cloud.asked.slice(before))].sort(), ['/api', '/apis'])
+  await world.stop()
+})
+
+test('another spelling of Accept is learned once and shares the document; one that nobody can satisfy is passed on', async () => {
+  const world = await started()
+  const before = world.cloud.asked.length
+  const spellings = ['application/json, */*', 'application/json,*/*', 'APPLICATION/JSON , */*;q=1']
+  for (const accept of spellings)
+    assert.equal(await body(world, '/apis/apps', { accept }), world.cloud.document('/apis/apps').body)
+  assert.equal(world.cloud.asked.length, before + 1)
+  assert.equal(await world.get('/apis/apps', { accept: 'text/html' }), 'forward')
+  assert.equal(await world.get('/apis/nothing.test', {}), 'forward')
+  world.cloud.turn('unreachable')
+  // Never asked for before: the nearest form does.
+  assert.equal(
+    await body(world, '/apis/apps', { accept: 'application/json;q=0.9' }),
+    world.cloud.document('/apis/apps').body,
+  )
+  assert.equal(
+    await body(world, '/apis', { accept: `${aggregated},text/plain` }),
+    world.cloud.document('/apis', 'aggregated').body,
+  )
+  assert.equal(await world.get('/apis/apps', { accept: 'text/html' }), 'unknown')
+  assert.equal(await world.get('/apis/nothing.test', {}), 'unknown')
+  await world.stop()
+})
+
+test('a client that has it already hears 304, compared as kube-apiserver compares', async () => {
+  const world = await started()
+  const { etag = '' } = world.cloud.document('/apis', 'aggregated').headers
+  const apis = (tag: string) => world.get('/apis', { accept: aggregated, 'if-none-match': tag })
+  const same = await apis(etag)
+  assert.ok(typeof same === 'object')
+  assert.equal(same.status, 304)
+  const { 'audit-id': _, ...headers } = same.headers
+  assert.deepEqual(headers, { etag, vary: 'Accept', 'cache-control': 'public' })
+  assert.equal(same.body.length, 0)
+  for (const other of [`W/${etag}`, `"x", ${etag}`, '*']) {
+    const answer = await apis(other)
+    assert.equal(typeof answer === 'object' && answer.status, 200, other)
+  }
+  const url = oxUrl(world)
+  const { headers: sent } = world.cloud.document(url)
+  for (const tag of [sent.etag, `W/${sent.etag}`, `"x", ${sent.etag}`, '*']) {
+    const answer = await world.get(url, { accept: 'application/json', 'if-none-match': tag ?? '' })
+    assert.ok(typeof answer === 'object')
+    assert.equal(answer.status, 304, tag ?? '')
+    const { 'audit-id': __, ...left } = answer.headers
+    assert.deepEqual(left, {
+      etag: sent.etag,
+      vary: 'Accept',
+      'cache-control': 'public, immutable',
+      expires: sent.expires,
+    })
+  }
+  await world.stop()
+})
+
+test('OpenAPI is fetched on first use, by its hash never again, and offline any hash will do (kubeedge 1.1)', async () => {
+  const world = await started()
+  const url = oxUrl(world)
+  const path = url.split('?')[0] ?? ''
+  assert.ok(!world.cloud.asked.some((one) => one.startsWith('/openapi/')))
+  const expected = world.cloud.document(url).body
+  const json = { accept: 'application/json' }
+  for (let i = 0; i < 3; i++) assert.equal(await body(world, url, json), expected)
+  await world.pass(120_000)
+  assert.equal(await body(world, url, json), expected)
+  assert.equal(world.cloud.asked.filter((one) => one === url).length, 1)
+  // A hash that is not the document's: the API server redirects.
+  assert.equal(await world.get(`${path}?hash=OTHER`, json), 'forward')
+  assert.equal(await body(world, '/openapi/v3', json), world.cloud.document('/openapi/v3', 'any').body)
+  world.cloud.turn('unreachable')
+  await world.restart()
+  for (const one of [url, `${path}?hash=OTHER`, path]) assert.equal(await body(world, one, json), expected, one)
+  assert.equal(
+    await body(world, '/openapi/v3', { accept: 'whatever/else' }),
+    world.cloud.document('/openapi/v3', 'any').body,
+  )
+  assert.equal(await world.get('/openapi/v2', {}), 'unknown')
+  await world.stop()
+})
+
+test('other documents are compared with the API server at most every 30 s', async () => {
+  const world = await started()
+  const asked = () => world.cloud.asked.filter((one) => one === '/version').length
+  const first = asked()
+  const json = { accept: 'application/json' }
+  for (let i = 0; i < 5; i++) await world.get('/version', json)
+  assert.equal(asked(), first + 1)
+  await world.pass(29_000)
+  await world.get('/version', json)
+  assert.equal(asked(), first + 1)
+  await world.pass(1_500)
+  world.cloud.document('/version').body = '{"major":"2"}'
+  assert.equal(await body(world, '/version', json), '{"major":"2"}')
+  assert.equal(asked(), first + 2)
+  await world.stop()
+})
+
+test('a check that takes too long is answered from what is held, and nobody waits after that', async () => {
+  const world = await started()
+  const json = { accept: 'application/json' }
+  const expected = await body(world, '/version', json)
+  await world.pass(31_000)
+  world.cloud.silent = true
+  const answer = body(world, '/version', json)
+  await quiet()
+  world.clock.advance(300)
+  assert.equal(await answer, expected)
+  await until(() => world.cloud.suspicions.length === 1)
+  assert.equal(await body(world, '/version', json), expected)
+  assert.equal(world.cloud.suspicions.length, 1)
+  await world.stop()
+})
+
+test('a refusal replaces nothing', async () => {
+  const world = await started()
+  const json = { accept: 'application/json' }
+  const expected = await body(world, '/version', json)
+  for (const status of [401, 403, 429, 500, 503]) {
+    await world.pass(31_000)
+    world.cloud.refusals.set('/version', status)
+    assert.equal(await body(world, '/version', json), expected, String(status))
+  }
+  await world.stop()
+})
+
+test('gzip goes as it came to those who take it, and unpacked to the others', async () => {
+  const world = new World()
+  world.cloud.gzips = true
+  await world.start()
+  await until(() => world.catalog.complete)
+  const expected = world.cloud.document('/apis', 'aggregated').body
+  const packed = await world.get('/apis', { accept: aggregated, 'accept-encoding': 'deflate, gzip;q=1.0' })
+  assert.ok(typeof packed === 'object')
+  assert.equal(packed.headers['content-encoding'], 'gzip')
+  assert.equal(gunzipSync(packed.body).toString('utf8'), expected)
+  const plain = await world.get('/apis', { accept: aggregated, 'accept-encoding': 'gzip;q=0' })
+  assert.ok(typeof plain === 'object')
+  assert.equal(plain.headers['content-encoding'], undefined)
+  assert.equal(plain.body.toString('utf8'), expected)
+  await world.stop()
+})
+
+test('beyond the limit the OpenAPI used least goes, and discovery stays', async () => {
+  const world = new World(20_000)
+  await world.start()
+  await until(() => world.catalog.complete)
+  await world.pass(60_000)
+  const [template] = world.cloud.documents.filter(({ path }) => path.includes('?hash='))
+  assert.ok(template)
+  // What does not compress: the limit counts bytes as they are kept.
+  const noise = (seed: number) =>
+    Array.from({ length: 1500 }, (_, i) => ((seed * 7919 + i * 104729 + i * i * 31) % 65536).toString(36)).join('')
+  for (let i = 0; i < 5; i++) {
+    const { etag: _, ...headers } = template.headers
+    world.cloud.documents.push({ path: `/openapi/v3/apis/g${i}/v1`, accept: 'plain', headers, body: noise(i) })
+    assert.equal(await body(world, `/openapi/v3/apis/g${i}/v1`), noise(i))
+    await body(world, '/openapi/v3/apis/g0/v1')
+  }
+  assert.equal(world.cloud.asked.filter((path) => path === '/openapi/v3/apis/g0/v1').length, 1)
+  world.cloud.turn('unreachable')
+  await world.restart()
+  const left = await Promise.all([0, 1, 2, 3, 4].map((i) => world.get(`/openapi/v3/apis/g${i}/v1`)))
+  assert.ok(typeof left[0] === 'object' && typeof left[4] === 'object')
+  assert.equal(left[1], 'unknown')
+  assert.equal(await body(world, '/apis', { accept: aggregated }), world.cloud.document('/apis', 'aggregated').body)
+  await world.stop()
+})
+
+test('which paths are documents', () => {
+  for (const path of [
+    '/api',
+    '/apis',
+    '/api/',
+    '/api/v1',
+    '/apis/a.b',
+    '/apis/a.b/v1',
+    '/apis/a.b/v1/',
+    '/version',
+    '/version/',
+  ]) {
+    assert.ok(isDocument(path), path)
+  }
+  for (const path of [
+    '/openapi/v2',
+    '/openapi/v3',
+    '/openapi/v3/apis/apps/v1',
+    '/openapi/v3/.well-known/openid-configuration',
+    '/openid/v1/jwks',
+  ]) {
+    assert.ok(isDocument(path), path)
+  }
+  for (const path of [
+    '/',
+    '/healthz',
+    '/api/v1/pods',
+    '/apis/a.b/v1/oxen',
+    '/openapi',
+    '/openapi/v2/',
+    '/apis//v1',
+    '/metrics',
+  ]) {
+    assert.ok(!isDocument(path), path)
+  }
+})

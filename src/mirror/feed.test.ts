@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ApiServer } from './apiserver.test-support.ts'
+import type { Kept } from './kept.ts'
+import { Client, MirrorWorld, settle, type Wish } from './world.test-support.ts'
+
+const narrowWish: Wish = { labels: 'app=web' }
+
+async function stepping(world: MirrorWorld, clients: Client[], holds: () => boolean, seconds = 120): Promise<void> {
+  for (let step = 0; step < seconds * 4 && !holds(); step++) {
+    await settle()
+    for (const client of clients) client.step()
+    await world.pass(250)
+  }
+  assert.ok(holds(), 'it never came to that')
+}
+
+/** A narrow interest that is synced and watched by its own reflector, with a client that is cut before the wide one comes. */
+async function narrowFirst(): Promise<{ world: MirrorWorld; server: ApiServer; client: Client; narrow: Kept }> {
+  const server = new ApiServer()
+  for (let i = 0; i < 6; i++) server.put('pods', `a/k${i}`, { labels: { app: i % 2 === 0 ? 'web' : 'api' } })
+  const world = await MirrorWorld.open({ server })
+  const client = new Client(world, narrowWish)
+  await stepping(world, [client], () => client.idle)
+  return { world, server, client, narrow: world.kept(narrowWish) as Kept }
+}
+
+async function widen(world: MirrorWorld, clients: Client[]): Promise<Kept> {
+  const wide = world.begin({}) as Kept
+  const narrow = world.kept(narrowWish)
+  await stepping(world, clients, () => wide.cache !== undefined && narrow?.fed === true)
+  return wide
+}
+
+const changes = ({ heard }: Client) =>
+  heard.filter((frame) => !/^(BOOKMARK|SYNCED)/.test(frame)).map((frame) => frame.split(' ').slice(0, 2).join(' '))
+
+test('[A2] [A3] widening: the narrow one is fed, keeps floor and history, and costs the cloud no watch', async () => {
+  const { world, server, client, narrow } = await narrowFirst()
+  const floor = narrow.cache?.history.floor
+  const cache = narrow.cache
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'own watch' })
+  await stepping(world, [client], () => client.isRight())
+  const cutAt = client.version
+  client.cut()
+  server.put('pods', 'a/k1', { labels: { app: 'web' }, value: 'while it widens' })
+  await widen(world, [])
+  server.put('pods', 'a/k3', { labels: { app: 'web' } })
+  server.put('pods', 'a/k0', { labels: {} })
+  server.remove('pods', 'a/k2')
+  server.put('pods', 'a/k5', { labels: { app: 'api' }, value: 'not its business' })
+  await world.pass(2_000)
+  assert.equal(narrow.cache, cache)
+  assert.deepEqual([narrow.cache?.history.floor, narrow.cache?.version], [floor, server.version])
+  assert.deepEqual(narrow.state, { kind: 'fed', by: 'v1/pods' })
+  assert.equal(server.watches.size, 1)
+  // The wide one does not reach back to where the client was; the narrow one does.
+  assert.ok(cutAt < (world.kept({})?.cache?.history.floor as number))
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual(changes(client).slice(1), ['ADDED a/k1', 'ADDED a/k3', 'DELETED a/k0', 'DELETED a/k2'])
+  assert.deepEqual([client.lists, client.expired], [1, []])
+})
+
+test('[A2] what the narrow one missed while it was cut off is a difference in its own history', async () => {
+  const { world, server, client, narrow } = await narrowFirst()
+  // Only the narrow one's requests fail: the wide one is in step before it.
+  server.fault = ({ query }) => (query.has('labelSelector') ? { kind: 'refuse' } : undefined)
+  server.cutWatches()
+  server.remove('pods', 'a/k0')
+  server.put('pods', 'a/k2', { labels: { app: 'web' }, value: 'new' })
+  server.remove('pods', 'a/k4')
+  server.put('pods', 'a/k4', { labels: { app: 'web' }, value: 'made again' })
+  await widen(world, [client])
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual(changes(client), ['DELETED a/k0', 'DELETED a/k4', 'MODIFIED a/k2', 'ADDED a/k4'])
+  assert.equal(narrow.fed, true)
+})
+
+test('[A2] a difference of the wider one becomes one here', async () => {
+  const { world, server, client } = await narrowFirst()
+  const wide = await widen(world, [client])
+  server.reachability.set('unreachable')
+  server.cutWatches()
+  server.remove('pods', 'a/k0')
+  server.remove('pods', 'a/k1')
+  server.put('pods', 'a/k3', { labels: { app: 'web' } })
+  server.compact()
+  server.reachability.set('reachable')
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual(changes(client), ['DELETED a/k0', 'ADDED a/k3'])
+  assert.deepEqual([wide.cache?.version, client.expired], [server.version, []])
+})
+
+test('a bookmark of the wider one takes the narrow one along', async () => {
+  const { world, server, narrow } = await narrowFirst()
+  await widen(world, [])
+  for (let i = 0; i < 5; i++) server.put('configmaps', 'a/c')
+  server.bookmark()
+  await world.pass(2_000)
+  assert.equal(narrow.cache?.version, server.version)
+})
+
+test('[A2] the wider one is dropped: the narrow one goes on with a reflector of its own, and lists nothing', async () => {
+  const { world, server, client, narrow } = await narrowFirst()
+  const wide = await widen(world, [client])
+  const lists = server.count('list')
+  await world.interests.end(wide, 'a test')
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'afterwards' })
+  await stepping(world, [client], () => client.isRight() && narrow.state.kind === 'synced')
+  assert.equal(narrow.fed, false)
+  assert.deepEqual([server.count('list'), server.watches.size], [lists, 1])
+  assert.deepEqual(client.expired, [])
+})
+
+test('it goes over to another wider one, where there is one', async () => {
+  const { world, server, client, narrow } = await narrowFirst()
+  const middle = world.begin({ namespace: 'a' }) as Kept
+  await stepping(world, [client], () => middle.cache !== undefined)
+  const inNamespace: Wish = { namespace: 'a', labels: 'app=web' }
+  const inner = world.begin(inNamespace) as Kept
+  await stepping(world, [client], () => inner.fed)
+  await widen(world, [client])
+  await world.interests.end(narrow, 'a test')
+  await stepping(world, [client], () => middle.fed && inner.fed)
+  await world.interests.end(middle, 'a test')
+  await stepping(world, [client], () => inner.state.kind === 'fed' && inner.state.by === 'v1/pods')
+  assert.equal(server.watches.size, 1)
+})
+
+test('[A2] a cluster put back while one is fed: each client is told once, and the feed is there again', async () => {
+  const { world, server, client, narrow } = await narrowFirst()
+  const { version } = server
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'lost' })
+  server.put('pods', 'a/k9', { labels: { app: 'web' }, value: 'lost' })
+  await widen(world, [client])
+  await stepping(world, [client], () => client.isRight())
+  server.restore(version)
+  await stepping(world, [client], () => client.isRight() && client.idle && narrow.fed)
+  assert.equal(client.expired.length, 1)
+  await world.pass(2_000)
+  assert.equal(server.watches.size, 1)
+})
+
+test('[D3] a disk that refuses while it is fed: it stays fed, and catches up', async () => {
+  const { world, server, client, narrow } = await narrowFirst()
+  await widen(world, [client])
+  world.refusing = true
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'new' })
+  server.remove('pods', 'a/k2')
+  await world.pass(20_000)
+  assert.equal(narrow.cache?.size, 3)
+  world.refusing = false
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual([narrow.fed, client.expired], [true, []])
+  await world.pass(2_000)
+  assert.equal(server.watches.size, 1)
+})
+
+test('[A2] after a restart what was fed is fed again, offline too', async () => {
+  const { world, server, client } = await narrowFirst()
+  await widen(world, [client])
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'new' })
+  await stepping(world, [client], () => client.isRight())
+  server.reachability.set('unreachable')
+  client.cut()
+  await world.reopen()
+  await stepping(world, [client], () => client.idle)
+  assert.equal(world.kept(narrowWish)?.fed, true)
+  const asked = server.requests.length
+  server.put('pods', 'a/k2', { labels: { app: 'web' }, value: 'newer' })
+  server.reachability.set('reachable')
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual(
+    server.requests.slice(asked).map((one) => one.what),
+    ['probe', 'watch'],
+  )
+  assert.deepEqual(client.expired, [])
+})

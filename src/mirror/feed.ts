@@ -1,0 +1,160 @@
+/**
+ * An interest that a wider one covers needs no watch of its own: what differs when it changes over goes into its history
+ * like any difference, and from then on the wider one's changes come through its filter. Its versions, its floor and its
+ * history stay what they are, so that nobody who watches it notices.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Cache } from '../cache/cache.ts'
+import type { Copy } from '../cache/copy.ts'
+import type { Event } from '../cache/event.ts'
+import { Intake } from '../cache/intake.ts'
+import { type Item, makeItem } from '../cache/item.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import type { Kept } from './kept.ts'
+
+/** Changes of the wider interest that wait here: beyond this its state tells what they came to. */
+const waitingMax = 100_000
+/** How often it looks whether the wider interest is still the one it was, and whether a disk that refused takes writes. */
+const lookEveryMs = 1_000
+
+export class Feed {
+  readonly wide: Kept
+  readonly #narrow: Kept
+  readonly #matches: (item: Item) => boolean
+  readonly #copy: Copy
+  readonly #clock: Clock
+  #waiting: (Event | number)[] = []
+  /** What was heard does not tell it all: the states have to be compared. */
+  #behind = true
+  #wake: (() => void) | undefined
+
+  constructor(parts: { wide: Kept; narrow: Kept; matches: (item: Item) => boolean; copy: Copy; clock: Clock }) {
+    this.wide = parts.wide
+    this.#narrow = parts.narrow
+    this.#matches = parts.matches
+    this.#copy = parts.copy
+    this.#clock = parts.clock
+  }
+
+  /** Until the signal, or until the wider interest is no longer what it was. */
+  async run(signal: AbortSignal): Promise<void> {
+    const wide = this.wide.cache
+    const narrow = this.#narrow.cache
+    if (wide === undefined || narrow === undefined) return
+    const isOver = () => signal.aborted || this.wide.cache !== wide || this.#narrow.cache !== narrow
+    const push = (what: Event | number) => this.#hear(what)
+    const deaf = [wide.observe(push), wide.progress.observe(push)]
+    try {
+      while (!isOver()) {
+        const turned = await this.#turn(wide, narrow)
+        if (isOver() || (turned && this.#waiting.length > 0)) continue
+        await this.#pause(signal, turned)
+      }
+    } finally {
+      for (const stop of deaf) stop()
+    }
+  }
+
+  #hear(what: Event | number): void {
+    if (this.#waiting.length >= waitingMax) {
+      this.#waiting = []
+      this.#behind = true
+    }
+    this.#waiting.push(what)
+    this.#wake?.()
+  }
+
+  /** Takes over what has come; false when that has to be tried again later. */
+  async #turn(wide: Cache, narrow: Cache): Promise<boolean> {
+    // Both at one version: the wider one must not be behind. What is damaged there is no less present here.
+    if (wide.version < narrow.version || isDamaged(wide)) {
+      this.#behind = true
+      return false
+    }
+    const intake = new Intake({ copy: this.#copy, cache: narrow })
+    const heard = this.#waiting
+    this.#waiting = []
+    try {
+      // A difference of the wider one is a difference here: in one turn with its state, which holds all that was heard.
+      if (this.#behind || isDamaged(narrow) || heard.some(isDifference)) {
+        this.#behind = true
+        await this.#differ(wide, narrow, intake)
+        this.#behind = false
+      } else {
+        for (const what of heard) this.#take(what, intake, wide)
+        await intake.settled()
+      }
+      return true
+    } catch {
+      // The disk refuses (D3), which is told elsewhere: the wider one goes on meanwhile.
+      this.#behind = true
+      return false
+    }
+  }
+
+  async #differ(wide: Cache, narrow: Cache, intake: Intake): Promise<void> {
+    const { version, plan } = wide
+    const found = new Map<string, Item>()
+    for (const item of wide.all()) if (this.#matches(item)) found.set(item.key, samePlan(item, plan, narrow))
+    const repaired: Item[] = []
+    const changed: Item[] = []
+    for (const item of found.values()) {
+      if (narrow.isCorrupt(item.key)) (item.version <= narrow.version ? repaired : changed).push(item)
+      else if (narrow.peek(item.key)?.version !== item.version) changed.push(item)
+    }
+    const gone = [...narrow.corrupt].filter((key) => !found.has(key))
+    for (const { key, version: at, uid } of narrow.all()) {
+      const now = found.get(key)
+      if (now === undefined || (now.version !== at && now.uid !== uid)) gone.push(key)
+    }
+    await intake.repair(repaired)
+    await intake.differ({ version, changed, gone })
+  }
+
+  #take(what: Event | number, intake: Intake, wide: Cache): void {
+    if (typeof what === 'number') {
+      intake.reach(what)
+      return
+    }
+    const { item, previous, key, version } = what
+    // Heard of already, as part of a difference.
+    if (version <= intake.version) return
+    const is = item !== undefined && this.#matches(item)
+    const was = previous !== undefined && this.#matches(previous)
+    if (is) intake.put(samePlan(item, wide.plan, intake.cache))
+    else if (was) intake.remove(key, version)
+  }
+
+  /** Until something is heard, or for a while. */
+  #pause(signal: AbortSignal, listening: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        signal.removeEventListener('abort', end)
+        cancel()
+        this.#wake = undefined
+        resolve()
+      }
+      const cancel = this.#clock.setTimer(lookEveryMs, end)
+      if (listening) this.#wake = end
+      signal.addEventListener('abort', end)
+      if (signal.aborted) end()
+    })
+  }
+}
+
+/** Told by a list, not by a watch: its deletions bear an old label, and so may what was put back to an older version. */
+function isDifference(what: Event | number): boolean {
+  if (typeof what === 'number') return false
+  return what.gap !== undefined || (what.item !== undefined && what.item.version < what.version)
+}
+
+function isDamaged({ corrupt }: Cache): boolean {
+  for (const _ of corrupt) return true
+  return false
+}
+
+function samePlan(item: Item, plan: FieldPlan, { plan: wanted }: Cache): Item {
+  return plan === wanted || plan.paths.join() === wanted.paths.join()
+    ? item
+    : makeItem(item.bytes, item.version, wanted)
+}

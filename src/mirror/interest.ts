@@ -1,0 +1,115 @@
+/**
+ * An interest: what somebody wants mirrored. Resource, namespace and both selectors, normalised, so that two spellings of
+ * one wish are the same interest. Which interest covers which read is decided here, conservatively: every requirement of
+ * the interest must stand in the request.
+ */
+import { type FieldSelector, parseFieldSelector } from '../kube/fieldselector.ts'
+import { type LabelSelector, parseLabelSelector } from '../kube/selector.ts'
+
+/** What a read asks for, as far as interests are concerned. */
+export type Scope = {
+  readonly group: string
+  readonly version: string
+  /** The plural. */
+  readonly resource: string
+  /** '' for all namespaces, or for what has none. */
+  readonly namespace: string
+  readonly labels: LabelSelector
+  readonly fields: FieldSelector
+}
+
+export type Interest = Scope & {
+  /** Its name in the store, the log and `ake status`. */
+  readonly name: string
+}
+
+const noLabels = parseLabelSelector('')
+const noFields = parseFieldSelector('')
+
+export function interestOf(scope: Omit<Scope, 'labels' | 'fields'> & Partial<Scope>): Interest {
+  const { group, version, resource, namespace, labels = noLabels, fields = noFields } = scope
+  return { group, version, resource, namespace, labels, fields, name: nameOf({ ...scope, labels, fields }) }
+}
+
+/** `apps/v1/deployments@shop?app=web&metadata.name=x`: readable, and one text for one wish. */
+function nameOf({ group, version, resource, namespace, labels, fields }: Scope): string {
+  const place = namespace === '' ? '' : `@${namespace}`
+  const wishes = labels.empty && fields.empty ? '' : `?${labels}&${fields}`
+  return `${resourceName(group, version, resource)}${place}${wishes}`
+}
+
+/** `apps/v1/deployments`, `v1/pods`. */
+export function resourceName(group: string, version: string, resource: string): string {
+  return group === '' ? `${version}/${resource}` : `${group}/${version}/${resource}`
+}
+
+/** Whether every object that the scope can match is in the interest. */
+export function covers(interest: Scope, scope: Scope): boolean {
+  if (interest.resource !== scope.resource || interest.version !== scope.version || interest.group !== scope.group) {
+    return false
+  }
+  if (interest.namespace !== '' && interest.namespace !== placeOf(scope)) return false
+  return includesLabels(scope.labels, interest.labels) && includesFields(scope, interest)
+}
+
+/** A namespace may be asked for by the path or by a field selector. */
+function placeOf({ namespace, fields }: Scope): string {
+  return namespace === '' ? (fields.required('metadata.namespace') ?? '') : namespace
+}
+
+function includesLabels(asked: LabelSelector, wanted: LabelSelector): boolean {
+  if (wanted.empty) return true
+  const texts = new Set(asked.toString() === '' ? [] : asked.requirements.map(spelled))
+  return wanted.requirements.every((one) => texts.has(spelled(one)))
+}
+
+function spelled({ key, operator, values }: LabelSelector['requirements'][number]): string {
+  return `${operator} ${key} ${values.join(',')}`
+}
+
+function includesFields(scope: Scope, { fields }: Scope): boolean {
+  return fields.requirements.every((wanted) => {
+    if (wanted.field === 'metadata.namespace' && wanted.operator === '=' && placeOf(scope) === wanted.value) return true
+    return scope.fields.requirements.some(
+      (one) => one.field === wanted.field && one.operator === wanted.operator && one.value === wanted.value,
+    )
+  })
+}
+
+/** How the interest is written down. */
+export function printInterest({
+  group,
+  version,
+  resource,
+  namespace,
+  labels,
+  fields,
+}: Interest): Record<string, string> {
+  return { group, version, resource, namespace, labels: labels.toString(), fields: fields.toString() }
+}
+
+export function parseInterest(printed: Record<string, unknown>): Interest {
+  const text = (name: string) => String(printed[name] ?? '')
+  return interestOf({
+    group: text('group'),
+    version: text('version'),
+    resource: text('resource'),
+    namespace: text('namespace'),
+    labels: parseLabelSelector(text('labels')),
+    fields: parseFieldSelector(text('fields')),
+  })
+}
+
+/** The query of a list or watch upstream that asks for exactly this interest. */
+export function pathOf(
+  { group, version, resource, namespace, labels, fields }: Scope,
+  query: Record<string, string>,
+): string {
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
+  const place = namespace === '' ? '' : `/namespaces/${encodeURIComponent(namespace)}`
+  const wishes = new URLSearchParams(query)
+  if (!labels.empty) wishes.set('labelSelector', labels.toString())
+  if (!fields.empty) wishes.set('fieldSelector', fields.toString())
+  const asked = wishes.toString()
+  return `${root}${place}/${resource}${asked === '' ? '' : `?${asked}`}`
+}

@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ApiServer } from './apiserver.test-support.ts'
+import { interestOf } from './interest.ts'
+import type { Kept } from './kept.ts'
+import { mirrorLimits } from './mirror.ts'
+import { Client, MirrorWorld, scopeOf, settle } from './world.test-support.ts'
+
+const hourMs = 3_600_000
+
+async function opened(parts: { limits?: { objects: number; bytes: number } } = {}): Promise<MirrorWorld> {
+  const server = new ApiServer()
+  for (let i = 0; i < 4; i++) server.put('pods', `a/k${i}`, { labels: { app: 'web' }, node: `n${i}` })
+  return await MirrorWorld.open({ server, ...parts })
+}
+
+/** Long times in ticks of the interests' own. */
+async function long(world: MirrorWorld, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 5_000) {
+    world.server.clock.advance(5_000)
+    for (let turn = 0; turn < 12; turn++) await undefined
+  }
+  await world.pass(10_000)
+}
+
+const names = (world: MirrorWorld) => [...world.interests.all].map((kept) => kept.interest.name).sort()
+
+test('[A2] interests are written down with what is known of them, and are there again after a restart, offline', async () => {
+  const world = await opened()
+  const wishes = [{}, { namespace: 'a', labels: 'app=web' }, { fields: 'spec.nodeName=n1' }]
+  for (const wish of wishes) world.begin(wish)
+  world.begin({ resource: 'configmaps' }, { held: true })
+  await world.until(() => [...world.interests.all].every((kept) => kept.cache !== undefined))
+  const before = names(world)
+  const records = [...world.interests.all].map(({ interest, record }) => [interest.name, { ...record }] as const)
+  world.server.reachability.set('unreachable')
+  await world.reopen()
+  assert.deepEqual(names(world), before)
+  assert.deepEqual(
+    [...world.interests.all].map(({ interest, record }) => [interest.name, { ...record }] as const).sort(),
+    records.sort(),
+  )
+  assert.deepEqual([...world.interests.all].map((kept) => kept.cache?.size).sort(), [0, 1, 4, 4])
+  assert.equal(world.kept({ resource: 'configmaps' })?.record.held, true)
+  // The fields that selectors need were read again, before any discovery.
+  assert.ok(world.kept({ fields: 'spec.nodeName=n1' })?.cache?.get('a/k1')?.fields.includes('n1'))
+})
+
+test('[A1] an interest whose first sync was cut is there after a restart, and answers nothing', async () => {
+  const world = await opened()
+  world.server.pageMax = 2
+  world.server.fault = ({ what }) => (what === 'page' ? { kind: 'refuse' } : undefined)
+  world.begin({})
+  await world.pass(2_000)
+  world.server.reachability.set('unreachable')
+  await world.reopen()
+  assert.deepEqual(names(world), ['v1/pods'])
+  assert.equal(world.kept({})?.cache, undefined)
+  assert.throws(() => world.place('list', {}), /no local copy/)
+})
+
+test('what nobody has asked for a day, running and reachable, is let go with all its data', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  world.begin({ resource: 'configmaps' }, { held: true })
+  await world.until(() => kept.cache !== undefined)
+  await long(world, 20 * hourMs)
+  world.place('list', {})
+  await long(world, 20 * hourMs)
+  assert.equal(world.interests.size, 2)
+  await long(world, 5 * hourMs)
+  assert.deepEqual(names(world), ['v1/configmaps'])
+  assert.deepEqual(
+    (await world.store.load()).interests.map((one) => one.name),
+    ['v1/configmaps'],
+  )
+  assert.equal((await world.store.records('interest')).length, 1)
+  assert.equal(world.server.watches.size, 1)
+})
+
+test('whoever watches asks all the time', async () => {
+  const world = await opened()
+  const client = new Client(world, {})
+  for (let i = 0; i < 20; i++) {
+    await world.pass(500)
+    client.step()
+  }
+  assert.ok(client.idle)
+  await long(world, 30 * hourMs)
+  assert.equal(world.interests.size, 1)
+})
+
+test('nothing ends while the cloud is away, and that time does not count', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.cache !== undefined)
+  await long(world, 10 * hourMs)
+  world.server.reachability.set('unreachable')
+  world.server.cutWatches()
+  await long(world, 40 * hourMs)
+  assert.equal(world.interests.size, 1)
+  await world.reopen()
+  await long(world, 40 * hourMs)
+  world.server.reachability.set('reachable')
+  await long(world, 10 * hourMs)
+  assert.equal(world.interests.size, 1)
+  // What was counted before the restart still is: ten hours and ten, less what a restart may forget.
+  await long(world, 5 * hourMs)
+  assert.equal(world.interests.size, 0)
+})
+
+test('a refusal is believed after minutes, and only when the cloud confirms it; the data go later still', async () => {
+  const world = await opened()
+  const { server } = world
+  const client = new Client(world, {})
+  for (let i = 0; i < 20; i++) {
+    await world.pass(500)
+    client.step()
+  }
+  server.fault = () => ({ kind: 'status', code: 403 })
+  server.cutWatches()
+  await world.pass(mirrorLimits.refusalMsMin - 30_000, 100)
+  assert.deepEqual(world.confirmed, [])
+  await world.pass(60_000)
+  assert.ok(world.confirmed.length > 0, 'it was asked')
+  assert.equal(world.place('list', {}).kind, 'local', 'and said that it may be read')
+  world.confirms = true
+  await world.pass(10_000)
+  assert.notEqual(world.kept({})?.withdrawnAtMs, undefined)
+  assert.equal(world.place('list', {}).kind, 'forward')
+  client.step()
+  await settle()
+  client.step()
+  assert.equal(
+    client.heard.some((frame) => frame.startsWith('ERROR')),
+    false,
+    'its watch ended in order',
+  )
+  // A cut line takes nothing back.
+  server.fault = () => ({ kind: 'refuse' })
+  await world.pass(60_000)
+  assert.notEqual(world.kept({})?.withdrawnAtMs, undefined)
+  server.fault = () => ({ kind: 'status', code: 403 })
+  await world.pass(mirrorLimits.withdrawnMsMin / 2, 60)
+  assert.equal((await world.store.load()).interests.length, 1)
+  await world.pass(mirrorLimits.withdrawnMsMin, 200)
+  assert.deepEqual([world.interests.size, (await world.store.load()).interests.length], [0, 0])
+})
+
+test('[A2] a refusal that was believed too soon is forgotten: the data are there again, with their history', async () => {
+  const world = await opened()
+  const { server } = world
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.cache !== undefined)
+  const floor = kept.cache?.history.floor
+  world.confirms = true
+  server.fault = () => ({ kind: 'status', code: 404 })
+  server.cutWatches()
+  await world.until(() => kept.withdrawnAtMs !== undefined, 600)
+  server.fault = () => undefined
+  server.put('pods', 'a/k0', { value: 'meanwhile' })
+  await world.until(() => kept.withdrawnAtMs === undefined, 120)
+  assert.deepEqual([kept.cache?.history.floor, kept.cache?.version], [floor, server.version])
+})
+
+test('a credential that is no longer accepted says nothing about data', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.cache !== undefined)
+  world.confirms = true
+  world.server.fault = () => ({ kind: 'status', code: 401 })
+  world.server.cutWatches()
+  await world.pass(3 * mirrorLimits.refusalMsMin, 200)
+  assert.deepEqual([world.confirmed, kept.withdrawnAtMs, kept.cache?.size], [[], undefined, 4])
+})
+
+test('there is a limit to interests; what an option names comes on top', async () => {
+  const world = await opened()
+  world.server.reachability.set('unreachable')
+  for (let i = 0; i < mirrorLimits.interestsMax; i++) assert.ok(world.begin({ namespace: `n${i}` }))
+  assert.equal(world.begin({}), undefined)
+  assert.ok(world.begin({ namespace: 'n7' }), 'what is there is there')
+  world.server.reachability.set('reachable')
+  assert.equal(world.place('list', {}).kind, 'forward')
+  assert.ok(world.begin({}, { held: true }))
+})
+
+test('a first list beyond the limit is passed through, and whoever waits for it is told at once', async () => {
+  const world = await opened({ limits: { objects: 3, bytes: 1 << 20 } })
+  const place = world.place('list', {})
+  assert.ok(place.kind === 'hold')
+  const outcome = place.kept.synced(10_000)
+  await world.pass(500, 5)
+  assert.equal(await outcome, 'refused')
+  assert.equal(world.kept({})?.state.kind, 'tooLarge')
+  assert.equal(world.place('list', {}).kind, 'forward')
+  assert.equal(world.place('watch', {}).kind, 'forward')
+  // What is mirrored already stays mirrored, however much it grows.
+  const small = world.begin({ fields: 'metadata.name=k1' }) as Kept
+  await world.until(() => small.cache !== undefined)
+  for (let i = 0; i < 9; i++) world.server.put('pods', `n${i}/k1`)
+  world.server.cutWatches()
+  world.server.compact()
+  await world.until(() => small.cache?.size === 10)
+})
+
+test('whoever waits for a first sync waits no longer than asked', async () => {
+  const world = await opened()
+  world.server.fault = () => ({ kind: 'slow', ms: 60_000 })
+  const kept = world.begin({}) as Kept
+  const outcome = kept.synced(10_000)
+  await world.pass(9_900, 99)
+  let told = false
+  void outcome.then(() => {
+    told = true
+  })
+  await settle()
+  assert.equal(told, false)
+  await world.pass(200)
+  assert.equal(await outcome, 'late')
+  assert.equal(await Promise.race([kept.synced(60_000), world.pass(60_000)]), 'synced')
+})
+
+test('an interest that is asked for again while it ends is kept', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.cache !== undefined)
+  const ending = world.interests.end(kept, 'a test')
+  const again = world.begin({}) as Kept
+  assert.notEqual(again, kept)
+  await ending
+  await world.until(() => again.state.kind === 'synced')
+  await world.reopen()
+  assert.deepEqual(names(world), ['v1/pods'])
+  assert.notEqual(world.kept({})?.cache, undefined)
+})
+
+test('objects without a record are what was left of an interest that ended: they go', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.cache !== undefined)
+  const { name } = interestOf(scopeOf({}))
+  world.crash()
+  await world.store.commit({ changes: [], records: [{ kind: 'interest', key: name, value: undefined }], synced: false })
+  await world.start()
+  await settle()
+  assert.deepEqual([world.interests.size, (await world.store.load()).interests], [0, []])
+})
+
+test('many informers of one resource cost one upstream list and one watch', async () => {
+  const world = await opened()
+  const clients = Array.from(
+    { length: 20 },
+    (_, i) => new Client(world, i % 2 === 0 ? {} : { labels: 'app=web' }, i > 9),
+  )
+  clients[0]?.step()
+  for (let i = 0; i < 40; i++) {
+    await world.pass(250)
+    for (const client of clients) client.step()
+  }
+  for (const client of clients) client.assertRight()
+  assert.deepEqual(
+    world.server.requests.map((one) => one.what),
+    ['list', 'watch'],
+  )
+})
+
+test('a process that ends in order leaves nothing open', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.cache !== undefined)
+  await world.stop()
+  assert.equal(world.server.watches.size, 0)
+})

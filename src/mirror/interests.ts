@@ -1,0 +1,369 @@
+/**
+ * All interests of this edge: which there are, which covers a read, when one begins and when one ends. Written down as they
+ * come and go; nothing is dropped while the cloud is away.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Cache } from '../cache/cache.ts'
+import type { Copy } from '../cache/copy.ts'
+import { makeFilter } from '../cache/filter.ts'
+import type { Item } from '../cache/item.ts'
+import { type FieldPlan, planFields } from '../kube/object.ts'
+import type { Store } from '../store/store.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import {
+  covers,
+  type Interest,
+  interestOf,
+  parseInterest,
+  printInterest,
+  resourceName,
+  type Scope,
+} from './interest.ts'
+import { Kept, type KeptRecord } from './kept.ts'
+import type { ListingLimits } from './listing.ts'
+import type { Mirrored } from './mirror.ts'
+import { mirrorLimits } from './mirror.ts'
+
+const recordKind = 'interest'
+const tickMs = 5_000
+/** The time nobody asked is written down this often: a restart may forget as much of it. */
+const saveEveryMs = 600_000
+
+export type InterestsParts = {
+  readonly store: Store
+  readonly upstream: Upstream
+  readonly limits: ListingLimits
+  readonly clock: Clock
+  readonly log: Log
+  /** What discovery knows of a resource; undefined while nothing does. */
+  readonly find: (group: string, version: string, resource: string) => Mirrored | undefined
+  /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
+  readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+}
+
+export class Interests {
+  readonly #parts: InterestsParts
+  readonly #kept = new Map<string, Kept>()
+  readonly #byResource = new Map<string, Set<Kept>>()
+  readonly #plans = new Map<string, FieldPlan>()
+  readonly #records = new Map<string, KeptRecord>()
+  readonly #restore: Interest[] = []
+  readonly #hooks: { readonly of: string; readonly tell: (cache: Cache) => void }[] = []
+  /** Those whose record the disk has refused. */
+  readonly #unsaved = new Set<Kept>()
+  #copy: Copy | undefined
+  #started = false
+
+  private constructor(parts: InterestsParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what was written down; the copy is opened next, with `planOf` and `lostOf`. */
+  static async open(parts: InterestsParts): Promise<Interests> {
+    const interests = new Interests(parts)
+    for (const { value } of await parts.store.records(recordKind)) {
+      const printed = JSON.parse(value.toString()) as Record<string, unknown>
+      const interest = parseInterest(printed)
+      interests.#records.set(interest.name, recordOf(printed))
+      interests.#restore.push(interest)
+    }
+    return interests
+  }
+
+  readonly planOf = (name: string): FieldPlan => {
+    let plan = this.#plans.get(name)
+    if (plan === undefined) {
+      plan = planFields(this.#records.get(name)?.paths ?? [])
+      this.#plans.set(name, plan)
+    }
+    return plan
+  }
+
+  readonly lostOf = (name: string): number => this.#records.get(name)?.lost ?? 0
+
+  /** Is told of every cache that an interest of this resource (`v1/pods`) has, now and whenever one begins. */
+  onResource(resource: string, tell: (cache: Cache) => void): void {
+    this.#hooks.push({ of: resource, tell })
+    for (const { cache } of this.#byResource.get(resource) ?? []) if (cache !== undefined) tell(cache)
+  }
+
+  #tell({ interest, cache }: Kept): void {
+    const name = resourceName(interest.group, interest.version, interest.resource)
+    for (const { of, tell } of this.#hooks) if (of === name && cache !== undefined) tell(cache)
+  }
+
+  /** Takes over the opened copy: from here on what was written down can be read. */
+  attach(copy: Copy): void {
+    this.#copy = copy
+    for (const interest of this.#restore.splice(0)) {
+      this.#tell(this.#add(interest, this.#records.get(interest.name) as KeptRecord))
+    }
+    // Objects without a record: it was being ended.
+    for (const name of [...copy.caches.keys()]) if (!this.#kept.has(name)) void copy.end(name, 'over').catch(() => {})
+  }
+
+  get all(): Iterable<Kept> {
+    return this.#kept.values()
+  }
+
+  get size(): number {
+    return this.#kept.size
+  }
+
+  of(group: string, version: string, resource: string): ReadonlySet<Kept> {
+    return this.#byResource.get(resourceName(group, version, resource)) ?? none
+  }
+
+  /** Whoever covers the scope: synced ones that can resume at the version first, then the widest. */
+  covering(scope: Scope, version = 0): Kept | undefined {
+    let best: Kept | undefined
+    let bestRank = -1
+    for (const kept of this.of(scope.group, scope.version, scope.resource)) {
+      if (kept.withdrawnAtMs !== undefined || !covers(kept.interest, scope)) continue
+      const rank = rankOf(kept, version)
+      if (rank > bestRank) {
+        best = kept
+        bestRank = rank
+      }
+    }
+    return best
+  }
+
+  /** Any interest that holds the object: presence is knowledge. */
+  holding(scope: Scope, key: string): Cache | undefined {
+    let newest: Cache | undefined
+    for (const kept of this.of(scope.group, scope.version, scope.resource)) {
+      const { cache } = kept
+      const item = cache === undefined || cache.isCorrupt(key) ? undefined : cache.get(key)
+      if (item !== undefined && item.version > (newest?.get(key)?.version ?? 0)) newest = cache
+    }
+    return newest
+  }
+
+  /** Begins an interest, unless there is no room for another. */
+  begin(scope: Scope, known: Mirrored, options: { held?: boolean; firstVersion?: number } = {}): Kept | undefined {
+    const interest = interestOf(scope)
+    const present = this.#kept.get(interest.name)
+    if (present !== undefined) {
+      if (options.held === true && !present.record.held) {
+        present.record.held = true
+        void this.#save(present).catch(() => {})
+      }
+      // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
+      return present.withdrawnAtMs === undefined ? present : undefined
+    }
+    if (this.#kept.size >= mirrorLimits.interestsMax && options.held !== true) return undefined
+    const { resource, plan } = known
+    const kept = this.#add(
+      interest,
+      {
+        custom: resource.custom,
+        namespaced: resource.namespaced,
+        kind: resource.kind,
+        listKind: resource.listKind,
+        paths: plan.paths,
+        held: options.held ?? false,
+        lost: 0,
+        unaskedMs: 0,
+        askedAtMs: this.#parts.clock.now(),
+      },
+      options.firstVersion,
+    )
+    this.#parts.log.info('interest.begun', { interest: interest.name })
+    void this.#save(kept).catch(() => {})
+    if (this.#started) kept.start()
+    return kept
+  }
+
+  #add(interest: Interest, record: KeptRecord, firstVersion?: number): Kept {
+    const { upstream, limits, clock, log } = this.#parts
+    this.#records.set(interest.name, record)
+    const kept = new Kept({
+      interest,
+      record,
+      plan: () => this.planOf(interest.name),
+      upstream,
+      copy: this.#copy as Copy,
+      limits,
+      clock,
+      log,
+      firstVersion,
+      save: (one) => this.#save(one),
+      onSynced: (one) => {
+        this.#tell(one)
+        this.#widened(one)
+      },
+    })
+    this.#kept.set(interest.name, kept)
+    const name = resourceName(interest.group, interest.version, interest.resource)
+    const sharing = this.#byResource.get(name) ?? new Set()
+    this.#byResource.set(name, sharing.add(kept))
+    return kept
+  }
+
+  /** What the new one covers needs no watch of its own any more; nor does it itself where a wider one is there already. */
+  #widened(begun: Kept): void {
+    const { group, version, resource } = begun.interest
+    for (const kept of this.of(group, version, resource)) {
+      this.#feed(kept, begun)
+      this.#feed(begun, kept)
+    }
+  }
+
+  #feed(narrow: Kept, wide: Kept): void {
+    if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return
+    // Strictly wider: two that cover each other would feed each other and hear of nothing.
+    if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
+    // The cluster was put back: the narrow one has to find out by itself, and to begin anew.
+    if (wide.cache.isGone(narrow.cache.version)) return
+    const matches = this.#matchesOf(narrow, wide)
+    if (matches !== undefined) narrow.feedFrom(wide, matches)
+  }
+
+  /** What the narrow one wants, read from objects as the wider one reads them; undefined while nobody knows its fields. */
+  #matchesOf({ interest, record }: Kept, wide: Kept): ((item: Item) => boolean) | undefined {
+    const { group, version, resource, namespace, labels, fields } = interest
+    const { namespaced } = record
+    let plan = wide.cache?.plan as FieldPlan
+    const make = () => {
+      const paths = this.#parts.find(group, version, resource)?.fields.paths ?? {}
+      return makeFilter({ namespaced, namespace, labels, fields, paths, plan }).matches
+    }
+    try {
+      let matches = make()
+      return (item) => {
+        if (wide.cache !== undefined && wide.cache.plan !== plan) {
+          plan = wide.cache.plan
+          matches = make()
+        }
+        return matches(item)
+      }
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Discovery has changed: other fields may be selectable, of objects that are here already. */
+  replan(): void {
+    for (const kept of this.#kept.values()) {
+      const { group, version, resource, name } = kept.interest
+      const known = this.#parts.find(group, version, resource)
+      if (known === undefined || known.plan.paths.join() === kept.record.paths.join()) continue
+      kept.record.paths = known.plan.paths
+      this.#plans.set(name, planFields(known.plan.paths))
+      kept.cache?.replan(this.planOf(name))
+      void this.#save(kept).catch(() => {})
+    }
+    // Whose fields nobody knew until now can be fed.
+    if (this.#started) for (const kept of this.#kept.values()) this.#widened(kept)
+  }
+
+  async #save(kept: Kept): Promise<void> {
+    const { name } = kept.interest
+    const value = Buffer.from(JSON.stringify({ ...printInterest(kept.interest), ...kept.record }))
+    this.#unsaved.add(kept)
+    await this.#copy?.commit({ changes: [], records: [{ kind: recordKind, key: name, value }], synced: false })
+    this.#unsaved.delete(kept)
+  }
+
+  async end(kept: Kept, why: string): Promise<void> {
+    const { name, group, version, resource } = kept.interest
+    this.#parts.log.info('interest.ended', { interest: name, why })
+    this.#kept.delete(name)
+    this.#byResource.get(resourceName(group, version, resource))?.delete(kept)
+    await kept.stop()
+    // Somebody asked for it again meanwhile, and goes on with what is here.
+    if (this.#kept.has(name)) return
+    this.#unsaved.delete(kept)
+    this.#records.delete(name)
+    this.#plans.delete(name)
+    const record = { kind: recordKind, key: name, value: undefined }
+    // In one turn: whoever asks from here on begins with nothing.
+    const unwritten = this.#copy?.commit({ changes: [], records: [record], synced: false })
+    await Promise.allSettled([unwritten, this.#copy?.end(name, 'over')])
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts
+    this.#started = true
+    for (const kept of this.#kept.values()) kept.start()
+    for (const kept of this.#kept.values()) if (kept.cache !== undefined) this.#widened(kept)
+    let savedAtMs = clock.steady()
+    while (!signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          cancel()
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        const cancel = clock.setTimer(tickMs, end)
+        signal.addEventListener('abort', end)
+      })
+      if (signal.aborted) break
+      for (const kept of [...this.#unsaved]) void this.#save(kept).catch(() => {})
+      await this.#tick()
+      if (clock.steady() - savedAtMs < saveEveryMs) continue
+      savedAtMs = clock.steady()
+      for (const kept of this.#kept.values()) void this.#save(kept).catch(() => {})
+    }
+    await Promise.all([...this.#kept.values()].map((kept) => kept.stop()))
+  }
+
+  async #tick(): Promise<void> {
+    // Nothing ends while the cloud is away.
+    if (this.#parts.upstream.reachability.state !== 'reachable') return
+    for (const kept of [...this.#kept.values()]) {
+      if ((kept.cache?.watchers.size ?? 0) > 0) kept.asked(this.#parts.clock.now())
+      kept.record.unaskedMs += tickMs
+      await this.#lookAtRefusal(kept)
+      if (kept.record.held || kept.record.unaskedMs < mirrorLimits.unaskedMsMax) continue
+      await this.end(kept, 'nobody has asked for it for a long time')
+    }
+  }
+
+  /** A refusal that lasts, and that the cloud confirms, takes the data out of use; later they go. */
+  async #lookAtRefusal(kept: Kept): Promise<void> {
+    const { clock, log, confirm } = this.#parts
+    const { state } = kept
+    if (state.kind !== 'refused') {
+      // A cut line takes back nothing that the cloud has said.
+      if (state.kind !== 'waiting') kept.withdrawnAtMs = undefined
+      return
+    }
+    const nowMs = clock.steady()
+    if (kept.withdrawnAtMs !== undefined) {
+      if (nowMs - kept.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !kept.record.held) await this.end(kept, state.why)
+      return
+    }
+    // A credential that is no longer accepted says nothing about data.
+    if (state.code === 401 || nowMs - state.sinceMs < mirrorLimits.refusalMsMin) return
+    if (!(await confirm(kept.interest, state.code).catch(() => false))) return
+    log.warn('interest.withdrawn', { interest: kept.interest.name, why: state.why })
+    for (const watcher of kept.cache?.watchers ?? []) watcher.finish()
+    kept.withdrawnAtMs = nowMs
+  }
+}
+
+const none: ReadonlySet<Kept> = new Set()
+
+function rankOf({ cache, interest, hopeless }: Kept, version: number): number {
+  if (cache === undefined) return hopeless ? 0 : 1
+  const resumable = version === 0 || version >= cache.history.floor ? 4 : 2
+  return resumable + (interest.namespace === '' && interest.labels.empty && interest.fields.empty ? 1 : 0)
+}
+
+function recordOf(printed: Record<string, unknown>): KeptRecord {
+  const paths = Array.isArray(printed.paths) ? printed.paths.map(String) : []
+  return {
+    custom: printed.custom === true,
+    namespaced: printed.namespaced === true,
+    kind: String(printed.kind ?? ''),
+    listKind: String(printed.listKind ?? ''),
+    paths,
+    held: printed.held === true,
+    lost: Number(printed.lost ?? 0),
+    unaskedMs: Number(printed.unaskedMs ?? 0),
+    askedAtMs: Number(printed.askedAtMs ?? 0),
+  }
+}

@@ -1,0 +1,189 @@
+/** One interest being kept: by a reflector of its own, or fed from a wider interest; and who waits for its first sync. */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Cache } from '../cache/cache.ts'
+import type { Copy } from '../cache/copy.ts'
+import type { Item } from '../cache/item.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { Feed } from './feed.ts'
+import type { Interest } from './interest.ts'
+import type { ListingLimits } from './listing.ts'
+import { Reflector, type ReflectorState } from './reflector.ts'
+
+/** What is written down of an interest besides its objects. */
+export type KeptRecord = {
+  custom: boolean
+  namespaced: boolean
+  kind: string
+  listKind: string
+  /** The fields read from its objects: known before discovery is. */
+  paths: readonly string[]
+  /** Named by an option: it never ends. */
+  held: boolean
+  /** See Copy's lostOf. */
+  lost: number
+  /** How long nobody has asked, counted while running and reachable. */
+  unaskedMs: number
+  askedAtMs: number
+}
+
+export type KeptParts = {
+  readonly interest: Interest
+  readonly record: KeptRecord
+  readonly plan: () => FieldPlan
+  readonly upstream: Upstream
+  readonly copy: Copy
+  readonly limits: ListingLimits
+  readonly clock: Clock
+  readonly log: Log
+  readonly firstVersion?: number | undefined
+  /** Writes the record down. */
+  readonly save: (kept: Kept) => Promise<void>
+  readonly onSynced: (kept: Kept) => void
+}
+
+/** How often somebody who waits for a first sync looks whether it can still be had. */
+const lookEveryMs = 100
+
+type Outcome = 'synced' | 'refused' | 'late'
+
+export class Kept {
+  readonly interest: Interest
+  readonly record: KeptRecord
+  readonly #parts: KeptParts
+  readonly #stopping = new AbortController()
+  readonly #waiting = new Set<(outcome: Outcome) => void>()
+  #reflector: Reflector | undefined
+  #feed: Feed | undefined
+  #running: Promise<void> = Promise.resolve()
+  #stopRun: AbortController | undefined
+  /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
+  withdrawnAtMs: number | undefined
+
+  constructor(parts: KeptParts) {
+    this.#parts = parts
+    this.interest = parts.interest
+    this.record = parts.record
+  }
+
+  get cache(): Cache | undefined {
+    return this.withdrawnAtMs === undefined ? this.#parts.copy.caches.get(this.interest.name) : undefined
+  }
+
+  get state(): ReflectorState | { readonly kind: 'fed'; readonly by: string } {
+    if (this.#feed !== undefined) return { kind: 'fed', by: this.#feed.wide.interest.name }
+    return this.#reflector?.state ?? { kind: 'waiting', why: 'not begun' }
+  }
+
+  /** When the cloud was last known to be there for this interest, by the steady clock. */
+  get heardAt(): number {
+    return this.#feed?.wide.heardAt ?? this.#reflector?.heardAt ?? Number.NEGATIVE_INFINITY
+  }
+
+  get fed(): boolean {
+    return this.#feed !== undefined
+  }
+
+  /** Whether its first sync cannot be had: too large for this edge, or refused. */
+  get hopeless(): boolean {
+    const { kind } = this.state
+    return this.cache === undefined && (kind === 'refused' || kind === 'tooLarge')
+  }
+
+  asked(nowMs: number): void {
+    this.record.unaskedMs = 0
+    this.record.askedAtMs = nowMs
+  }
+
+  /** Begins to keep it with a reflector of its own. */
+  start(): void {
+    const { interest, upstream, copy, limits, clock, log, plan, firstVersion } = this.#parts
+    const stop = this.#nextRun()
+    const reflector = new Reflector({
+      interest,
+      custom: this.record.custom,
+      plan,
+      upstream,
+      copy,
+      limits,
+      clock,
+      log,
+      firstVersion,
+      onBegun: (_, listKind) => this.#begun(listKind),
+      onLost: async (version) => {
+        this.record.lost = Math.max(this.record.lost, version)
+        await this.#parts.save(this)
+      },
+    })
+    this.#reflector = reflector
+    this.#running = this.#running.then(() => reflector.run(stop.signal))
+  }
+
+  /** Goes on as a part of a wider interest that covers this one. */
+  feedFrom(wide: Kept, filter: (item: Item) => boolean): void {
+    const stop = this.#nextRun()
+    const feed = new Feed({ wide, narrow: this, matches: filter, copy: this.#parts.copy, clock: this.#parts.clock })
+    this.#reflector = undefined
+    this.#running = this.#running.then(async () => {
+      if (stop.signal.aborted) return
+      this.#feed = feed
+      await feed.run(stop.signal)
+      if (this.#feed === feed) this.#feed = undefined
+      if (stop.signal.aborted) return
+      // The wider one is no more, or began anew: back to an own reflector, from where we are, or to another wider one.
+      this.start()
+      if (this.cache !== undefined) this.#parts.onSynced(this)
+    })
+  }
+
+  #nextRun(): AbortController {
+    this.#stopRun?.abort()
+    const stop = new AbortController()
+    this.#stopRun = stop
+    if (this.#stopping.signal.aborted) stop.abort()
+    return stop
+  }
+
+  #begun(listKind: string): void {
+    this.record.listKind = listKind
+    void this.#parts.save(this).catch(() => {})
+    this.#settle('synced')
+    this.#parts.onSynced(this)
+  }
+
+  #settle(outcome: Outcome): void {
+    for (const tell of [...this.#waiting]) tell(outcome)
+  }
+
+  /** Resolves when the first sync is committed, when it cannot be, or when it takes too long. */
+  synced(withinMs: number): Promise<Outcome> {
+    if (this.cache !== undefined) return Promise.resolve('synced')
+    if (this.hopeless) return Promise.resolve('refused')
+    return new Promise((resolve) => {
+      const { clock } = this.#parts
+      const endMs = clock.steady() + withinMs
+      const tell = (outcome: Outcome) => {
+        cancel()
+        this.#waiting.delete(tell)
+        resolve(outcome)
+      }
+      // Whoever waits is told as soon as it is hopeless.
+      const look = () => {
+        if (this.hopeless) tell('refused')
+        else if (clock.steady() >= endMs) tell('late')
+        else cancel = clock.setTimer(Math.min(lookEveryMs, endMs - clock.steady()), look)
+      }
+      let cancel = clock.setTimer(Math.min(lookEveryMs, withinMs), look)
+      this.#waiting.add(tell)
+    })
+  }
+
+  /** Ends keeping it; its data stay. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    this.#stopRun?.abort()
+    this.#settle('refused')
+    await this.#running
+  }
+}

@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { ApiServer, type ServerRequest } from './apiserver.test-support.ts'
+import { interestOf } from './interest.ts'
+import { type Listing, type ListingLimits, readListing, TooLarge } from './listing.ts'
+import { Ahead, Busy, Expired, Refused, Source } from './source.ts'
+import { known, scopeOf, settle, type Wish } from './world.test-support.ts'
+
+type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; held?: (key: string) => number | undefined }
+
+function filled(objects: number, pageMax: number): ApiServer {
+  const server = new ApiServer()
+  server.pageMax = pageMax
+  for (let i = 0; i < objects; i++) server.put('pods', `a/k${i}`, { value: 'first' })
+  return server
+}
+
+/** Reads a list and lets time pass until it is there, or is not to be had. */
+async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<Listing> {
+  const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, held = () => undefined } = options
+  const source = new Source({ upstream: server, interest: interestOf(scopeOf(wish)) })
+  const { signal } = new AbortController()
+  const parts = { source, custom: false, plan: known().plan, held, limits, clock: server.clock, signal }
+  let over = false
+  const reading = readListing({ ...parts, ...(exactly === undefined ? {} : { exactly }) }).finally(() => {
+    over = true
+  })
+  reading.catch(() => {})
+  for (let step = 0; step < 100 && !over; step++) {
+    await settle()
+    server.clock.advance(250)
+  }
+  return await reading
+}
+
+function contents(server: ApiServer, { objects }: Listing): Map<string, string> {
+  const texts = [...objects].map(([key, found]): [string, string] => {
+    return [key, found === 'same' ? (server.get('pods', key)?.text ?? '') : String(found.bytes)]
+  })
+  return new Map(texts.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** The types of the next frames of its watch. */
+async function frameTypes({ watch }: Listing, count: number): Promise<string[]> {
+  const types: string[] = []
+  while (types.length < count) {
+    const { value } = (await watch?.frames.next()) ?? {}
+    for (const { type } of (value ?? []) as readonly { type: string }[]) types.push(type)
+  }
+  return types
+}
+
+/** Does something once, just before the server answers a request of this kind for the nth time. */
+function before(server: ApiServer, what: ServerRequest['what'], nth: number, act: () => void): void {
+  let left = nth
+  server.fault = (request) => {
+    if (request.what === what && --left === 0) act()
+    return undefined
+  }
+}
+
+test('[A5] a list in pages at one version, with the watch open before the second page', async () => {
+  const server = filled(7, 3)
+  before(server, 'page', 1, () => {
+    assert.equal(server.watches.size, 1)
+    server.put('pods', 'a/k6', { value: 'second' })
+    server.put('pods', 'a/new')
+  })
+  const listing = await read(server)
+  assert.deepEqual([listing.version, listing.listKind, listing.objects.size], [8, 'PodList', 7])
+  assert.ok([...contents(server, listing).values()].every((text) => text.includes('first')))
+  assert.deepEqual(
+    server.requests.map((one) => one.what),
+    ['list', 'watch', 'page', 'page'],
+  )
+  assert.deepEqual(await frameTypes(listing, 2), ['MODIFIED', 'ADDED'])
+  listing.watch?.close()
+  assert.equal(server.watches.size, 0)
+})
+
+test('a list that fits into one page opens no watch', async () => {
+  const server = filled(3, 3)
+  const listing = await read(server)
+  assert.equal(listing.watch, undefined)
+  assert.equal(server.count('watch'), 0)
+})
+
+test('what the copy holds in the same version is only named', async () => {
+  const server = filled(3, 9)
+  const listing = await read(server, { held: (key) => (key === 'a/k1' ? 3 : undefined) })
+  assert.deepEqual(
+    [...listing.objects.values()].map((one) => one === 'same'),
+    [false, true, false],
+  )
+})
+
+test('a page that breaks off is asked for again, from where it broke off', async () => {
+  const server = filled(9, 3)
+  let broken = 0
+  server.fault = ({ what }) => {
+    if (what !== 'page' || ++broken > 3) return undefined
+    if (broken === 1) return { kind: 'cut', after: 40 }
+    return broken === 2 ? { kind: 'refuse' } : { kind: 'status', code: 502 }
+  }
+  const listing = await read(server)
+  assert.equal(listing.objects.size, 9)
+  assert.deepEqual([server.count('list'), server.count('page')], [1, 5])
+  listing.watch?.close()
+})
+
+test('a cut connection takes page and watch: the pages go on all the same, and a watch from the same version', async () => {
+  const server = filled(9, 3)
+  before(server, 'page', 2, () => {
+    server.put('pods', 'a/k0', { value: 'second' })
+    server.cutWatches()
+  })
+  const listing = await read(server)
+  assert.deepEqual([listing.version, listing.objects.size, server.count('list')], [10, 9, 1])
+  listing.watch?.close()
+  const other = filled(9, 3)
+  let cut = false
+  other.fault = ({ what }) => {
+    if (what !== 'page' || cut) return undefined
+    cut = true
+    other.put('pods', 'a/k0', { value: 'second' })
+    other.cutWatches()
+    return { kind: 'cut', after: 10 }
+  }
+  const again = await read(other)
+  assert.deepEqual([again.version, again.objects.size, other.count('list'), other.count('watch')], [10, 9, 1, 2])
+  assert.deepEqual(await frameTypes(again, 1), ['MODIFIED'])
+})
+
+test('pages are not asked for for ever', async () => {
+  const server = filled(4, 3)
+  server.fault = ({ what }) => (what === 'page' ? { kind: 'refuse' } : undefined)
+  await assert.rejects(read(server), Unreachable)
+  assert.equal(server.count('page'), 8)
+  assert.equal(server.watches.size, 0, 'its watch is given back')
+})
+
+test('an expired token is followed by the inconsistent one, and the watch makes one version of it', async () => {
+  const server = filled(9, 3)
+  before(server, 'page', 2, () => {
+    server.put('pods', 'a/k0', { value: 'second' })
+    server.remove('pods', 'a/k1')
+    server.remove('pods', 'a/k7')
+    server.put('pods', 'a/k8', { value: 'second' })
+    server.compact()
+  })
+  const listing = await read(server)
+  assert.equal(server.count('list'), 1)
+  assert.equal(listing.version, server.version)
+  assert.deepEqual(contents(server, listing), server.listed('pods'))
+  listing.watch?.close()
+})
+
+test('what happened after the newest listed object stays with the watch', async () => {
+  const server = filled(9, 3)
+  before(server, 'page', 2, () => {
+    server.remove('pods', 'a/k8')
+    server.remove('pods', 'a/k0')
+    server.compact()
+  })
+  const listing = await read(server)
+  // Nothing listed is newer than the first page: at its version k0 was there, and its deletion comes next.
+  assert.deepEqual([listing.version, listing.objects.has('a/k0'), listing.objects.has('a/k8')], [10, true, false])
+  assert.deepEqual(await frameTypes(listing, 2), ['DELETED', 'DELETED'])
+  listing.watch?.close()
+})
+
+test('an inconsistent rest without a living watch is of no use: the list is given up', async () => {
+  const server = filled(9, 3)
+  before(server, 'page', 2, () => {
+    server.put('pods', 'a/k0', { value: 'second' })
+    server.compact()
+    server.endWatches()
+  })
+  await assert.rejects(read(server), Busy)
+  assert.equal(server.watches.size, 0)
+})
+
+test('the version of a list can be a certain one; what is too old or ahead is told apart', async () => {
+  const server = filled(5, 2)
+  server.put('pods', 'a/k0', { value: 'second' })
+  const listing = await read(server, { exactly: 4 })
+  assert.deepEqual([listing.version, listing.objects.size], [4, 3])
+  listing.watch?.close()
+  await assert.rejects(read(server, { exactly: 99 }), Ahead)
+  server.compact()
+  await assert.rejects(read(server, { exactly: 4 }), Expired)
+})
+
+test('too many objects, or too many bytes, are not read to their end', async () => {
+  const server = filled(9, 2)
+  await assert.rejects(read(server, { limits: { objects: 5, bytes: 1 << 20 } }), TooLarge)
+  assert.equal(server.count('page'), 2)
+  assert.equal(server.watches.size, 0)
+  await assert.rejects(read(server, { limits: { objects: 99, bytes: 200 } }), TooLarge)
+})
+
+test('a refusal is a refusal, with its code', async () => {
+  for (const code of [401, 403, 404]) {
+    const server = filled(1, 5)
+    server.fault = () => ({ kind: 'status', code })
+    await assert.rejects(read(server), (error: unknown) => error instanceof Refused && error.code === code)
+  }
+})
+
+test('lists are asked for packed, watches are not; nothing is asked for at version 0', async () => {
+  const server = filled(5, 2)
+  const asked: string[] = []
+  const packing: Upstream & { clock: ApiServer['clock'] } = Object.assign(Object.create(server), {
+    ask: async (one: Parameters<Upstream['ask']>[0]) => {
+      asked.push(`${one.headers?.['accept-encoding']} ${one.path}`)
+      const answer = await server.ask(one)
+      if (one.path.includes('watch=')) return answer
+      const chunks: Buffer[] = []
+      for await (const chunk of answer.body) chunks.push(chunk)
+      const body = [gzipSync(Buffer.concat(chunks))].values() as unknown as typeof answer.body
+      const headers = { ...answer.headers, 'content-encoding': 'gzip' }
+      return { ...answer, headers, body: Object.assign(body, { [Symbol.asyncIterator]: () => body }) }
+    },
+  })
+  const listing = await read(packing)
+  assert.equal(listing.objects.size, 5)
+  for (const one of asked) {
+    assert.equal(one.startsWith(one.includes('watch=') ? 'identity' : 'gzip'), true, one)
+    assert.ok(!/resourceVersion=0(&|$)/.test(one), one)
+  }
+  listing.watch?.close()
+})

@@ -1,0 +1,272 @@
+/**
+ * A whole list of an interest, page by page, at one version. The watch is opened at the first page's version before further
+ * pages are read, so that nothing happens unseen meanwhile: its frames are held and folded in. A page that breaks off is
+ * asked for again; a token that expires is followed by the inconsistent one the API server offers, as long as that watch
+ * lives, because what changed in between comes with it.
+ */
+import type { Clock } from '../base/clock.ts'
+import { type Item, makeItem } from '../cache/item.ts'
+import type { Frame } from '../kube/frames.ts'
+import { type ListPage, listItemForm } from '../kube/listpage.ts'
+import { type FieldPlan, scanObject } from '../kube/object.ts'
+import { objectKey } from '../kube/resource.ts'
+import { Unreachable } from '../upstream/upstream.ts'
+import { Busy, Expired, errorOf, type Source, type WatchStream } from './source.ts'
+
+/** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
+const heldBytesMax = 32 * 1024 * 1024
+/** One page is asked for this often before the list as a whole is given up. */
+const pageTriesMax = 8
+const pageRetryMs = 500
+
+/** More objects or bytes than this edge is told to mirror. */
+export class TooLarge extends Error {}
+
+export type ListingLimits = { readonly objects: number; readonly bytes: number }
+
+export type Listing = {
+  readonly version: number
+  readonly listKind: string
+  /** By key. An object that the copy holds in this very version already is only named. */
+  readonly objects: ReadonlyMap<string, Item | 'same'>
+  /** Open since the version above, with the frames that came before anybody asked. */
+  readonly watch: WatchStream | undefined
+}
+
+export type ListingParts = {
+  readonly source: Source
+  readonly custom: boolean
+  readonly plan: FieldPlan
+  /** The version in which the copy holds a key; undefined when it does not. */
+  readonly held: (key: string) => number | undefined
+  readonly limits: ListingLimits
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** The version of the list, where it must be a certain one. */
+  readonly exactly?: number
+}
+
+export async function readListing(parts: ListingParts): Promise<Listing> {
+  return await new Reading(parts).read()
+}
+
+class Reading {
+  readonly #parts: ListingParts
+  readonly #objects = new Map<string, Item | 'same'>()
+  readonly #aborting = new AbortController()
+  #bytes = 0
+  #newest = 0
+  #watch: HeldWatch | undefined
+
+  constructor(parts: ListingParts) {
+    this.#parts = parts
+  }
+
+  async read(): Promise<Listing> {
+    const { source, signal, exactly } = this.#parts
+    const abort = () => this.#aborting.abort()
+    signal.addEventListener('abort', abort)
+    if (signal.aborted) abort()
+    try {
+      const first = await source.page(exactly === undefined ? {} : { exactly }, this.#aborting.signal)
+      this.#take(first)
+      let page = first
+      let consistent = true
+      while (page.continueToken !== '') {
+        const next = await this.#next(page.continueToken, first.version, consistent)
+        consistent = next.consistent
+        page = next.page
+        this.#take(page)
+      }
+      let { version } = first
+      if (!consistent && this.#watch !== undefined) version = await this.#foldUpTo(this.#watch, version)
+      return { version, listKind: first.kind, objects: this.#objects, watch: this.#watch?.handOver() }
+    } catch (error) {
+      this.#watch?.close()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  /** The next page, however often it breaks off. */
+  async #next(token: string, from: number, before: boolean): Promise<{ page: ListPage; consistent: boolean }> {
+    const { source } = this.#parts
+    let continueToken = token
+    let consistent = before
+    for (let tries = 1; ; tries++) {
+      // Without the watch that was there from the start, a list at two versions cannot be put right.
+      if (!consistent) this.#watch?.check()
+      try {
+        if (consistent) await this.#keepWatch(from)
+        return { page: await source.page({ continueToken }, this.#aborting.signal), consistent }
+      } catch (error) {
+        if (error instanceof Expired && error.continueToken !== '') {
+          continueToken = error.continueToken
+          consistent = false
+        } else if (!(error instanceof Unreachable || error instanceof Busy)) throw error
+        if (tries >= pageTriesMax || this.#aborting.signal.aborted) throw error
+      }
+      await this.#pause(pageRetryMs * tries)
+    }
+  }
+
+  /** All pages at one version need no watch but for what comes after them: one that broke off is followed by another. */
+  async #keepWatch(version: number): Promise<void> {
+    if (this.#watch?.isOver === true) {
+      this.#watch.close()
+      this.#watch = undefined
+    }
+    this.#watch ??= new HeldWatch(await this.#parts.source.watch(version, this.#parts.signal))
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { signal } = this.#aborting
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel()
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const cancel = this.#parts.clock.setTimer(ms, end)
+      signal.addEventListener('abort', end)
+      if (signal.aborted) end()
+    })
+  }
+
+  #take({ items }: ListPage): void {
+    const { custom, plan, held, limits } = this.#parts
+    for (const bytes of items) {
+      const scan = scanObject(bytes)
+      const version = versionOf(scan.resourceVersion)
+      const key = objectKey(scan.namespace, scan.name)
+      this.#newest = Math.max(this.#newest, version)
+      this.#bytes += bytes.length
+      this.#objects.set(key, held(key) === version ? 'same' : makeItem(listItemForm(bytes, custom), version, plan))
+    }
+    if (this.#objects.size > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`)
+    if (this.#bytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`)
+  }
+
+  /** Later pages were newer than the first: the watch brings everything to one version beyond them all. */
+  async #foldUpTo(watch: HeldWatch, from: number): Promise<number> {
+    const { custom, plan } = this.#parts
+    let version = from
+    while (version < this.#newest) {
+      const frames = await watch.take()
+      for (const frame of frames) {
+        if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
+        const scan = scanObject(frame.object)
+        const at = versionOf(scan.resourceVersion)
+        const key = objectKey(scan.namespace, scan.name)
+        version = Math.max(version, at)
+        if (frame.type === 'BOOKMARK') continue
+        const known = this.#objects.get(key)
+        const knownAt = known === undefined ? 0 : known === 'same' ? (this.#parts.held(key) ?? 0) : known.version
+        if (at <= knownAt) continue
+        if (frame.type === 'DELETED') this.#objects.delete(key)
+        else this.#objects.set(key, makeItem(listItemForm(frame.object, custom), at, plan))
+      }
+    }
+    return version
+  }
+}
+
+/** A watch that nobody reads yet: its frames are kept until somebody does. */
+class HeldWatch {
+  readonly #stream: WatchStream
+  #held: (readonly Frame[])[] = []
+  #bytes = 0
+  #fault: unknown
+  #ended = false
+  #wake: (() => void) | undefined
+
+  constructor(stream: WatchStream) {
+    this.#stream = stream
+    void this.#pull()
+  }
+
+  async #pull(): Promise<void> {
+    try {
+      for (;;) {
+        const { value, done } = await this.#stream.frames.next()
+        if (done === true) break
+        this.#held.push(value)
+        for (const { object } of value) this.#bytes += object.length
+        this.#wake?.()
+        if (this.#bytes > heldBytesMax) throw new Busy('too much changed while the list was read', 0)
+      }
+      this.#ended = true
+    } catch (error) {
+      this.#fault = error
+    }
+    this.#wake?.()
+  }
+
+  get isOver(): boolean {
+    return this.#ended || this.#fault !== undefined
+  }
+
+  /** Throws when the watch no longer lives: without it a list at two versions cannot be put right. */
+  check(): void {
+    if (this.#fault !== undefined) throw this.#fault
+    if (this.#ended) throw new Busy('the watch ended while the list was read', 0)
+  }
+
+  async take(): Promise<readonly Frame[]> {
+    for (;;) {
+      const frames = this.#held.shift()
+      if (frames !== undefined) {
+        for (const { object } of frames) this.#bytes -= object.length
+        return frames
+      }
+      this.check()
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  close(): void {
+    this.#stream.close()
+  }
+
+  /** The same watch, what was held first. */
+  handOver(): WatchStream {
+    return { frames: this.#rest(), heardAt: () => this.#stream.heardAt(), close: () => this.close() }
+  }
+
+  async *#rest(): AsyncIterableIterator<readonly Frame[]> {
+    try {
+      for (;;) {
+        const frames = this.#held.shift()
+        if (frames !== undefined) {
+          for (const { object } of frames) this.#bytes -= object.length
+          yield frames
+          continue
+        }
+        if (this.#fault !== undefined) throw this.#fault
+        if (this.#ended) return
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    } finally {
+      this.close()
+    }
+  }
+}
+
+export function versionOf(text: string): number {
+  const version = Number(text)
+  if (!/^[1-9]\d*$/.test(text) || !Number.isSafeInteger(version)) throw new Error(`no resourceVersion: "${text}"`)
+  return version
+}
+
+export function statusCode(object: Buffer): number {
+  try {
+    return Number((JSON.parse(object.toString()) as { code?: number }).code ?? 500)
+  } catch {
+    return 500
+  }
+}

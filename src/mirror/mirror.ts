@@ -1,0 +1,38 @@
+/**
+ * A durable copy of what somebody on this machine reads from the cloud, kept in step with it. An *interest* says what is
+ * wanted, a *reflector* keeps it in step, the *front* tells a face for each read whether the copy answers it or the cloud
+ * has to; the *catalog* knows what exists, from discovery that is itself mirrored.
+ *
+ * Ignorance is never served as absence: until the first sync of an interest is committed nothing is answered from it, and
+ * what was never synced is refused while the cloud is away, not shown as empty. A refusal met by a reflector changes no data.
+ */
+import type { SelectableFields } from '../kube/fields.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import type { Resource } from '../kube/resource.ts'
+
+/** A resource as discovery has it, as far as mirroring goes. */
+export type Mirrored = {
+  readonly resource: Resource
+  readonly fields: SelectableFields
+  /** The fields that are read from its objects at ingest. */
+  readonly plan: FieldPlan
+  /** False for what is passed through by default: events, reviews, other servers' APIs. */
+  readonly mirrorable: boolean
+}
+
+/** Limits that keep one edge's copy the size of an edge. */
+export const mirrorLimits = {
+  /** Each costs a stream upstream and some tens of KB here; a kubelet with 110 pods and their secrets needs a few hundred. */
+  interestsMax: 1_000,
+  /** How long a read that began an interest is held: longer than a first sync on any link worth the name. */
+  holdMsMax: 10_000,
+  /** A list without a version that comes again within this time is somebody's loop, not a one-off look. */
+  repeatedWithinMs: 600_000,
+  /** What nobody has asked for during this time, counted while running and reachable, is let go. */
+  unaskedMsMax: 24 * 3_600_000,
+  /** A list is as fresh as its watch: a connection that gave a sign of life within this time is alive. */
+  freshMs: 5_000,
+  /** How long a refusal has to last before anybody believes it, and how long its data stay after that. */
+  refusalMsMin: 5 * 60_000,
+  withdrawnMsMin: 10 * 60_000,
+} as const

@@ -1,0 +1,338 @@
+/**
+ * The list-then-watch loop that keeps one interest in step with the cloud. It resumes from the version the copy has; where
+ * that is too old it lists again and writes only the difference. Nothing it meets changes data by itself: a refusal is
+ * retried and told, an outage is waited out, a frame that is not whole is never committed.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Cache } from '../cache/cache.ts'
+import type { Copy } from '../cache/copy.ts'
+import { Intake } from '../cache/intake.ts'
+import { type Item, makeItem } from '../cache/item.ts'
+import type { Frame } from '../kube/frames.ts'
+import { listItemForm } from '../kube/listpage.ts'
+import { type FieldPlan, scanObject } from '../kube/object.ts'
+import { objectKey } from '../kube/resource.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Interest } from './interest.ts'
+import { type Listing, type ListingLimits, readListing, statusCode, TooLarge, versionOf } from './listing.ts'
+import { Ahead, Busy, Expired, errorOf, Refused, Source, type WatchStream, watchSecondsMin } from './source.ts'
+
+/** What may wait for the disk before the watch is read no further. */
+const queuedBytesMax = 8 * 1024 * 1024
+/** Failures are followed by a pause that doubles, with jitter: a hundred reflectors must not come back as one. */
+const pauseMsMin = 500
+const pauseMsMax = 30_000
+/** After an outage the interests come back spread over this time. */
+const spreadMs = 1_000
+/** A watch that ends sooner than this was no watch: client-go's own measure. */
+const shortWatchMs = 1_000
+
+export type ReflectorState =
+  | { readonly kind: 'waiting'; readonly why: string }
+  | { readonly kind: 'syncing' }
+  | { readonly kind: 'synced' }
+  | { readonly kind: 'refused'; readonly code: number; readonly why: string; readonly sinceMs: number }
+  | { readonly kind: 'tooLarge'; readonly why: string }
+
+export type ReflectorParts = {
+  readonly interest: Interest
+  readonly custom: boolean
+  readonly plan: () => FieldPlan
+  readonly upstream: Upstream
+  readonly copy: Copy
+  readonly limits: ListingLimits
+  readonly clock: Clock
+  readonly log: Log
+  readonly random?: () => number
+  /** A watch came first, with this version: the first sync is taken at exactly that, where the API server still has it. */
+  readonly firstVersion?: number | undefined
+  /** The first sync is committed, or the interest began anew. */
+  readonly onBegun: (cache: Cache, listKind: string) => void
+  /** Before an interest begins anew: everything up to this version is of a past that no longer exists. */
+  readonly onLost: (version: number) => Promise<void>
+}
+
+export class Reflector {
+  readonly #parts: ReflectorParts
+  readonly #source: Source
+  readonly #random: () => number
+  #state: ReflectorState = { kind: 'waiting', why: 'not begun' }
+  #failures = 0
+  #watch: WatchStream | undefined
+  /** We were not connected all the time: whether the cluster is still the one we know has to be asked. */
+  #unsure = true
+  /** It is not: what we hold is of another past, however far the new one has come. */
+  #restored = false
+  #mustList = false
+  #exactly: number | undefined
+  #heardAtMs: number
+
+  constructor(parts: ReflectorParts) {
+    this.#parts = parts
+    this.#source = new Source(parts)
+    this.#random = parts.random ?? Math.random
+    this.#exactly = parts.firstVersion
+    this.#heardAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  get state(): ReflectorState {
+    return this.#state
+  }
+
+  /** When the cloud was last known to be at the other end of this interest's watch, by the steady clock. */
+  get heardAt(): number {
+    return this.#watch === undefined ? this.#heardAtMs : Math.max(this.#heardAtMs, this.#watch.heardAt())
+  }
+
+  get watching(): boolean {
+    return this.#watch !== undefined
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#pause(this.#cache === undefined ? 0 : this.#random() * spreadMs, signal)
+    while (!signal.aborted) {
+      try {
+        await this.#reachable(signal)
+        if (signal.aborted) break
+        await this.#turn(signal)
+        this.#failures = 0
+      } catch (error) {
+        if (signal.aborted) break
+        const retryMs = this.#note(error)
+        await this.#pause(retryMs, signal)
+      }
+    }
+    this.#watch = undefined
+  }
+
+  get #cache(): Cache | undefined {
+    return this.#parts.copy.caches.get(this.#parts.interest.name)
+  }
+
+  /** One list, if one is needed, and one watch. */
+  async #turn(signal: AbortSignal): Promise<void> {
+    const cache = this.#cache
+    let watch: WatchStream | undefined
+    if (cache !== undefined && this.#unsure && !this.#restored) this.#restored = await this.#wentBack(cache, signal)
+    this.#unsure = false
+    const mustList = cache === undefined || this.#mustList || this.#restored || hasCorrupt(cache)
+    if (mustList) watch = await this.#list(signal)
+    this.#mustList = false
+    await this.#follow(watch, signal)
+  }
+
+  /** Whether a linearizable read is older than we are: then the cluster was put back to an earlier state. */
+  async #wentBack(cache: Cache, signal: AbortSignal): Promise<boolean> {
+    const { version } = await this.#source.page({ objects: 1 }, signal)
+    return version < cache.version
+  }
+
+  async #list(signal: AbortSignal): Promise<WatchStream | undefined> {
+    const { copy, interest, plan, custom, limits, clock, log } = this.#parts
+    const cache = this.#cache
+    if (cache === undefined) this.#state = { kind: 'syncing' }
+    const exactly = cache === undefined ? this.#exactly : undefined
+    const held = (key: string) =>
+      cache === undefined || this.#restored || cache.isCorrupt(key) ? undefined : cache.peek(key)?.version
+    // Objects and bytes are counted for a first list only: what is mirrored already stays mirrored.
+    const all = { objects: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+    // A list is as new as the moment it was asked for.
+    const askedAtMs = clock.steady()
+    const parts = { source: this.#source, custom, plan: cache?.plan ?? plan(), held, clock, signal }
+    let listing: Listing
+    try {
+      listing = await readListing({
+        ...parts,
+        limits: cache === undefined ? limits : all,
+        ...(exactly === undefined ? {} : { exactly }),
+      })
+    } catch (error) {
+      // That version is gone or not yet there: the newest one will do.
+      if (exactly !== undefined && (error instanceof Expired || error instanceof Ahead)) {
+        this.#exactly = undefined
+        return await this.#list(signal)
+      }
+      throw error
+    }
+    this.#exactly = undefined
+    this.#heardAtMs = Math.max(this.#heardAtMs, askedAtMs)
+    if (cache !== undefined && !this.#restored && listing.version < cache.version) {
+      // A version of another past may be the same and its object another: all of it is read again.
+      this.#restored = true
+      listing.watch?.close()
+      return await this.#list(signal)
+    }
+    try {
+      if (cache !== undefined && !this.#restored) {
+        await this.#differ(cache, listing)
+        return listing.watch
+      }
+      if (cache !== undefined) {
+        log.warn('mirror.restored', { interest: interest.name, had: cache.version, found: listing.version })
+        await this.#parts.onLost(cache.version)
+      }
+      const items = [...listing.objects.values()].filter((found) => found !== 'same')
+      const begun = await copy.begin(interest.name, listing.version, items.sort(byKey))
+      this.#restored = false
+      this.#parts.onBegun(begun, listing.listKind)
+      return listing.watch
+    } catch (error) {
+      listing.watch?.close()
+      throw error
+    }
+  }
+
+  async #differ(cache: Cache, { version, objects }: Listing): Promise<void> {
+    const changed: Item[] = []
+    const repaired: Item[] = []
+    const gone: string[] = []
+    for (const found of objects.values()) {
+      if (found === 'same') continue
+      // Damaged here only: whoever watches has it as it is. After an expiry nobody knows.
+      const isWhole = !this.#mustList && cache.isCorrupt(found.key) && found.version <= cache.version
+      if (isWhole) repaired.push(found)
+      else changed.push(found)
+    }
+    for (const item of [...cache.all(), ...[...cache.corrupt].map((key) => cache.peek(key) as Item)]) {
+      const found = objects.get(item.key)
+      if (found === undefined) gone.push(item.key)
+      // Deleted and made again: two events, as for everybody who watched.
+      else if (found !== 'same' && !cache.isCorrupt(item.key) && found.uid !== item.uid) {
+        gone.push(item.key)
+      }
+    }
+    const intake = new Intake({ copy: this.#parts.copy, cache })
+    await intake.repair(repaired)
+    await intake.differ({ version, changed, gone })
+  }
+
+  async #follow(opened: WatchStream | undefined, signal: AbortSignal): Promise<void> {
+    const { copy, clock } = this.#parts
+    const cache = this.#cache as Cache
+    const intake = new Intake({ copy, cache })
+    const openedAtMs = clock.steady()
+    const watch = opened ?? (await this.#source.watch(cache.version, signal))
+    this.#watch = watch
+    this.#state = { kind: 'synced' }
+    let heard = false
+    try {
+      for await (const frames of watch.frames) {
+        heard = true
+        this.#failures = 0
+        for (const frame of frames) this.#take(frame, intake)
+        if (intake.queuedBytes > queuedBytesMax) await intake.settled()
+        if (signal.aborted) break
+      }
+      await intake.settled()
+      // Not by its own time: the API server went away, and whatever comes back may be another.
+      if (clock.steady() - openedAtMs < 1000 * watchSecondsMin) this.#unsure = true
+    } finally {
+      this.#heardAtMs = Math.max(this.#heardAtMs, watch.heardAt())
+      this.#watch = undefined
+      watch.close()
+      // What was handed over is whole: it is committed, whatever ended the watch.
+      await intake.settled().catch(() => {})
+    }
+    if (!heard && clock.steady() - openedAtMs < shortWatchMs) throw new Busy('the watch ended at once', 0)
+  }
+
+  #take(frame: Frame, intake: Intake): void {
+    const { custom } = this.#parts
+    if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
+    const { cache } = intake
+    const scan = scanObject(frame.object)
+    const version = versionOf(scan.resourceVersion)
+    if (frame.type === 'BOOKMARK') {
+      intake.reach(version)
+      return
+    }
+    // Seen already, from a list that was newer than its own label.
+    if (version <= intake.version) return
+    if (scan.name === '') throw new Busy('a frame names no object', 0)
+    if (frame.type === 'DELETED') intake.remove(objectKey(scan.namespace, scan.name), version)
+    else intake.put(makeItem(listItemForm(frame.object, custom), version, cache.plan))
+  }
+
+  /** Tells what went wrong and answers how long to wait. */
+  #note(error: unknown): number {
+    const { interest, log, clock } = this.#parts
+    const why = error instanceof Error ? error.message : String(error)
+    this.#failures++
+    if (error instanceof Expired) {
+      this.#mustList = true
+      log.info('mirror.expired', { interest: interest.name, why })
+      // Once is what it takes after an outage; again and again is an API server that forgets faster than it lists.
+      return this.#failures === 1 ? 0 : this.#pauseMs()
+    }
+    this.#unsure = true
+    if (error instanceof Refused) {
+      const sinceMs = this.#state.kind === 'refused' ? this.#state.sinceMs : clock.steady()
+      if (this.#state.kind !== 'refused') log.warn('mirror.refused', { interest: interest.name, code: error.code, why })
+      this.#state = { kind: 'refused', code: error.code, why, sinceMs }
+    } else if (error instanceof TooLarge) {
+      log.warn('mirror.tooLarge', { interest: interest.name, why })
+      this.#state = { kind: 'tooLarge', why }
+      return pauseMsMax * 20
+    } else {
+      log.debug('mirror.retry', { interest: interest.name, why })
+      this.#state = { kind: 'waiting', why }
+    }
+    return Math.max(error instanceof Busy ? error.retryMs : 0, this.#pauseMs())
+  }
+
+  #pauseMs(): number {
+    const pauseMs = Math.min(pauseMsMax, pauseMsMin * 2 ** Math.min(10, this.#failures - 1))
+    return pauseMs * (0.5 + this.#random())
+  }
+
+  /** Resolves as soon as it makes sense to ask. */
+  async #reachable(signal: AbortSignal): Promise<void> {
+    const { reachability } = this.#parts.upstream
+    if (reachability.state !== 'unreachable') return
+    this.#state = { kind: 'waiting', why: reachability.why }
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        stop()
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const stop = reachability.observe((state) => {
+        if (state !== 'unreachable') end()
+      })
+      signal.addEventListener('abort', end)
+      if (signal.aborted) end()
+    })
+    this.#failures = 0
+    this.#unsure = true
+    await this.#pause(this.#random() * spreadMs, signal)
+  }
+
+  /** Cut short when the upstream comes back: nobody sleeps on through good news. */
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock, upstream } = this.#parts
+    if (ms <= 0 || signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel()
+        stop()
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const cancel = clock.setTimer(ms, end)
+      const stop = upstream.reachability.observe((state) => {
+        if (state === 'reachable' && this.#state.kind === 'waiting') clock.setTimer(this.#random() * spreadMs, end)
+      })
+      signal.addEventListener('abort', end)
+    })
+  }
+}
+
+function byKey(a: Item, b: Item): number {
+  return a.key < b.key ? -1 : 1
+}
+
+function hasCorrupt(cache: Cache): boolean {
+  for (const _ of cache.corrupt) return true
+  return false
+}

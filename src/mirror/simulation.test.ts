@@ -1,0 +1,272 @@
+/**
+ * Random lives of a mirror: interests that come, widen and go, clients that are cut anywhere, a cloud that refuses, breaks off,
+ * compacts and is put back to earlier states, a disk that is full for a while, a process that is killed at any instant. In the
+ * end every client knows exactly what the API server has, and none was made to list again. AKE_SEED repeats a run that failed,
+ * AKE_SEEDS says how many there are.
+ */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { openSqlite } from '../store/sqlite.ts'
+import type { Store } from '../store/store.ts'
+import { ApiServer, type Fault } from './apiserver.test-support.ts'
+import { covers } from './interest.ts'
+import { Client, MirrorWorld, scopeOf, settle, type Wish } from './world.test-support.ts'
+
+const runs = Number(process.env.AKE_SEEDS ?? 300)
+const stepsPerRun = 120
+const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
+
+type Random = (below: number) => number
+
+function seeded(seed: number): Random {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return (state >>> 8) % below
+  }
+}
+
+const wishes: readonly Wish[] = [
+  {},
+  { namespace: 'a' },
+  { namespace: 'a', fields: 'metadata.name=k1' },
+  { namespace: 'b', fields: 'metadata.name=k0' },
+  { labels: 'app=web' },
+  { labels: 'app=web', namespace: 'b' },
+  { labels: 'app!=web,tier' },
+  { fields: 'spec.nodeName=n1' },
+  { fields: 'spec.nodeName=n1', labels: 'app=web' },
+  { fields: 'spec.nodeName!=n1' },
+  { resource: 'configmaps' },
+  { resource: 'configmaps', namespace: 'a' },
+]
+
+class Simulation {
+  readonly random: Random
+  readonly server: ApiServer
+  readonly world: MirrorWorld
+  readonly clients: Client[] = []
+  readonly #story: string[] = []
+  #excused = new Map<Client, number>()
+  /** Lists that a fault of ours makes anew, or may make anew. */
+  #excuses = 0
+  readonly #turns: number
+
+  constructor(seed: number, parts: { store?: Store; turns?: number } = {}) {
+    this.random = seeded(seed)
+    this.server = new ApiServer({ random: this.random })
+    this.server.pageMax = 1 + this.random(5)
+    this.#turns = parts.turns ?? 2
+    this.world = new MirrorWorld({ server: this.server, ...(parts.store === undefined ? {} : { store: parts.store }) })
+  }
+
+  get story(): string {
+    return this.#story.join(' ')
+  }
+
+  #one<T>(from: readonly T[]): T {
+    return from[this.random(from.length)] as T
+  }
+
+  #say(what: string): void {
+    this.#story.push(what)
+  }
+
+  #write(): void {
+    const resource = this.random(5) === 0 ? 'configmaps' : 'pods'
+    const key = `${this.#one(['a', 'b', 'c'])}/k${this.random(5)}`
+    if (this.server.get(resource, key) !== undefined && this.random(3) === 0) this.server.remove(resource, key)
+    else {
+      const labels = { ...this.#one([{}, { app: 'web' }, { app: 'api' }]), ...this.#one([{}, { tier: 'x' }]) }
+      const value = `${this.random(1e6)}`
+      this.server.put(resource, key, { value, labels, ...this.#one([{}, { node: 'n1' }, { node: 'n2' }]) })
+    }
+  }
+
+  async #turn(): Promise<void> {
+    await settle(this.#turns)
+    for (const client of this.clients) client.step()
+  }
+
+  async #pass(ms: number, steps: number): Promise<void> {
+    for (let step = 0; step < steps; step++) {
+      this.server.clock.advance(ms / steps)
+      await this.#turn()
+    }
+  }
+
+  #faults(): (request: unknown) => Fault | undefined {
+    const permille = this.#one([50, 200, 500])
+    const refusing = this.random(6) === 0 ? this.#one([401, 403, 404]) : 0
+    return () => {
+      if (refusing !== 0) return this.random(2) === 0 ? { kind: 'status', code: refusing } : undefined
+      if (this.random(1000) >= permille) return undefined
+      this.#excuses++
+      return this.#one<Fault>([
+        { kind: 'refuse' },
+        { kind: 'status', code: 429, retryAfter: 1 },
+        { kind: 'status', code: 500 },
+        { kind: 'status', code: 502 },
+        { kind: 'cut', after: this.random(800) },
+        { kind: 'slow', ms: this.random(3_000) },
+      ])
+    }
+  }
+
+  #drop(): void {
+    // Nobody watches it, and whoever is covered by it has another.
+    for (const kept of this.world.interests.all) {
+      if (kept.cache === undefined || kept.cache.watchers.size > 0) continue
+      const others = [...this.world.interests.all].filter((one) => one !== kept && one.cache !== undefined)
+      const needed = this.clients.some(
+        ({ wish }) =>
+          covers(kept.interest, scopeOf(wish)) && !others.some((one) => covers(one.interest, scopeOf(wish))),
+      )
+      if (needed) continue
+      this.#say(`drop(${kept.interest.name})`)
+      void this.world.interests.end(kept, 'a test')
+      return
+    }
+  }
+
+  /** Everything works again, and time enough passes for everybody to notice. */
+  async heal(seconds = 150): Promise<void> {
+    this.server.fault = () => undefined
+    this.world.refusing = false
+    this.server.reachability.set('reachable')
+    await this.#pass(seconds * 1_000, seconds / 3)
+    this.server.bookmark()
+    await this.#pass(20_000, 20)
+  }
+
+  async #restore(): Promise<void> {
+    await this.heal()
+    const { version } = this.server
+    const to = 1 + this.random(version)
+    const bumped = this.random(2) === 0
+    this.#say(`restore(${to}${bumped ? ' bumped' : ''})`)
+    this.#excuses += 20
+    if (bumped) this.server.restore(to, 1_000)
+    else {
+      for (const client of this.clients) this.#excused.set(client, (this.#excused.get(client) ?? 0) + 1)
+      this.server.restore(to)
+    }
+    await this.heal()
+  }
+
+  async #act(): Promise<void> {
+    const what = this.random(100)
+    if (what < 36) this.#write()
+    else if (what < 62) for (let i = 0; i < 4; i++) this.clients[this.random(this.clients.length || 1)]?.step()
+    else if (what < 68) this.clients[this.random(this.clients.length || 1)]?.cut()
+    else if (what < 73) {
+      if (this.clients.length < 9) {
+        const wish = this.#one(wishes)
+        this.#say(`client(${JSON.stringify(wish)})`)
+        this.clients.push(new Client(this.world, wish, this.random(3) === 0))
+      }
+    } else if (what < 75) this.server.bookmark()
+    else if (what < 78) this.server.compact(this.server.version - this.random(6))
+    else if (what < 79) this.server.endWatches()
+    else if (what < 81) this.server.cutWatches()
+    else if (what < 84) {
+      this.#say('faults')
+      this.server.fault = this.random(2) === 0 ? this.#faults() : () => undefined
+    } else if (what < 87) {
+      const away = this.server.reachability.state === 'reachable' && this.random(2) === 0
+      this.#say(away ? 'away' : 'back')
+      this.server.reachability.set(away ? 'unreachable' : 'reachable')
+      if (away) this.server.cutWatches()
+    } else if (what < 89) {
+      this.world.refusing = this.random(3) === 0
+      this.#say(this.world.refusing ? 'full' : 'room')
+    } else if (what < 91) {
+      this.#say('crash')
+      this.#excuses += 20
+      this.world.crash()
+      for (const client of this.clients) client.cut()
+      await this.world.start()
+    } else if (what < 92) this.#drop()
+    else await this.#pass(this.random(4_000), 2)
+    await this.#turn()
+  }
+
+  #checkExpired(): void {
+    for (const client of this.clients) {
+      const allowed = this.#excused.get(client) ?? 0
+      const told = client.expired.filter(({ fromCloud }) => !fromCloud).length
+      assert.ok(told <= allowed, `${JSON.stringify(client.wish)} was told 410 ${told} times, not ${allowed}`)
+    }
+  }
+
+  async run(): Promise<void> {
+    await this.world.start()
+    const restoring = this.random(4) === 0
+    for (let step = 0; step < stepsPerRun; step++) {
+      if (restoring && this.random(60) === 0) await this.#restore()
+      await this.#act()
+      this.#checkExpired()
+    }
+    await this.heal()
+    for (const client of this.clients) client.assertRight()
+    this.#checkExpired()
+    this.#checkWatches()
+    // Whoever comes now finds the same, and so does whoever comes after a restart without the cloud.
+    this.server.reachability.set('unreachable')
+    this.server.cutWatches()
+    this.world.crash()
+    for (const client of this.clients) client.cut()
+    await this.world.start()
+    const late = this.clients.map((client) => new Client(this.world, client.wish))
+    this.clients.push(...late)
+    await this.#pass(5_000, 10)
+    for (const client of this.clients) client.assertRight()
+    this.#checkExpired()
+    this.world.crash()
+  }
+
+  /** One watch for each interest that no wider one feeds; what is fed costs the cloud nothing. */
+  #checkWatches(): void {
+    const kept = [...this.world.interests.all]
+    const fed = kept.filter((one) => one.fed)
+    assert.equal(this.server.watches.size, kept.length - fed.length, 'watches upstream')
+    for (const one of kept) {
+      const wider = kept.some((other) => other !== one && covers(other.interest, one.interest))
+      assert.equal(one.fed, wider, `${one.interest.name} is fed`)
+    }
+    const lists = this.server.count('list')
+    assert.ok(lists <= kept.length + this.server.expiries + this.#excuses + 60, `${lists} lists`)
+  }
+}
+
+async function simulate(seed: number, parts: { store?: Store; turns?: number } = {}): Promise<void> {
+  const simulation = new Simulation(seed, parts)
+  await simulation.run().catch((error: Error) => {
+    throw new Error(
+      `AKE_SEED=${seed} AKE_SEEDS=1: ${error.message.slice(0, 3_000)}\n${simulation.story.slice(-2_000)}`,
+      {
+        cause: error,
+      },
+    )
+  })
+}
+
+test(`[A1] [A2] [A3] [A4] [A5] [D1] [D3] ${runs} random lives of a mirror: every client knows what the cloud has`, async () => {
+  for (let run = 0; run < runs; run++) await simulate(firstSeed + run)
+})
+
+test('[A2] [D1] a few more over a real disk', async () => {
+  for (let run = 0; run < Math.min(3, runs); run++) {
+    const folder = mkdtempSync(join(tmpdir(), 'ake-mirror-'))
+    const store = openSqlite({ folder, historyBytesMax: 1 << 28 })
+    try {
+      await simulate(firstSeed + run, { store, turns: 6 })
+    } finally {
+      await store.close()
+      rmSync(folder, { recursive: true })
+    }
+  }
+})

@@ -1,0 +1,168 @@
+/** What a reflector asks of the cloud for its interest: pages of a list, and a watch. Refusals become errors with names. */
+import { type Frame, FrameReader } from '../kube/frames.ts'
+import { type ListPage, readListPage } from '../kube/listpage.ts'
+import type { Answered, Upstream } from '../upstream/upstream.ts'
+import { readWhole } from '../upstream/whole.ts'
+import { type Interest, pathOf } from './interest.ts'
+
+/** Objects in a page: what client-go's pager asks for. */
+const pageObjects = 500
+/** A page is at most this large: 500 objects of etcd's largest would be more, and are asked for one by one then. */
+const pageBytesMax = 128 * 1024 * 1024
+/** How long the head of an answer may take: a list of a large resource on a busy API server takes seconds. */
+const listHeadMsMax = 30_000
+const watchHeadMsMax = 15_000
+/** A watch lives this long at most: kube-apiserver's own range, spread so that not all end together. */
+export const watchSecondsMin = 1_800
+const watchSecondsSpread = 1_800
+const errorBytesMax = 64 * 1024
+
+/** The API server said no: who, what, or where is wrong. Changes no data by itself. */
+export class Refused extends Error {
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The version or token asked for is too old. */
+export class Expired extends Error {
+  /** With this the rest of a list can still be had, at the present version. */
+  readonly continueToken: string
+
+  constructor(message: string, continueToken: string) {
+    super(message)
+    this.continueToken = continueToken
+  }
+}
+
+/** The version asked for lies ahead of the API server. */
+export class Ahead extends Error {}
+
+/** It cannot answer now. */
+export class Busy extends Error {
+  readonly retryMs: number
+
+  constructor(message: string, retryMs: number) {
+    super(message)
+    this.retryMs = retryMs
+  }
+}
+
+export type WatchStream = {
+  /** Frames as they come; ends when the API server ends it, rejects with `Unreachable` or `FrameFault`. */
+  readonly frames: AsyncIterableIterator<readonly Frame[]>
+  heardAt(): number
+  /** Ends it at once, even while somebody waits for its next frame. */
+  close(): void
+}
+
+export type PageQuery = { readonly continueToken?: string; readonly exactly?: number; readonly objects?: number }
+
+export class Source {
+  readonly #upstream: Upstream
+  readonly #interest: Interest
+
+  constructor(parts: { upstream: Upstream; interest: Interest }) {
+    this.#upstream = parts.upstream
+    this.#interest = parts.interest
+  }
+
+  async page(
+    { continueToken = '', exactly, objects = pageObjects }: PageQuery,
+    signal: AbortSignal,
+  ): Promise<ListPage> {
+    const query: Record<string, string> = { limit: String(objects) }
+    if (continueToken !== '') query.continue = continueToken
+    if (exactly !== undefined) {
+      query.resourceVersion = String(exactly)
+      query.resourceVersionMatch = 'Exact'
+    }
+    const answer = await this.#ask(query, listHeadMsMax, signal)
+    return readListPage(await readWhole(answer, pageBytesMax))
+  }
+
+  async watch(version: number, signal: AbortSignal): Promise<WatchStream> {
+    const seconds = Math.floor(watchSecondsMin + Math.random() * watchSecondsSpread)
+    const query = {
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: String(version),
+      timeoutSeconds: String(seconds),
+    }
+    const closing = new AbortController()
+    const close = () => {
+      signal.removeEventListener('abort', close)
+      closing.abort()
+    }
+    signal.addEventListener('abort', close)
+    if (signal.aborted) close()
+    try {
+      const answer = await this.#ask(query, watchHeadMsMax, closing.signal)
+      return { frames: framesOf(answer), heardAt: () => answer.heardAt(), close }
+    } catch (error) {
+      close()
+      throw error
+    }
+  }
+
+  async #ask(query: Record<string, string>, headMsMax: number, signal: AbortSignal): Promise<Answered> {
+    const answer = await this.#upstream.ask({
+      method: 'GET',
+      path: pathOf(this.#interest, query),
+      headers: { accept: 'application/json', 'accept-encoding': query.watch === undefined ? 'gzip' : 'identity' },
+      identity: { kind: 'edge' },
+      headMsMax,
+      signal,
+    })
+    if (answer.status !== 200) throw await refusalOf(answer)
+    return answer
+  }
+}
+
+async function* framesOf(answer: Answered): AsyncIterableIterator<readonly Frame[]> {
+  const reader = new FrameReader()
+  for await (const chunk of answer.body) {
+    const frames = reader.push(chunk)
+    if (frames.length > 0) yield frames
+  }
+  reader.end()
+}
+
+type ErrorStatus = {
+  code?: number
+  message?: string
+  metadata?: { continue?: string }
+  details?: { retryAfterSeconds?: number; causes?: { reason?: string }[] }
+}
+
+async function refusalOf(answer: Answered): Promise<Error> {
+  const bytes = await readWhole(answer, errorBytesMax)
+  return errorOf(answer.status, bytes, Number(answer.headers['retry-after'] ?? 0))
+}
+
+/** What a Status means for a reflector, whether it came as an answer or as a frame. */
+export function errorOf(code: number, bytes: Buffer, retrySeconds = 0): Error {
+  let status: ErrorStatus = {}
+  try {
+    status = JSON.parse(bytes.toString()) as ErrorStatus
+  } catch {
+    // A load balancer speaks HTML.
+  }
+  const message = typeof status.message === 'string' ? status.message : `HTTP ${code}`
+  const causes = Array.isArray(status.details?.causes) ? status.details.causes : []
+  if (causes.some((cause) => cause.reason === 'ResourceVersionTooLarge')) return new Ahead(message)
+  switch (code) {
+    case 401:
+    case 403:
+    case 404:
+    case 405:
+      return new Refused(code, message)
+    case 410:
+      return new Expired(message, String(status.metadata?.continue ?? ''))
+    default:
+      return new Busy(message, 1000 * (status.details?.retryAfterSeconds ?? retrySeconds))
+  }
+}

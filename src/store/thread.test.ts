@@ -1,0 +1,113 @@
+/** The disk's thread ends without being asked to: out of memory, or a bug. The store goes on with a new one. */
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { Worker, type WorkerOptions } from 'node:worker_threads'
+import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { openSqlite } from './sqlite.ts'
+import { type Batch, type Store, StoreRefused } from './store.ts'
+
+type World = { store: Store; clock: FakeClock; threads: Worker[]; folder: string; kill(): Promise<unknown> }
+
+async function inWorld(body: (world: World) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-thread-'))
+  const clock = fakeClock()
+  const threads: Worker[] = []
+  const startThread = (options: WorkerOptions) => {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), options)
+    threads.push(worker)
+    return worker
+  }
+  const store = openSqlite({ folder, historyBytesMax: 1 << 20, clock, startThread })
+  try {
+    await store.load()
+    await body({ store, clock, threads, folder, kill: () => (threads.at(-1) as Worker).terminate() })
+  } finally {
+    await store.close()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const put = (version: number): Batch => ({
+  synced: false,
+  changes: [{ interest: '/pods', kind: 'put', position: version, version, key: `k${version}`, body: Buffer.from('x') }],
+})
+
+const keys = async (store: Store) => (await store.load()).interests[0]?.objects.map(({ key }) => key)
+
+test('[D3] a thread that ended is followed by another, which has everything that was committed', () =>
+  inWorld(async ({ store, threads, kill }) => {
+    await store.commit(put(2))
+    await store.commit(put(3))
+    await kill()
+    await store.commit(put(4))
+    assert.equal(threads.length, 2)
+    assert.deepEqual(await keys(store), ['k2', 'k3', 'k4'])
+    assert.equal(store.figures.commits, 3)
+    assert.equal(store.figures.bytesWritten, 3)
+  }))
+
+test('[D3] whoever waits for a thread that ends is refused', () =>
+  inWorld(async ({ store, kill }) => {
+    const killed = kill()
+    const limit = { entries: 1, bytes: 1 }
+    const asked = [
+      store.commit(put(2)),
+      store.load(),
+      store.record('token', 'a'),
+      store.history('/pods', { version: 0, position: 0 }, limit),
+    ]
+    const outcomes = await Promise.allSettled(asked)
+    await killed
+    for (const outcome of outcomes) {
+      assert.ok(outcome.status === 'rejected' && outcome.reason instanceof StoreRefused, outcome.status)
+    }
+    await store.commit(put(3))
+  }))
+
+test('[D3] a thread that keeps ending is given a rest, and then another try', () =>
+  inWorld(async ({ store, clock, threads, kill }) => {
+    for (let i = 0; i < 4; i++) {
+      await kill()
+      // The end is known when the next question is answered or refused.
+      if (i < 3) await store.load()
+    }
+    await assert.rejects(store.commit(put(2)), StoreRefused)
+    assert.equal(threads.length, 4)
+    clock.advance(60_000)
+    await store.commit(put(2))
+    assert.equal(threads.length, 5)
+  }))
+
+test('[D3] a new thread that finds the file unusable for now does not end the store', () =>
+  inWorld(async ({ store, clock, folder, kill }) => {
+    await store.commit(put(2))
+    const path = join(folder, 'ake.db')
+    await kill()
+    rmSync(path)
+    writeFileSync(path, 'this is no database, and long enough to be looked at'.repeat(20))
+    chmodSync(path, 0o600)
+    await assert.rejects(store.commit(put(3)), StoreRefused)
+    clock.advance(60_000)
+    rmSync(path)
+    // Lost with the file, but the store takes writes again.
+    for (let i = 0; i < 50; i++) {
+      if (
+        await store.commit(put(4)).then(
+          () => true,
+          () => false,
+        )
+      )
+        break
+      clock.advance(60_000)
+    }
+    assert.deepEqual(await keys(store), ['k4'])
+  }))
+
+test('a store whose thread has ended closes', () =>
+  inWorld(async ({ store, kill }) => {
+    await Promise.all([kill(), store.close()])
+    await assert.rejects(store.commit(put(2)), /closed/)
+  }))

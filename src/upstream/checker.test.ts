@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { fakeClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { Checker } from './checker.ts'
+import type { Sign } from './judgement.ts'
+
+const good: Sign = { kind: 'probe answered', rttMs: 10 }
+const silent: Sign = { kind: 'probe failed', why: 'silence', certain: false, alive: false }
+
+function world() {
+  const clock = fakeClock()
+  const probes: ((sign: Sign) => void)[] = []
+  let note: string | undefined
+  const checker = new Checker({
+    probe: () => new Promise((resolve) => void probes.push(resolve)),
+    everyMs: 5_000,
+    clock,
+    log: silentLog,
+    limits: { suspectEveryMs: 1_000 },
+    note: () => note,
+  })
+  const ending = new AbortController()
+  const running = checker.run(ending.signal)
+  return {
+    clock,
+    checker,
+    asked: () => probes.length,
+    answer: async (sign: Sign) => {
+      probes.at(-1)?.(sign)
+      await turn()
+    },
+    says: (text: string) => {
+      note = text
+    },
+    end: async () => {
+      ending.abort()
+      await running
+      assert.equal(clock.pending(), 0, 'no timer is left')
+    },
+  }
+}
+
+test('it probes at the start, then every 5 s while all is well, every second while in doubt', async () => {
+  const { clock, checker, asked, answer, end } = world()
+  assert.deepEqual([checker.state, checker.why, asked()], ['suspect', 'not asked yet', 1])
+  await answer(good)
+  clock.advance(4_999)
+  assert.equal(asked(), 1)
+  clock.advance(1)
+  assert.equal(asked(), 2)
+  await answer(silent)
+  assert.equal(checker.state, 'suspect')
+  clock.advance(1_000)
+  assert.equal(asked(), 3)
+  await answer(silent)
+  assert.equal(checker.state, 'unreachable')
+  clock.advance(5_000)
+  assert.equal(asked(), 4)
+  await end()
+})
+
+test('a read that hit its limit is heard at once, and so is the probe that it causes; never two at a time', async () => {
+  const { checker, asked, answer, end } = world()
+  await answer(good)
+  const seen: string[] = []
+  const stop = checker.observe((state) => seen.push(state))
+  checker.suspect('slow')
+  checker.suspect('slow again')
+  assert.deepEqual([checker.state, checker.why, asked()], ['suspect', 'slow', 2])
+  await answer(good)
+  assert.deepEqual(seen, ['suspect', 'reachable'])
+  stop()
+  checker.suspect('unheard')
+  assert.equal(seen.length, 2)
+  await end()
+})
+
+test('after the end nothing is probed, and an answer that comes late changes nothing', async () => {
+  const { checker, asked, answer, end, clock } = world()
+  await end()
+  await answer(good)
+  checker.suspect('late')
+  clock.advance(60_000)
+  assert.deepEqual([checker.state, asked()], ['suspect', 1])
+})
+
+test('what people should know stands behind the reason', async () => {
+  const { checker, answer, says, end } = world()
+  await answer(good)
+  says("the edge's token expired")
+  assert.equal(checker.why, "the API server answers; the edge's token expired")
+  await end()
+})

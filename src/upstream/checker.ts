@@ -1,0 +1,95 @@
+/** Drives the judgement: probes at its pace, at once when traffic fails, one round at a time, and tells who listens. */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { firstJudgement, type Judgement, judge, limitMsOf, type Sign } from './judgement.ts'
+import type { Limits } from './limits.ts'
+import type { Reachability, ReachabilityState } from './upstream.ts'
+
+type Parts = {
+  /** Ends by itself within its own limit, and never rejects. */
+  readonly probe: () => Promise<Sign>
+  readonly everyMs: number
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits: Pick<Limits, 'suspectEveryMs'>
+  /** What else people should know, such as a credential that has expired. */
+  readonly note: () => string | undefined
+}
+
+export class Checker implements Reachability {
+  readonly #parts: Parts
+  readonly #listeners = new Set<(state: ReachabilityState) => void>()
+  #judgement: Judgement
+  #probing = false
+  #running = false
+  #cancelNext: () => void = () => {}
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#judgement = firstJudgement(parts.clock.now())
+  }
+
+  get state(): ReachabilityState {
+    return this.#judgement.state
+  }
+
+  get why(): string {
+    const note = this.#parts.note()
+    return note === undefined ? this.#judgement.why : `${this.#judgement.why}; ${note}`
+  }
+
+  get sinceMs(): number {
+    return this.#judgement.sinceMs
+  }
+
+  get limitMs(): number {
+    return limitMsOf(this.#judgement)
+  }
+
+  suspect(why: string): void {
+    this.#take({ kind: 'traffic failed', why })
+    this.probeNow()
+  }
+
+  observe(listener: (state: ReachabilityState) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  /** A probe that is under way answers for this one too. */
+  probeNow(): void {
+    if (this.#running && !this.#probing) void this.#round()
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    this.#running = true
+    this.probeNow()
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    this.#running = false
+    this.#cancelNext()
+  }
+
+  async #round(): Promise<void> {
+    this.#probing = true
+    this.#cancelNext()
+    const sign = await this.#parts.probe()
+    this.#probing = false
+    if (!this.#running) return
+    this.#take(sign)
+    const { everyMs, limits, clock } = this.#parts
+    const waitMs = this.state === 'suspect' ? Math.min(limits.suspectEveryMs, everyMs) : everyMs
+    this.#cancelNext = clock.setTimer(waitMs, () => this.probeNow())
+  }
+
+  #take(sign: Sign): void {
+    const { clock, log } = this.#parts
+    const before = this.#judgement
+    this.#judgement = judge(before, sign, { steadyMs: clock.steady(), nowMs: clock.now() })
+    if (this.state === before.state) return
+    const fields = { why: this.why, before: before.state }
+    if (this.state === 'reachable') log.info('upstream.reachable', fields)
+    else log.warn(`upstream.${this.state}`, fields)
+    for (const listener of this.#listeners) listener(this.state)
+  }
+}

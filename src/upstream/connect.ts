@@ -1,0 +1,71 @@
+/** Upgrades (exec, attach, port-forward): a connection of their own that becomes bytes both ways. They are HTTP/1.1's. */
+import { type IncomingMessage, request } from 'node:http'
+import { Duplex } from 'node:stream'
+import type { Dialled } from './dial.ts'
+import { pour } from './flow.ts'
+import { rawAnswerHeaders } from './headers.ts'
+import { reasonOf } from './reason.ts'
+import type { Sending } from './session.ts'
+import { type Connected, Unreachable } from './upstream.ts'
+
+/** `dialled` is used up. Its socket ends when the patience does, also after the answer. */
+export function upgrade(dialled: Dialled, url: URL, sending: Sending): Promise<Connected> {
+  const { method, path, headers, body, patience } = sending
+  const { socket } = dialled
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      socket.destroy()
+      reject(patience.error(true))
+    }
+    if (patience.signal.aborted) return leave()
+    patience.signal.addEventListener('abort', leave, { once: true })
+    socket.once('close', () => {
+      patience.signal.removeEventListener('abort', leave)
+      patience.done()
+      reject(new Unreachable(`${url.origin}: connection closed`, true)) // without effect once it was answered
+    })
+    const asked = request({
+      createConnection: () => socket,
+      method,
+      path,
+      headers: { connection: 'close', ...headers, host: url.host },
+    })
+    asked.on('error', (error) => {
+      socket.destroy()
+      reject(
+        patience.signal.aborted ? patience.error(true) : new Unreachable(`${url.origin}: ${reasonOf(error)}`, true),
+      )
+    })
+    asked.once('upgrade', (response, upgraded, head) => {
+      patience.answered()
+      resolve({ status: response.statusCode ?? 101, rawHeaders: response.rawHeaders, socket: upgraded, head })
+    })
+    asked.once('response', (response) => {
+      patience.answered()
+      const rawHeaders = rawAnswerHeaders(response.rawHeaders)
+      const status = response.statusCode ?? 0
+      resolve({ status, rawHeaders, socket: bodyOf(response, url, () => socket.destroy()), head: Buffer.alloc(0) })
+    })
+    if (body === undefined) asked.end()
+    else pour(body, asked).catch(() => socket.destroy())
+  })
+}
+
+/** The body of an answer that is no upgrade; what is written to it goes nowhere, as nobody listens. */
+function bodyOf(response: IncomingMessage, url: URL, ended: () => void): Duplex {
+  const body = new Duplex({
+    allowHalfOpen: false,
+    read: () => void response.resume(),
+    write: (_chunk, _encoding, done) => done(),
+    destroy: (error, done) => {
+      ended()
+      done(error)
+    },
+  })
+  response.on('data', (chunk: Buffer) => {
+    if (!body.push(chunk)) response.pause()
+  })
+  response.on('end', () => body.push(null))
+  response.on('error', (error) => body.destroy(new Unreachable(`${url.origin}: ${reasonOf(error)}`, true)))
+  return body
+}

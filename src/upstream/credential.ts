@@ -1,0 +1,194 @@
+/**
+ * What a kubeconfig gives: where the API server is, whom to believe there, and who the edge is. Without the first two
+ * nothing can be done, and it is refused with a sentence; a client certificate or token that is missing or has expired
+ * only means that the API server will not listen, and everything local goes on.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Pair, Trust } from './dial.ts'
+
+export type Credential = {
+  readonly pair?: Pair
+  readonly token?: string
+  /** When it ends, by the clock of the wall. */
+  readonly endsAtMs?: number
+  /** Why there is none, in a sentence. */
+  readonly missing?: string
+}
+
+export type Profile = {
+  readonly server: string
+  readonly trust: Trust
+  readonly credential: Credential
+  /** Every file that was read or should have been. */
+  readonly files: readonly string[]
+}
+
+type Section = Readonly<Record<string, unknown>>
+
+/** Rejects with a sentence when the file cannot be used at all. */
+export async function readKubeconfig(path: string): Promise<Profile> {
+  const content = await parsed(path)
+  const file = `the kubeconfig ${path}`
+  const contextName = text(content['current-context'])
+  if (contextName === undefined) throw new Error(`${file} has no current-context: set one`)
+  const context = section(named(content.contexts, contextName)?.context)
+  if (context === undefined) throw new Error(`${file} has no context "${contextName}", which is its current-context`)
+  const clusterName = text(context.cluster) ?? ''
+  const cluster = section(named(content.clusters, clusterName)?.cluster)
+  if (cluster === undefined) throw new Error(`${file} has no cluster "${clusterName}", which its context names`)
+  const userName = text(context.user) ?? ''
+  const user = section(named(content.users, userName)?.user)
+  refuseUnsupported(file, cluster, user ?? {})
+
+  const files = [resolve(path)]
+  const at = (value: unknown) => {
+    const given = text(value)
+    if (given === undefined) return undefined
+    const found = resolve(dirname(path), given)
+    files.push(found)
+    return found
+  }
+  const trust = await readTrust(file, cluster, at)
+  const credential = user === undefined ? {} : await readCredential(user, at)
+  const empty = credential.pair === undefined && credential.token === undefined && credential.missing === undefined
+  const server = text(cluster.server) ?? ''
+  return {
+    server,
+    trust,
+    credential: empty ? { missing: `${file} holds neither a client certificate nor a token` } : credential,
+    files,
+  }
+}
+
+/** A certificate and its key from two files; what is wrong with them is said in `missing`. */
+export async function readPair(certPath: string, keyPath: string): Promise<Credential> {
+  const [cert, key] = await Promise.all([readText(certPath), readText(keyPath)])
+  if (cert === undefined) return { missing: `the client certificate ${certPath} cannot be read` }
+  if (key === undefined) return { missing: `the key ${keyPath} of the client certificate cannot be read` }
+  return checkedPair(cert, key, `the client certificate ${certPath}`)
+}
+
+/** What keeps this credential from being believed at this time; undefined if nothing is known. */
+export function problemOf({ missing, endsAtMs, token }: Credential, nowMs: number): string | undefined {
+  if (missing !== undefined) return missing
+  if (endsAtMs === undefined || endsAtMs > nowMs) return undefined
+  const what = token === undefined ? 'client certificate' : 'token'
+  return `the edge's ${what} expired on ${new Date(endsAtMs).toISOString()}`
+}
+
+function refuseUnsupported(file: string, cluster: Section, user: Section): void {
+  for (const name of ['exec', 'auth-provider']) {
+    if (section(user[name]) !== undefined) {
+      throw new Error(`${file} asks a program for its credential (${name}): give a client certificate or a token file`)
+    }
+  }
+  for (const name of ['as', 'username']) {
+    if (text(user[name]) !== undefined) throw new Error(`${file} holds "${name}", which is not supported: remove it`)
+  }
+  if (text(cluster['proxy-url']) !== undefined)
+    throw new Error(`${file} holds "proxy-url", which is not supported: remove it`)
+}
+
+type At = (value: unknown) => string | undefined
+
+async function readTrust(file: string, cluster: Section, at: At): Promise<Trust> {
+  const insecure = text(cluster['insecure-skip-tls-verify']) === 'true'
+  const serverName = text(cluster['tls-server-name'])
+  const path = at(cluster['certificate-authority'])
+  const inline = decoded(cluster['certificate-authority-data'])
+  const ca = inline ?? (path === undefined ? undefined : await readText(path))
+  if (path !== undefined && ca === undefined)
+    throw new Error(`${file} names the authority ${path}, which cannot be read`)
+  if (ca !== undefined && !ca.includes('-----BEGIN ')) throw new Error(`${file} names an authority that is no PEM`)
+  const known = ca !== undefined && !insecure ? { ca } : {}
+  return { ...known, insecure, ...(serverName !== undefined && { serverName }) }
+}
+
+async function readCredential(user: Section, at: At): Promise<Credential> {
+  const certPath = at(user['client-certificate'])
+  const keyPath = at(user['client-key'])
+  const tokenPath = at(user.tokenFile)
+  const cert = decoded(user['client-certificate-data']) ?? (certPath && (await readText(certPath)))
+  const key = decoded(user['client-key-data']) ?? (keyPath && (await readText(keyPath)))
+  // As client-go has it: the file's token wins over one that is written in.
+  const token = (tokenPath && (await readText(tokenPath))?.trim()) || text(user.token)
+  const wanted = certPath !== undefined || user['client-certificate-data'] !== undefined
+  if (wanted && (!cert || !key) && !token) return { missing: `the edge's client certificate or its key cannot be read` }
+  if (cert && key) {
+    const pair = checkedPair(cert, key, "the edge's client certificate")
+    if (!token) return pair
+    if (pair.pair !== undefined) return { pair: pair.pair, ...ofToken(token) }
+  }
+  if (token) return ofToken(token)
+  return tokenPath === undefined ? {} : { missing: `the edge's token file ${tokenPath} cannot be read` }
+}
+
+function checkedPair(cert: string, key: string, what: string): Credential {
+  try {
+    const certificate = new X509Certificate(cert)
+    if (!certificate.checkPrivateKey(createPrivateKey(key))) return { missing: `${what} does not belong to its key` }
+    return { pair: { cert, key }, endsAtMs: certificate.validToDate.getTime() }
+  } catch {
+    return { missing: `${what} or its key is no PEM` }
+  }
+}
+
+/** Tokens of service accounts are JWTs and say when they end; others say nothing. */
+function ofToken(token: string): Credential {
+  if (/[^\x21-\x7e]/.test(token)) return { missing: "the edge's token holds characters that no token has" }
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    const ends = section(claims)?.exp
+    return typeof ends === 'number' ? { token, endsAtMs: ends * 1000 } : { token }
+  } catch {
+    return { token }
+  }
+}
+
+async function parsed(path: string): Promise<Section> {
+  let source: string
+  try {
+    source = await readFile(path, 'utf8')
+  } catch {
+    throw new Error(`the kubeconfig ${path} cannot be read: check --kubeconfig`)
+  }
+  const { load, FAILSAFE_SCHEMA } = await import('js-yaml')
+  let content: unknown
+  try {
+    content = load(source, { schema: FAILSAFE_SCHEMA })
+  } catch {
+    // The parser's own words may quote the line, and with it a key.
+    throw new Error(`the kubeconfig ${path} is not YAML: correct it`)
+  }
+  const found = section(content)
+  if (found === undefined) throw new Error(`the kubeconfig ${path} is empty or holds no settings`)
+  return found
+}
+
+function named(list: unknown, name: string): Section | undefined {
+  const entries = Array.isArray(list) ? list : []
+  return entries.map(section).find((entry) => entry?.name === name)
+}
+
+function section(value: unknown): Section | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Section) : undefined
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function decoded(value: unknown): string | undefined {
+  const given = text(value)
+  return given === undefined ? undefined : Buffer.from(given, 'base64').toString()
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,37 @@
+/** A direct upstream that runs before fake servers, with times that suit a test. */
+import { systemClock } from '../base/clock.ts'
+import { createLog } from '../base/log.ts'
+import { DirectUpstream } from './direct.ts'
+import type { Limits } from './limits.ts'
+import type { Answered, Identity } from './upstream.ts'
+import { readWhole } from './whole.ts'
+
+const edge: Identity = { kind: 'edge' }
+
+type Parts = { kubeconfig: string; servers?: readonly string[]; limits?: Partial<Limits>; probeEveryMs?: number }
+
+export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEveryMs = 50 }: Parts) {
+  const lines: string[] = []
+  const upstream = await DirectUpstream.open({
+    servers,
+    kubeconfig,
+    probeEveryMs,
+    clock: systemClock,
+    log: createLog({ level: 'debug', write: (line) => void lines.push(line) }),
+    limits: { followEveryMs: 20, drainMsMax: 60, redialFirstMs: 5, redialMsMax: 20, ...limits },
+  })
+  const ending = new AbortController()
+  const running = upstream.run(ending.signal)
+  const get = (path: string, more: object = {}): Promise<Answered> =>
+    upstream.ask({ method: 'GET', path, identity: edge, ...more })
+  return {
+    upstream,
+    lines,
+    get,
+    read: async (path: string, more: object = {}) => (await readWhole(await get(path, more), 1 << 20)).toString(),
+    end: async () => {
+      ending.abort()
+      await running
+    },
+  }
+}

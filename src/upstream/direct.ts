@@ -1,0 +1,279 @@
+/**
+ * The API server reached directly, over TLS: one set of connections per address and name, so that nobody's certificate
+ * ever carries somebody else's request; credentials followed as their files change; one checker for all.
+ */
+
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { type Address, Addresses } from './addresses.ts'
+import { Checker } from './checker.ts'
+import { upgrade } from './connect.ts'
+import { type Credential, problemOf } from './credential.ts'
+import { followFiles } from './follow.ts'
+import { requestHeaders, upgradeHeaders } from './headers.ts'
+import { type Limits, standardLimits } from './limits.ts'
+import { createLookup } from './names.ts'
+import { Patience } from './patience.ts'
+import { Pool } from './pool.ts'
+import { probe } from './probe.ts'
+import { type Files, readUpstreams, type Upstreams } from './profile.ts'
+import type { Sending } from './session.ts'
+import {
+  type Answered,
+  type Asked,
+  type Connected,
+  type Identity,
+  type Reachability,
+  Unreachable,
+  type Upstream,
+} from './upstream.ts'
+
+export type DirectParts = Files & {
+  readonly probeEveryMs: number
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits?: Partial<Limits>
+}
+
+const sharedPool = 'shared' // tokens and nobody: no certificate, so any of them may share a connection
+
+export class DirectUpstream implements Upstream {
+  readonly #parts: DirectParts
+  readonly #limits: Limits
+  readonly #lookup = createLookup()
+  readonly #checker: Checker
+  readonly #stopped = new AbortController()
+  /** Pools that were replaced and still drain. */
+  readonly #draining = new Set<Pool>()
+  #upstreams: Upstreams
+  #addresses: Addresses
+  #complaint = ''
+
+  /** Rejects with a sentence when the files leave nobody to reach; a bad client credential does not stop it. */
+  static async open(parts: DirectParts): Promise<DirectUpstream> {
+    return new DirectUpstream(parts, await readUpstreams(parts))
+  }
+
+  private constructor(parts: DirectParts, upstreams: Upstreams) {
+    const { clock, log, probeEveryMs } = parts
+    this.#parts = parts
+    this.#limits = { ...standardLimits, ...parts.limits }
+    this.#upstreams = upstreams
+    this.#addresses = this.#addressesOf(upstreams.urls)
+    this.#checker = new Checker({
+      probe: () => this.#addresses.probe(),
+      everyMs: probeEveryMs,
+      clock,
+      log,
+      limits: this.#limits,
+      note: () => problemOf(this.#credential('edge') ?? {}, clock.now()),
+    })
+    for (const [name, credential] of upstreams.credentials) this.#report(name, credential)
+  }
+
+  get reachability(): Reachability {
+    return this.#checker
+  }
+
+  addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[] {
+    const { all, current } = this.#addresses
+    return all.map((address) => ({ url: address.url.href, current: address === current, why: address.why }))
+  }
+
+  async ask(asked: Asked): Promise<Answered> {
+    const { pool, token } = this.#connection(this.#addresses.current, asked.identity)
+    const headers = requestHeaders({ headers: asked.headers, token, bytes: bytesOf(asked) })
+    const answer = await this.#patiently(asked, headers, (sending) => pool.ask(sending))
+    if (isBalancer(answer)) this.#checker.suspect(`nobody behind the load balancer (${answer.status})`)
+    return answer
+  }
+
+  async connect(asked: Asked): Promise<Connected> {
+    const { current } = this.#addresses
+    const { pool, token } = this.#connection(current, asked.identity)
+    const headers = upgradeHeaders({ headers: asked.headers, token, bytes: bytesOf(asked) })
+    return this.#patiently(asked, headers, async (sending) => {
+      // An upgrade outlives the pool that made its connection, but not this upstream.
+      const dialling = pool.dial(['http/1.1'])
+      dialling.then(
+        ({ socket }) => {
+          const stop = () => socket.destroy()
+          if (this.#stopped.signal.aborted || sending.patience.signal.aborted) return stop()
+          this.#stopped.signal.addEventListener('abort', stop)
+          socket.once('close', () => this.#stopped.signal.removeEventListener('abort', stop))
+        },
+        () => {},
+      )
+      return upgrade(await sending.patience.wait(dialling), current.url, sending)
+    })
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const stop = () => this.#stop()
+    if (signal.aborted) return stop()
+    signal.addEventListener('abort', stop, { once: true })
+    const { clock } = this.#parts
+    const paths = () => this.#upstreams.files
+    const changed = () => this.#reread()
+    await Promise.all([
+      this.#checker.run(signal),
+      followFiles({ paths, everyMs: this.#limits.followEveryMs, clock, changed }, signal),
+    ])
+  }
+
+  async #patiently<T>(asked: Asked, headers: Sending['headers'], send: (sending: Sending) => Promise<T>): Promise<T> {
+    if (this.#stopped.signal.aborted) throw new Unreachable('stopped', false)
+    const { method, body, signal, headMsMax } = asked
+    const patience = new Patience({ clock: this.#parts.clock, signal, headMsMax })
+    try {
+      const path = withBase(this.#addresses.current.url, asked.path)
+      return await send({ method, path, headers, body, patience })
+    } catch (error) {
+      patience.done()
+      throw error
+    }
+  }
+
+  #connection(address: Address, identity: Identity): { pool: Pool; token: string | undefined } {
+    switch (identity.kind) {
+      case 'edge':
+        return { pool: this.#pool(address, 'edge'), token: this.#credential('edge')?.token }
+      case 'token':
+        return { pool: this.#pool(address, sharedPool), token: identity.token }
+      case 'anonymous':
+        return { pool: this.#pool(address, sharedPool), token: undefined }
+      case 'certificate': {
+        const name = `certificate/${identity.name}`
+        const credential = this.#credential(name)
+        // Not as nobody: a refusal by the API server would count against a caller whose file is only missing.
+        if (credential?.pair === undefined) {
+          throw new Unreachable(credential?.missing ?? `no credential is configured for "${identity.name}"`, false)
+        }
+        return { pool: this.#pool(address, name), token: undefined }
+      }
+    }
+  }
+
+  #credential(name: string): Credential | undefined {
+    return this.#upstreams.credentials.get(name)
+  }
+
+  #pool(address: Address, name: string): Pool {
+    const known = address.pools.get(name)
+    if (known !== undefined) return known
+    const { clock } = this.#parts
+    const pool = new Pool({
+      url: address.url,
+      trust: this.#upstreams.trust,
+      pair: this.#credential(name)?.pair,
+      lookup: this.#lookup,
+      clock,
+      limits: this.#limits,
+      lost: (why) => {
+        if (address === this.#addresses.current && address.pools.get(name) === pool) this.#checker.suspect(why)
+      },
+    })
+    address.pools.set(name, pool)
+    return pool
+  }
+
+  #addressesOf(urls: readonly URL[]): Addresses {
+    const { clock, log } = this.#parts
+    return new Addresses({
+      urls,
+      probe: async (address) => {
+        const { pool, token } = this.#connection(address, { kind: 'edge' })
+        const path = withBase(address.url, '/readyz')
+        const startedMs = clock.steady()
+        const sign = await probe({ pool, path, token, clock, limits: this.#limits })
+        for (const one of address.pools.values()) {
+          if (sign.kind === 'probe answered') one.forgive()
+          // When the way is open again, nobody must be sent over a connection that only the way's end has forgotten.
+          else if (sign.kind === 'probe failed' && !sign.certain && !sign.alive && one !== pool) one.doubt(startedMs)
+        }
+        return sign
+      },
+      moved: (from, to) => {
+        log.info('upstream.moved', { from: from.url.href, to: to.url.href, why: from.why })
+        for (const name of [...from.pools.keys()]) this.#replace(from, name, 'another address is used')
+      },
+    })
+  }
+
+  /** The next request gets new connections; those there were get some time to end. */
+  #replace(address: Address, name: string, why: string): void {
+    const pool = address.pools.get(name)
+    if (pool === undefined) return
+    address.pools.delete(name)
+    this.#draining.add(pool)
+    pool.drain(why, () => this.#draining.delete(pool))
+  }
+
+  async #reread(): Promise<void> {
+    let read: Upstreams
+    try {
+      read = await readUpstreams(this.#parts)
+    } catch (error) {
+      this.#complain((error as Error).message)
+      return
+    }
+    if (this.#stopped.signal.aborted) return
+    const before = this.#upstreams
+    // A pair that does not fit is one half of a renewal: the old one serves until the other half is there.
+    const credentials = new Map(before.credentials)
+    for (const [name, credential] of read.credentials) {
+      this.#report(name, credential)
+      if (credential.missing === undefined || before.credentials.get(name)?.missing !== undefined) {
+        credentials.set(name, credential)
+      }
+    }
+    this.#upstreams = { ...read, credentials }
+    const urls = (upstreams: Upstreams) => upstreams.urls.map(({ href }) => href).join(' ')
+    const elsewhere = urls(before) !== urls(read) || JSON.stringify(before.trust) !== JSON.stringify(read.trust)
+    const changed = [...credentials].filter(([name, now]) => !isSame(now, before.credentials.get(name)))
+    const names = elsewhere ? [...credentials.keys(), sharedPool] : changed.map(([name]) => name)
+    if (names.length === 0) return
+    this.#parts.log.info('upstream.renewed', { names: names.join(' ') })
+    for (const address of this.#addresses.all) {
+      for (const name of names) this.#replace(address, name, 'the credential was renewed')
+    }
+    if (urls(before) !== urls(read)) this.#addresses = this.#addressesOf(read.urls)
+    this.#checker.probeNow()
+  }
+
+  #report(name: string, credential: Credential): void {
+    const problem = problemOf(credential, this.#parts.clock.now())
+    if (problem !== undefined) this.#complain(`${name}: ${problem}`)
+  }
+
+  /** Once per complaint: files are read again and again while somebody repairs them. */
+  #complain(why: string): void {
+    if (why === this.#complaint) return
+    this.#complaint = why
+    this.#parts.log.warn('upstream.credential', { why })
+  }
+
+  #stop(): void {
+    this.#stopped.abort()
+    const pools = this.#addresses.all.flatMap(({ pools }) => [...pools.values()])
+    for (const pool of [...pools, ...this.#draining]) pool.destroy('stopped')
+  }
+}
+
+function bytesOf({ body }: Asked): number | 'as given' {
+  return body === undefined ? 0 : body instanceof Buffer ? body.length : 'as given'
+}
+
+/** An address may have a path before the API's own, as behind some gateways. */
+function withBase(url: URL, path: string): string {
+  return url.pathname === '/' ? path : `${url.pathname.replace(/\/$/, '')}${path}`
+}
+
+/** The API server marks each answer with an audit id; one that has none, with these statuses, is a load balancer's. */
+function isBalancer({ status, headers }: Answered): boolean {
+  return (status === 502 || status === 503 || status === 504) && headers['audit-id'] === undefined
+}
+
+function isSame(one: Credential, other: Credential | undefined): boolean {
+  return one.token === other?.token && one.pair?.cert === other?.pair?.cert && one.pair?.key === other?.pair?.key
+}

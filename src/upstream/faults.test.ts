@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { constants } from 'node:http2'
+import { type TestContext, test } from 'node:test'
+import { runDirect } from './direct.test-support.ts'
+import { begin, type FakeParts, FakeServer, inline, issue, until, writeKubeconfig } from './fakeserver.test-support.ts'
+import type { Limits } from './limits.ts'
+import { Unreachable } from './upstream.ts'
+
+const pair = inline(issue({ use: 'client', name: 'edge' }))
+const quick = { pingEveryMs: 20, pingMsMax: 60, probeMsMax: 60, suspectEveryMs: 20 }
+
+async function world(context: TestContext, parts: FakeParts = {}, limits: Partial<Limits> = {}, probeEveryMs = 50) {
+  const fake = await FakeServer.start(parts)
+  const files = writeKubeconfig(fake.url, pair)
+  const direct = await runDirect({ kubeconfig: files.path, limits, probeEveryMs })
+  context.after(async () => {
+    await direct.end()
+    await fake.end()
+    files.remove()
+  })
+  return { fake, ...direct }
+}
+
+const failing = async (asking: Promise<unknown>): Promise<Unreachable> => {
+  const error = await asking.then(
+    () => assert.fail('it was answered'),
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof Unreachable, String(error))
+  return error
+}
+
+test('[L3] a connection that lost its peer in silence is dead within its limit, for every stream on it', async (context) => {
+  const { fake, get, upstream } = await world(context, {}, quick)
+  fake.handle = (_request, response) => begin(response)
+  const watches = await Promise.all(['/one', '/two'].map((path) => get(path)))
+  for (const { body } of watches) await body.next()
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  fake.freeze()
+  const started = performance.now()
+  for (const { body, heardAt } of watches) {
+    assert.match((await failing(body.next())).message, /no sign of life|connection closed/)
+    assert.ok(heardAt() <= started + 5)
+  }
+  assert.ok(performance.now() - started < 1_000)
+  await until('unreachable', () => upstream.reachability.state === 'unreachable')
+  fake.thaw()
+  await until('reachable again', () => upstream.reachability.state === 'reachable')
+})
+
+test('a quiet connection whose peer answers PINGs lives on, and says so', async (context) => {
+  const { fake, get } = await world(context, {}, quick, 60_000)
+  fake.handle = (_request, response) => begin(response)
+  const { body, heardAt } = await get('/watch')
+  await body.next()
+  const first = heardAt()
+  await until('a sign of life', () => heardAt() > first + 100)
+  const next = body.next()
+  assert.equal(
+    await Promise.race([next.then(() => 'ended'), new Promise((resolve) => setImmediate(resolve, 'open'))]),
+    'open',
+  )
+  await body.return?.()
+})
+
+test('a black hole holds a read for its limit only; a probe then needs a new connection', async (context) => {
+  const { fake, read, upstream } = await world(context, {}, { ...quick, pingMsMax: 10_000 })
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  fake.freeze()
+  const started = performance.now()
+  assert.match((await failing(read('/x', { headMsMax: 30 }))).message, /30 ms/)
+  assert.ok(performance.now() - started < 500)
+  upstream.reachability.suspect('a read took too long')
+  assert.equal(upstream.reachability.state, 'suspect')
+  fake.thaw()
+  await until('reachable over a new connection', () => upstream.reachability.state === 'reachable')
+  assert.equal(await read('/y', { headMsMax: 500 }), 'ok')
+})
+
+test('refused and reset are known at once, and so is the return', async (context) => {
+  const { fake, get, read, upstream } = await world(context, {}, quick, 5_000)
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  fake.handle = (_request, response) => begin(response)
+  const { body } = await get('/watch')
+  await body.next()
+  const port = await fake.refuse()
+  assert.equal((await failing(body.next())).sent, true)
+  await until('unreachable', () => upstream.reachability.state === 'unreachable', 500)
+  assert.match(upstream.reachability.why, /connection (refused|reset|closed)/)
+  const error = await failing(read('/x'))
+  assert.equal(error.sent, false)
+  await fake.accept(port)
+  fake.handle = (_request, response) => void response.end('back')
+  await new Promise((resolve) => setTimeout(resolve, 30)) // the wait after failed dials
+  assert.equal(await read('/x'), 'back')
+})
+
+test('a request that was refused unprocessed is sent again, whatever it is; a spent body is not', async (context) => {
+  const { fake, upstream, read } = await world(context)
+  let refusals = 1
+  fake.handle = (request, response) => {
+    if (refusals-- > 0) request.stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    else response.end('second')
+  }
+  assert.equal(await read('/x', { method: 'POST', body: Buffer.from('b') }), 'second')
+  assert.deepEqual(fake.paths(), ['POST /x', 'POST /x'])
+  refusals = 2
+  const error = await failing(read('/y', { method: 'POST', body: Buffer.from('b') }))
+  assert.equal(error.sent, false, 'once only, and known not to be processed')
+  refusals = 1
+  async function* pieces() {
+    yield Buffer.from('piece')
+  }
+  assert.equal(
+    (await failing(upstream.ask({ method: 'POST', path: '/z', identity: { kind: 'edge' }, body: pieces() }))).sent,
+    false,
+  )
+})
+
+test('a write whose connection broke is never repeated, a read on a used connection is', async (context) => {
+  const { fake, read } = await world(context, {}, {}, 60_000)
+  await read('/warm')
+  let breaks = 1
+  fake.handle = (request, response) => {
+    if (breaks-- > 0) request.stream.session?.destroy()
+    else response.end('second')
+  }
+  assert.equal(await read('/read'), 'second')
+  breaks = 1
+  assert.equal((await failing(read('/write', { method: 'POST', body: Buffer.from('b') }))).sent, true)
+  assert.deepEqual(fake.paths().slice(1), ['GET /read', 'GET /read', 'POST /write'])
+})
+
+test('a server that goes away by GOAWAY gets what it had not begun on a new connection', async (context) => {
+  const { fake, read } = await world(context, {}, {}, 60_000)
+  await until('the first probe', () => fake.requests.length > 0)
+  let goaways = 1
+  fake.intercept = (socket) => {
+    if (goaways-- <= 0) return false
+    // SETTINGS; then, when a request comes, GOAWAY with last stream 0: it was not processed.
+    socket.write(Buffer.from('000000040000000000', 'hex'))
+    socket.on('error', () => {})
+    socket.on('data', (chunk: Buffer) => {
+      if (chunk.includes(Buffer.from([1, 4, 0, 0, 0, 1])) || chunk.includes(Buffer.from([1, 5, 0, 0, 0, 1])))
+        socket.write(Buffer.from('0000080700000000000000000000000000', 'hex'))
+    })
+    return true
+  }
+  const identity = { kind: 'anonymous' }
+  assert.equal(await read('/x', { identity, method: 'POST', body: Buffer.from('b'), headMsMax: 1_000 }), 'ok')
+  assert.equal(goaways, -1)
+})
+
+test('watches beyond what one connection takes get another; short requests never wait', async (context) => {
+  const { fake, get, read } = await world(context, { streamsMax: 10 }, {}, 60_000)
+  await until('the first probe', () => fake.requests.length > 0)
+  fake.handle = (request, response) => {
+    if (request.url === '/short') response.end('short')
+    else begin(response)
+  }
+  const watches = await Promise.all(Array.from({ length: 25 }, (_, at) => get(`/watch/${at}`, { headMsMax: 2_000 })))
+  assert.equal(await read('/short', { headMsMax: 1_000 }), 'short')
+  assert.ok(fake.connections >= 3 && fake.connections <= 6, `${fake.connections} connections`)
+  for (const { body } of watches) await body.return?.()
+})
+
+test('a load balancer’s 503 is passed on and makes it suspect; the API server’s own does not', async (context) => {
+  const { fake, get, upstream } = await world(context, {}, {}, 60_000)
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  const seen: string[] = []
+  upstream.reachability.observe((state) => seen.push(state))
+  fake.handle = (request, response) => {
+    response.writeHead(503, request.url === '/own' ? { 'audit-id': 'a' } : {})
+    response.end('no')
+  }
+  assert.equal((await get('/own')).status, 503)
+  assert.deepEqual(seen, [])
+  assert.equal((await get('/balancer')).status, 503)
+  await until('a probe', () => seen.length === 2)
+  assert.deepEqual(seen, ['suspect', 'reachable'])
+})
+
+test('an API server that is too slow for probes but sends bytes is suspect, and keeps its connection', async (context) => {
+  const { fake, get, upstream } = await world(context, {}, { ...quick, probeMsMax: 100, pingMsMax: 10_000 }, 20)
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  let timer: NodeJS.Timeout | undefined
+  context.after(() => clearInterval(timer))
+  fake.handle = (_request, response) => {
+    timer = setInterval(() => response.write('event'), 10)
+    response.writeHead(200, {})
+  }
+  const { body } = await get('/watch')
+  fake.ready = () => {}
+  await until('suspect', () => upstream.reachability.state === 'suspect')
+  const before = { connections: fake.connections, probes: fake.requests.length }
+  await until('more probes', () => fake.requests.length > before.probes + 2)
+  assert.deepEqual([upstream.reachability.state, fake.connections], ['suspect', before.connections])
+  fake.ready = (_request, response) => void response.end('ok')
+  await until('reachable again', () => upstream.reachability.state === 'reachable')
+  await body.return?.()
+})

@@ -1,0 +1,88 @@
+/** Bodies both ways at the pace of the slower side: an answer pulled from a stream, a request's body pushed into one. */
+import type { Readable, Writable } from 'node:stream'
+import type { Unreachable } from './upstream.ts'
+
+type Parts = {
+  readonly stream: Readable
+  /** Asked at the end: why it is not the real one. */
+  readonly failure: () => Unreachable | undefined
+  /** Ends the stream before its time. */
+  readonly cancel: () => void
+  /** Bytes came. */
+  readonly heard: () => void
+}
+
+/** One reader, one `next` at a time. */
+export class Flow implements AsyncIterableIterator<Buffer> {
+  readonly #parts: Parts
+  #over = false
+  #ended = false
+  #wake: (() => void) | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { stream } = parts
+    const wake = () => this.#wake?.()
+    const end = () => {
+      this.#ended = true
+      wake()
+    }
+    stream.on('readable', () => {
+      parts.heard()
+      wake()
+    })
+    stream.on('end', end).on('error', end).on('close', end)
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    for (;;) {
+      if (this.#over) return { done: true, value: undefined }
+      const chunk = this.#parts.stream.read() as Buffer | null
+      if (chunk !== null) return { done: false, value: chunk }
+      if (this.#ended) {
+        this.#over = true
+        const failure = this.#parts.failure()
+        if (failure !== undefined) throw failure
+        continue
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+      this.#wake = undefined
+    }
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    if (!this.#over) {
+      this.#over = true
+      this.#parts.cancel()
+      this.#wake?.()
+    }
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+}
+
+/** Sends a body; rejects only when the body itself breaks off. A stream that closes takes no more, and says so by itself. */
+export async function pour(body: Buffer | AsyncIterable<Buffer>, stream: Writable): Promise<void> {
+  if (body instanceof Buffer) {
+    stream.end(body)
+    return
+  }
+  let wake = () => {}
+  const woken = () => wake()
+  stream.on('drain', woken).on('close', woken)
+  for await (const chunk of body) {
+    if (stream.destroyed) return
+    if (!stream.write(chunk) && !stream.destroyed) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    if (stream.destroyed) return
+  }
+  stream.end()
+}

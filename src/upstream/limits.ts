@@ -1,0 +1,49 @@
+/** What the way to the API server may cost in time, connections and bytes, each with its reason. Tests shorten the times. */
+
+export const standardLimits = {
+  /** TCP and TLS together. A dial goes on when the request that wanted it gave up, so a slow link comes up in the end. */
+  dialMsMax: 10_000,
+  /** One of several addresses of a name: Node's own 250 ms gives up too early on a satellite link. */
+  familyMsMax: 1_500,
+  /** A connection that is quiet for this long is asked for a sign of life, again and again while it stays quiet. */
+  pingEveryMs: 2_000,
+  /** Without a sign of life for this long after a PING a connection is dead: what a client notices as a stall. */
+  pingMsMax: 5_000,
+  /** While a body is being sent the PING waits behind it in the system's buffers, on a slow link for long. */
+  pingSendingMsMax: 20_000,
+  /** A connection without streams is closed after this: what nobody uses needs no PINGs. */
+  idleMsMax: 30_000,
+  /** After a credential or an address changed, requests under way may end by themselves for this long. */
+  drainMsMax: 5_000,
+  /** Where the server sets no limit of its own; the least that RFC 9113 recommends. */
+  streamsAssumedMax: 100,
+  /** Streams that we use of what the server allows: some stay free for streams it still counts as open. */
+  streamsShare: 0.9,
+  /** Connections to one address in one name; with 100 streams each some 3,000 watches. */
+  sessionsMax: 32,
+  /** What may be on its way in one stream: 20 Mbit/s at 100 ms, and no more memory than this for a reader that sleeps. */
+  streamWindowBytes: 256 * 1024,
+  /** Node frees the connection's window at once, so this bounds speed and not memory. */
+  sessionWindowBytes: 8 * 1024 * 1024,
+  /** HTTP/1.1 has no PING: the API server ends any request that is not a stream after 60 s, so its head is lost by then. */
+  plainHeadMsMax: 65_000,
+  /** How long we believe that a server speaks HTTP/1.1 only, before we offer HTTP/2 again. */
+  plainMsMax: 600_000,
+  /** HTTP/1.1 connections to one address in one name, each with one request at a time. */
+  plainSocketsMax: 256,
+  /** After a failed dial nobody dials again for this long, doubling; probes always may. */
+  redialFirstMs: 200,
+  redialMsMax: 5_000,
+  /** A request that was refused unprocessed is sent again this often. */
+  retriesMax: 1,
+  /** The kubeconfig and what it names are looked at this often; `fs.watch` misses renames and swapped links. */
+  followEveryMs: 5_000,
+  /** How long a probe may take. */
+  probeMsMax: 2_000,
+  /** How often a suspect upstream is probed, and one that flaps. */
+  suspectEveryMs: 1_000,
+  /** An answer to a probe longer than this is no list of checks. */
+  probeBytesMax: 64 * 1024,
+}
+
+export type Limits = Readonly<typeof standardLimits>

@@ -1,0 +1,200 @@
+/**
+ * The connections to one address in one name. Reflectors hold their streams for hours, so when a connection is full the
+ * next is opened: short requests and watches never wait for each other. Failed dials back off for everybody but probes.
+ */
+import type { LookupFunction } from 'node:net'
+import { type Backoff, backoff } from '../base/backoff.ts'
+import type { Clock } from '../base/clock.ts'
+import { type Dialled, DialTimeout, dial, type Pair, type Trust } from './dial.ts'
+import type { Limits } from './limits.ts'
+import type { Patience } from './patience.ts'
+import { PlainSessions } from './plain.ts'
+import { isCertain, reasonOf } from './reason.ts'
+import { BrokenOff, type Sending, Session } from './session.ts'
+import { type Answered, Unreachable } from './upstream.ts'
+
+export type PoolParts = {
+  readonly url: URL
+  readonly trust: Trust
+  readonly pair: Pair | undefined
+  readonly lookup: LookupFunction
+  readonly clock: Clock
+  readonly limits: Limits
+  /** A connection could not be made, or broke while it was used. */
+  readonly lost: (why: string) => void
+}
+
+/** No connection: nothing was sent. */
+export class NotConnected extends Unreachable {
+  /** Somebody said no at once. */
+  readonly certain: boolean
+
+  constructor(why: string, certain: boolean) {
+    super(why, false)
+    this.certain = certain
+  }
+}
+
+type Protocols = readonly ('h2' | 'http/1.1')[]
+
+export class Pool {
+  readonly #parts: PoolParts
+  readonly #sessions = new Set<Session>()
+  readonly #plain: PlainSessions
+  readonly #stop = new AbortController()
+  readonly #backoff: Backoff
+  #opening: Promise<void> | undefined
+  #openingSince = 0
+  /** Resolves with the next connection, whoever dialled it. */
+  #opened = Promise.withResolvers<void>()
+  #plainUntil = Number.NEGATIVE_INFINITY
+  #redialAt = Number.NEGATIVE_INFINITY
+  #failure: NotConnected | undefined
+  #cancelDrain: () => void = () => {}
+  #drained: () => void = () => {}
+
+  constructor(parts: PoolParts) {
+    this.#parts = parts
+    const { url, clock, limits } = parts
+    this.#backoff = backoff({ firstMs: limits.redialFirstMs, maxMs: limits.redialMsMax })
+    this.#plain = new PlainSessions({ url, clock, limits, dial: () => this.dial(['http/1.1']) })
+  }
+
+  async ask(sending: Sending, urgent = false): Promise<Answered> {
+    const { retriesMax } = this.#parts.limits
+    for (let tried = 0; ; tried++) {
+      let usable = this.#usable()
+      // Asked again after each wait, with nothing between the answer and its use: others wait for the same place.
+      while (usable === undefined) {
+        await this.ready(sending.patience, urgent)
+        usable = this.#usable()
+      }
+      if (sending.patience.signal.aborted) throw sending.patience.error(false)
+      try {
+        return await usable.request(sending)
+      } catch (error) {
+        if (!(error instanceof BrokenOff) || tried >= retriesMax || !mayRepeat(error, sending)) throw error
+      }
+    }
+  }
+
+  /** Waits until something takes a request. */
+  async ready(patience: Patience, urgent: boolean): Promise<void> {
+    const { clock, limits } = this.#parts
+    while (this.#usable() === undefined) {
+      if (patience.signal.aborted) throw patience.error(false)
+      if (this.#stop.signal.aborted) throw new Unreachable('the connection was closing', false)
+      if (this.#sessions.size >= limits.sessionsMax) {
+        throw new Unreachable(`all ${limits.sessionsMax} connections to the API server are full`, false)
+      }
+      // A dial that has come to nothing so far may be stuck where the next one is not: a probe tries beside it.
+      const stuck = urgent && clock.steady() - this.#openingSince >= limits.probeMsMax
+      if (this.#opening === undefined || stuck) {
+        if (!urgent && this.#failure !== undefined && clock.steady() < this.#redialAt) throw this.#failure
+        this.#open()
+      }
+      await patience.wait(Promise.race([this.#opening, this.#opened.promise]))
+    }
+  }
+
+  /** A connection of its own, also for upgrades. */
+  async dial(protocols: Protocols): Promise<Dialled> {
+    const { url, trust, pair, lookup, clock, limits } = this.#parts
+    try {
+      return await dial({ url, trust, pair, protocols, lookup, clock, limits, signal: this.#stop.signal })
+    } catch (error) {
+      const silent = error instanceof DialTimeout ? `no connection within ${limits.dialMsMax} ms` : undefined
+      throw this.#failed(silent ?? reasonOf(error), isCertain(error))
+    }
+  }
+
+  /** The way is open again: nobody has to wait before the next dial. */
+  forgive(): void {
+    this.#failure = undefined
+    this.#backoff.reset()
+  }
+
+  /** A probe got no answer: connections that were silent meanwhile get nothing new. Answers whether any gave a sign of life. */
+  doubt(sinceMs: number): boolean {
+    let alive = false
+    for (const session of this.#sessions) {
+      if (session.heardAt() > sinceMs) alive = true
+      else {
+        session.ping()
+        session.retire()
+      }
+    }
+    return alive
+  }
+
+  /** Nothing new comes; what is under way gets some time, then ends. */
+  drain(why: string, drained: () => void): void {
+    this.#drained = drained
+    for (const session of this.#sessions) session.drain(why)
+    this.#cancelDrain()
+    this.#cancelDrain = this.#parts.clock.setTimer(this.#parts.limits.drainMsMax, () => this.destroy(why))
+  }
+
+  destroy(why: string): void {
+    this.#cancelDrain()
+    this.#drained()
+    this.#stop.abort()
+    this.#plain.destroy()
+    for (const session of this.#sessions) session.destroy(why)
+  }
+
+  #usable(): { request(sending: Sending): Promise<Answered> } | undefined {
+    for (const session of this.#sessions) if (session.free > 0) return session
+    if (this.#parts.clock.steady() >= this.#plainUntil) return undefined
+    return { request: (sending) => this.#plain.ask(sending) }
+  }
+
+  #open(): void {
+    const opening = this.#openNext().finally(() => {
+      if (this.#opening === opening) this.#opening = undefined
+    })
+    opening.catch(() => {}) // whoever waited may be gone
+    this.#opening = opening
+    this.#openingSince = this.#parts.clock.steady()
+  }
+
+  async #openNext(): Promise<void> {
+    const { url, clock, limits, lost } = this.#parts
+    const dialled = await this.dial(['h2', 'http/1.1'])
+    if (dialled.protocol === 'http/1.1') {
+      dialled.socket.destroy()
+      this.#plainUntil = clock.steady() + limits.plainMsMax
+    } else {
+      const session: Session = new Session({
+        dialled,
+        url,
+        clock,
+        limits,
+        lost: (why) => lost(`${url.origin}: ${why}`),
+        closed: () => void this.#sessions.delete(session),
+      })
+      this.#sessions.add(session)
+      if (this.#stop.signal.aborted) session.destroy('stopped')
+      await session.settled
+      if (session.free <= 0) throw this.#failed('it takes connections and closes them', false)
+    }
+    this.forgive()
+    this.#opened.resolve()
+    this.#opened = Promise.withResolvers()
+  }
+
+  #failed(reason: string, certain: boolean): NotConnected {
+    const { url, clock, lost } = this.#parts
+    if (this.#stop.signal.aborted) return new NotConnected('the connection was closing', false)
+    this.#failure = new NotConnected(`${url.origin}: ${reason}`, certain)
+    this.#redialAt = clock.steady() + this.#backoff.next()
+    lost(this.#failure.message)
+    return this.#failure
+  }
+}
+
+/** A body that was a stream is spent. */
+function mayRepeat({ again }: BrokenOff, { method, body, patience }: Sending): boolean {
+  if (patience.signal.aborted || (body !== undefined && !(body instanceof Buffer))) return false
+  return again === 'anybody' || (again === 'reads' && (method === 'GET' || method === 'HEAD'))
+}

@@ -1,0 +1,59 @@
+/** One health probe of one address, and what its answer means. */
+import type { Clock } from '../base/clock.ts'
+import { requestHeaders } from './headers.ts'
+import type { Sign } from './judgement.ts'
+import type { Limits } from './limits.ts'
+import { Patience } from './patience.ts'
+import { NotConnected, type Pool } from './pool.ts'
+import { Unreachable } from './upstream.ts'
+import { readWhole } from './whole.ts'
+
+type Parts = {
+  readonly pool: Pool
+  readonly path: string
+  readonly token: string | undefined
+  readonly clock: Clock
+  readonly limits: Limits
+}
+
+/** Never rejects. Waiting for a connection is no part of the round trip, but of the limit. */
+export async function probe({ pool, path, token, clock, limits }: Parts): Promise<Sign> {
+  const startedMs = clock.steady()
+  const patience = new Patience({ clock, headMsMax: limits.probeMsMax })
+  try {
+    await pool.ready(patience, true)
+    const readyMs = clock.steady()
+    const headers = requestHeaders({ headers: { accept: 'text/plain, */*' }, token, bytes: 0 })
+    const answer = await pool.ask({ method: 'GET', path, headers, body: undefined, patience }, true)
+    const rttMs = clock.steady() - readyMs
+    const text = (await readWhole(answer, limits.probeBytesMax).catch(() => Buffer.alloc(0))).toString()
+    return signOf(answer.status, String(answer.headers['content-type'] ?? ''), text, rttMs)
+  } catch (error) {
+    const why = error instanceof Unreachable ? error.message : 'the probe failed'
+    const alive = patience.timedOut && pool.doubt(startedMs)
+    return { kind: 'probe failed', why, certain: error instanceof NotConnected && error.certain, alive }
+  } finally {
+    patience.done()
+  }
+}
+
+/** Any answer of a live API server is good, also a refusal; what a load balancer says in its stead is not. */
+export function signOf(status: number, contentType: string, text: string, rttMs: number): Sign {
+  const failed = (why: string): Sign => ({ kind: 'probe failed', why, certain: true, alive: false })
+  if (/^text\/html/i.test(contentType)) return failed(`a web page came instead of the API server's answer (${status})`)
+  if (status === 401 || status === 403) {
+    return {
+      kind: 'probe answered',
+      rttMs,
+      note: `the API server answers, but refuses the edge's credential (${status})`,
+    }
+  }
+  if (status === 200) return { kind: 'probe answered', rttMs }
+  if (status >= 400 && status < 500)
+    return { kind: 'probe answered', rttMs, note: `the API server answers (${status})` }
+  const checks = [...text.matchAll(/^\[-\]([\w./-]+)/gm)].map((match) => match[1])
+  if (checks.includes('shutdown')) return failed('the API server is shutting down')
+  if (checks.length > 0) return failed(`the API server is not ready: ${checks.join(', ')}`)
+  if (status === 502 || status === 503 || status === 504) return failed(`nobody behind the load balancer (${status})`)
+  return failed(`the API server is not ready (${status})`)
+}

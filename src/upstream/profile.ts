@@ -1,0 +1,41 @@
+/** Everything the upstream reads from files, as one value: read at the start, again when a file changed, and compared. */
+import { type Credential, readKubeconfig, readPair } from './credential.ts'
+import type { Trust } from './dial.ts'
+
+export type Files = {
+  /** https URLs in the order of preference; none: the kubeconfig's own. */
+  readonly servers: readonly string[]
+  readonly kubeconfig: string
+  /** Credentials for callers by the common name of their certificate. */
+  readonly certificates?: readonly { readonly name: string; readonly cert: string; readonly key: string }[]
+}
+
+export type Upstreams = {
+  readonly urls: readonly URL[]
+  readonly trust: Trust
+  /** Who the edge is, and who it may speak for, by `edge` and `certificate/NAME`. */
+  readonly credentials: ReadonlyMap<string, Credential>
+  readonly files: readonly string[]
+}
+
+/** Rejects with a sentence when there is no way to reach anybody. */
+export async function readUpstreams({ servers, kubeconfig, certificates = [] }: Files): Promise<Upstreams> {
+  const profile = await readKubeconfig(kubeconfig)
+  const given = servers.length > 0 ? servers : [profile.server]
+  const credentials = new Map([['edge', profile.credential]])
+  const files = [...profile.files]
+  for (const { name, cert, key } of certificates) {
+    credentials.set(`certificate/${name}`, await readPair(cert, key))
+    files.push(cert, key)
+  }
+  return { urls: given.map((server) => parseServer(server, kubeconfig)), trust: profile.trust, credentials, files }
+}
+
+function parseServer(server: string, kubeconfig: string): URL {
+  if (server === '') throw new Error(`the kubeconfig ${kubeconfig} names no server: set it, or give --server`)
+  const url = URL.parse(server)
+  if (url === null || url.protocol !== 'https:' || url.username !== '' || url.search !== '' || url.hash !== '') {
+    throw new Error(`the API server's address has to be like https://HOST:PORT, and one given is not`)
+  }
+  return url
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { runDirect } from './direct.test-support.ts'
+import { begin, FakeServer, inline, issue, otherAuthority, until, writeKubeconfig } from './fakeserver.test-support.ts'
+import { Unreachable } from './upstream.ts'
+
+const client = (name: string) => issue({ use: 'client', name })
+
+async function world(context: TestContext, user: (folder: string) => Record<string, string>) {
+  const fake = await FakeServer.start()
+  const files = writeKubeconfig(fake.url, {})
+  files.write(fake.url, user(files.folder))
+  const direct = await runDirect({ kubeconfig: files.path })
+  context.after(async () => {
+    await direct.end()
+    await fake.end()
+    files.remove()
+  })
+  return { fake, files, ...direct }
+}
+
+test('a renewed certificate: new requests use it at once, old streams end, nobody calls that a loss', async (context) => {
+  const { fake, files, get, read, upstream, lines } = await world(context, () => inline(client('old')))
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  fake.handle = (request, response) => {
+    if (request.url === '/watch') begin(response)
+    else response.end('ok')
+  }
+  const { body } = await get('/watch')
+  await body.next()
+  files.write(fake.url, inline(client('new')))
+  await assert.rejects(body.next(), Unreachable)
+  await read('/x')
+  assert.equal(fake.requests.findLast(({ path }) => path === '/x')?.name, 'new')
+  assert.equal(upstream.reachability.state, 'reachable')
+  assert.doesNotMatch(lines.join(''), /upstream\.suspect|PRIVATE/)
+})
+
+test('half of a renewed pair changes nothing; the other half completes it', async (context) => {
+  const [old, next] = [client('old'), client('next')]
+  const { fake, files, read, lines } = await world(context, (folder) => {
+    writeFileSync(join(folder, 'c'), old.cert)
+    writeFileSync(join(folder, 'k'), old.key)
+    return { 'client-certificate': 'c', 'client-key': 'k' }
+  })
+  const name = () => fake.requests.findLast(({ path }) => path === '/x')?.name
+  writeFileSync(join(files.folder, 'c'), next.cert)
+  await until('a complaint', () => lines.some((line) => line.includes('does not belong to its key')))
+  await read('/x')
+  assert.equal(name(), 'old')
+  writeFileSync(join(files.folder, 'k'), next.key)
+  await until('the new one', () => lines.some((line) => line.includes('upstream.renewed')))
+  await read('/x')
+  assert.equal(name(), 'next')
+})
+
+test('a token file behind a swapped link is followed', async (context) => {
+  const { fake, files, read } = await world(context, (folder) => {
+    writeFileSync(join(folder, 'one'), 'first\n')
+    symlinkSync(join(folder, 'one'), join(folder, 'token'))
+    return { tokenFile: 'token' }
+  })
+  const sent = async () => {
+    await read('/x')
+    return fake.requests.findLast(({ path }) => path === '/x')?.headers.authorization
+  }
+  assert.equal(await sent(), 'Bearer first')
+  writeFileSync(join(files.folder, 'two'), 'other\n')
+  symlinkSync(join(files.folder, 'two'), join(files.folder, 'next'))
+  renameSync(join(files.folder, 'next'), join(files.folder, 'token'))
+  const before = fake.connections
+  await until('a new connection', () => fake.connections > before)
+  assert.equal(await sent(), 'Bearer other')
+  unlinkSync(join(files.folder, 'two'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  assert.equal(await sent(), 'Bearer other', 'a file that is gone takes nothing away')
+})
+
+test('an expired certificate, or none, stops nothing, and is said', async (context) => {
+  const expired = issue({ use: 'client', name: 'late', notAfter: Date.UTC(2021, 0, 1) })
+  const { upstream, lines, read } = await world(context, () => inline(expired))
+  assert.match(upstream.reachability.why, /client certificate expired on 2021-01-01/)
+  assert.match(lines.join(''), /upstream.credential/)
+  assert.equal(await read('/x'), 'ok')
+  const missing = await world(context, () => ({ 'client-certificate': 'gone.crt', 'client-key': 'gone.key' }))
+  assert.match(missing.upstream.reachability.why, /cannot be read/)
+})
+
+test('a server of another authority, or one that speaks no TLS, is unreachable for that reason', async (context) => {
+  const { fake, upstream, files, read } = await world(context, () => ({ token: 'very-secret' }))
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  const stranger = writeKubeconfig(
+    fake.url,
+    { token: 'very-secret' },
+    {
+      'certificate-authority-data': Buffer.from(otherAuthority.cert).toString('base64'),
+    },
+  )
+  const other = await runDirect({ kubeconfig: stranger.path })
+  try {
+    await until('unreachable', () => other.upstream.reachability.state === 'unreachable')
+    assert.match(other.upstream.reachability.why, /not signed by the authority/)
+    const error = await other.read('/x').then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    assert.ok(error instanceof Unreachable && !error.sent)
+    assert.doesNotMatch(`${error.stack}${other.lines.join('')}`, /very-secret/)
+  } finally {
+    await other.end()
+    stranger.remove()
+  }
+  assert.equal(await read('/x'), 'ok')
+  assert.ok(files.path)
+})
+
+test('several servers: the next one when the first is gone, and back when it has returned for a while', async (context) => {
+  const [a, b] = [await FakeServer.start(), await FakeServer.start()]
+  const files = writeKubeconfig(a.url, inline(client('edge')))
+  const { upstream, read, end } = await runDirect({ kubeconfig: files.path, servers: [a.url, b.url], probeEveryMs: 15 })
+  context.after(async () => {
+    await end()
+    await Promise.all([a.end(), b.end()])
+    files.remove()
+  })
+  const current = () => upstream.addresses().find((address) => address.current)?.url
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  assert.equal(current(), `${a.url}/`)
+  const port = a.port
+  const home = current()
+  await a.refuse()
+  await until('the second', () => current() !== home)
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  assert.equal(await read('/x'), 'ok')
+  assert.deepEqual(b.paths(), ['GET /x'])
+  await a.accept(port)
+  await until('the first again', () => current() === home)
+  assert.equal(await read('/y'), 'ok')
+  assert.deepEqual(a.paths(), ['GET /y'])
+})

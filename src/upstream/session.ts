@@ -1,0 +1,272 @@
+/**
+ * One HTTP/2 connection, and whether it still lives. A link that silently lost its peer looks like one with nothing to
+ * say: while it is quiet it is asked by PING, and without a sign of life in time it is dead for every stream on it.
+ */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
+import type { Clock } from '../base/clock.ts'
+import type { Dialled } from './dial.ts'
+import { Flow, pour } from './flow.ts'
+import { answerHeaders, type SentHeaders } from './headers.ts'
+import type { Limits } from './limits.ts'
+import type { Patience } from './patience.ts'
+import { reasonOf } from './reason.ts'
+import { type Answered, Unreachable } from './upstream.ts'
+
+/** An end before the head, with who may ask again: everybody (surely not processed), reads, or nobody. */
+export class BrokenOff extends Unreachable {
+  readonly again: 'anybody' | 'reads' | 'nobody'
+
+  constructor(why: string, again: 'anybody' | 'reads' | 'nobody') {
+    super(why, again !== 'anybody')
+    this.again = again
+  }
+}
+
+export type Sending = {
+  readonly method: string
+  readonly path: string
+  readonly headers: SentHeaders
+  readonly body: Buffer | AsyncIterable<Buffer> | undefined
+  readonly patience: Patience
+}
+
+type Parts = {
+  readonly dialled: Dialled
+  readonly url: URL
+  readonly clock: Clock
+  readonly limits: Limits
+  /** It broke while somebody used it, or stopped answering. */
+  readonly lost: (why: string) => void
+  readonly closed: () => void
+}
+
+export class Session {
+  /** Resolves when the server has said how many streams it takes, or is gone: before that a watch could wait for ever. */
+  readonly settled: Promise<void>
+  readonly #parts: Parts
+  readonly #http2: ClientHttp2Session
+  readonly #tickMs: number
+  #open = 0
+  #sending = 0
+  #used = false
+  #settled = false
+  #retired = false
+  /** It broke under somebody's hands. */
+  #missed = false
+  /** Why every stream on it ends, once that is known. */
+  #why: string | undefined
+  #lastStream = Number.POSITIVE_INFINITY
+  #heardAt: number
+  #observedAt: number
+  #bytes = 0
+  #usedAt: number
+  #pinging = false
+  #silentTicks = -1 // since the PING that waits for a sign of life; -1: none does
+  #cancelTick: () => void = () => {}
+  #cancelDrain: () => void = () => {}
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { dialled, url, clock, limits } = parts
+    this.#heardAt = this.#observedAt = this.#usedAt = clock.steady()
+    this.#tickMs = limits.pingEveryMs / 2
+    this.#http2 = connect(url.origin, {
+      createConnection: () => dialled.socket,
+      settings: { enablePush: false, initialWindowSize: limits.streamWindowBytes },
+      maxSessionMemory: 4_000_000, // in MB, out of reach: Node's count never forgets cancelled streams; windows bound it
+    })
+    this.#http2.once('connect', () => {
+      if (!this.#http2.destroyed) this.#http2.setLocalWindowSize(limits.sessionWindowBytes)
+    })
+    this.#http2.on('goaway', (_code, lastStream) => {
+      this.#lastStream = lastStream
+      this.#retired = true
+    })
+    this.#http2.on('error', (error) => {
+      this.#why ??= reasonOf(error)
+    })
+    this.settled = new Promise((resolve) => {
+      this.#http2.once('close', resolve)
+      this.#http2.once('remoteSettings', () => {
+        this.#settled = true
+        resolve()
+      })
+    })
+    this.#http2.once('close', () => this.#ended())
+    this.#tick()
+  }
+
+  /** How many more streams it takes. */
+  get free(): number {
+    if (!this.#settled || this.#retired || this.#http2.closed || this.#http2.destroyed) return 0
+    const { limits } = this.#parts
+    const allowed = this.#http2.remoteSettings?.maxConcurrentStreams ?? limits.streamsAssumedMax
+    return Math.max(1, Math.floor(allowed * limits.streamsShare)) - this.#open
+  }
+
+  /** When it last gave a sign of life, by the steady clock; never too late, at most half a PING's pace too early. */
+  heardAt(): number {
+    this.#observe()
+    return this.#heardAt
+  }
+
+  request({ method, path, headers, body, patience }: Sending): Promise<Answered> {
+    const reused = this.#used
+    this.#used = true
+    const { url } = this.#parts
+    let stream: ClientHttp2Stream
+    try {
+      stream = this.#http2.request(
+        { ...headers, ':method': method, ':path': path, ':scheme': 'https', ':authority': url.host },
+        { endStream: body === undefined },
+      )
+    } catch (error) {
+      const stale = this.#http2.closed || this.#http2.destroyed
+      throw new BrokenOff(stale ? 'the connection was closing' : `cannot be sent: ${reasonOf(error)}`, 'anybody')
+    }
+    this.#open++
+    let failed: Error | undefined
+    let given: string | undefined
+    const leave = () => {
+      given = patience.error(true).message
+      if (patience.timedOut) this.ping()
+      stream.close(constants.NGHTTP2_CANCEL)
+      stream.destroy()
+    }
+    patience.signal.addEventListener('abort', leave, { once: true })
+    stream.on('error', (error) => {
+      failed = error
+    })
+    stream.once('close', () => {
+      this.#open--
+      if (given === undefined && (this.#http2.destroyed || this.#parts.dialled.wire.destroyed)) this.#missed = true
+      this.#usedAt = this.#parts.clock.steady()
+      patience.signal.removeEventListener('abort', leave)
+      patience.done()
+    })
+    if (body !== undefined) this.#send(stream, body, (why) => (given ??= why))
+    const why = () => given ?? this.#why ?? (failed === undefined ? 'connection closed' : reasonOf(failed))
+
+    return new Promise((resolve, reject) => {
+      stream.once('close', () => {
+        if (given !== undefined) return reject(new Unreachable(given, true))
+        const refused = stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || (stream.id ?? 0) > this.#lastStream
+        const idleEnd = reused && this.#why === undefined
+        reject(new BrokenOff(why(), refused ? 'anybody' : idleEnd ? 'reads' : 'nobody'))
+      })
+      stream.once('response', (_headers, _flags, raw) => {
+        this.#hear()
+        patience.answered()
+        const entries = raw as unknown as string[]
+        resolve({
+          status: Number(entries[entries.indexOf(':status') + 1]),
+          headers: answerHeaders(entries),
+          body: new Flow({
+            stream,
+            failure: () => {
+              const whole = failed === undefined && given === undefined && this.#why === undefined
+              // A reset stream ends like a whole one: its code tells them apart.
+              return whole && stream.rstCode === constants.NGHTTP2_NO_ERROR ? undefined : new Unreachable(why(), true)
+            },
+            cancel: () => {
+              stream.close(constants.NGHTTP2_CANCEL)
+              stream.destroy()
+            },
+            heard: () => this.#hear(),
+          }),
+          heardAt: () => this.heardAt(),
+        })
+      })
+    })
+  }
+
+  /** Nothing new goes here; what is under way may end. */
+  retire(): void {
+    this.#retired = true
+    this.#http2.close()
+  }
+
+  /** As `retire`, but only for a while: what has not ended by then is ended. */
+  drain(why: string): void {
+    this.retire()
+    this.#cancelDrain()
+    this.#cancelDrain = this.#parts.clock.setTimer(this.#parts.limits.drainMsMax, () => this.destroy(why))
+  }
+
+  destroy(why: string): void {
+    this.#why ??= why
+    this.#retired = true
+    this.#http2.destroy(undefined, constants.NGHTTP2_CANCEL) // otherwise its streams end as if they were whole
+  }
+
+  /** Asks for a sign of life now, unless somebody already waits for one. */
+  ping(): void {
+    if (this.#http2.destroyed || this.#silentTicks >= 0) return
+    this.#silentTicks = 0
+    if (this.#pinging) return
+    this.#pinging = this.#http2.ping((error) => {
+      this.#pinging = false
+      if (error === null) this.#hear()
+    })
+  }
+
+  #send(stream: ClientHttp2Stream, body: Buffer | AsyncIterable<Buffer>, broke: (why: string) => void): void {
+    this.#sending++
+    let over = () => {
+      this.#sending--
+      over = () => {}
+    }
+    stream.once('close', () => over())
+    pour(body, stream).then(
+      () => over(),
+      () => {
+        broke('the body of the request broke off')
+        stream.close(constants.NGHTTP2_CANCEL)
+        stream.destroy()
+      },
+    )
+  }
+
+  #hear(): void {
+    this.#heardAt = this.#parts.clock.steady()
+    this.#silentTicks = -1
+  }
+
+  /** Bytes on the wire count although no record or frame is complete yet; they came after the last look. */
+  #observe(): void {
+    const bytes = this.#parts.dialled.wire.bytesRead
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes
+      this.#heardAt = Math.max(this.#heardAt, this.#observedAt)
+      this.#silentTicks = -1
+    }
+    this.#observedAt = this.#parts.clock.steady()
+  }
+
+  /** Silence is counted in ticks, not in time: a process that was stopped must not find all its connections dead. */
+  #tick(): void {
+    const { clock, limits } = this.#parts
+    if (this.#http2.destroyed) return
+    this.#observe()
+    const now = clock.steady()
+    if (this.#silentTicks >= 0) this.#silentTicks++
+    const silentMsMax = this.#sending > 0 ? limits.pingSendingMsMax : limits.pingMsMax
+    if (this.#silentTicks * this.#tickMs >= silentMsMax) {
+      const why = `no sign of life for ${silentMsMax} ms`
+      if (!this.#retired) this.#parts.lost(why) // of a retired one nobody expects anything
+      this.destroy(why)
+      return
+    }
+    if (this.#open === 0 && now - this.#usedAt >= limits.idleMsMax) this.retire()
+    else if (now - this.#heardAt >= limits.pingEveryMs) this.ping()
+    this.#cancelTick = clock.setTimer(this.#tickMs, () => this.#tick())
+  }
+
+  #ended(): void {
+    this.#cancelTick()
+    this.#cancelDrain()
+    if (!this.#retired && this.#missed) this.#parts.lost(this.#why ?? 'connection closed')
+    this.#retired = true
+    this.#parts.closed()
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Where truth comes from: a real API server, reached directly here, later through the hub or a tunnel. An upstream takes a
+ * request in somebody's name and answers with what the API server said, byte for byte; it decides nothing about rights or
+ * data. Whether the cloud can be reached is decided in one place for everybody (`Reachability`), from probes and from what
+ * live traffic shows, so that nobody waits for a link that somebody else already found dead.
+ *
+ * `contract.ts` is what every implementation has to pass; `direct.ts` is the first.
+ */
+import type { Duplex } from 'node:stream'
+
+/** In whose name a request goes up: no request has more rights there than its caller (I1). */
+export type Identity =
+  /** The edge itself: reflectors, probes, and the machine's administrator. */
+  | { readonly kind: 'edge' }
+  /** A bearer token, which travels unchanged. */
+  | { readonly kind: 'token'; readonly token: string }
+  /** A credential configured for callers whose certificate bears this common name. */
+  | { readonly kind: 'certificate'; readonly name: string }
+  | { readonly kind: 'anonymous' }
+
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
+
+export type Asked = {
+  readonly method: string
+  /** Path and query as they are sent. */
+  readonly path: string
+  /** By lower-case name. What belongs to one hop, and any credential, is left out by the upstream. */
+  readonly headers?: Headers
+  readonly body?: Buffer | AsyncIterable<Buffer>
+  readonly identity: Identity
+  readonly signal?: AbortSignal
+  /** How long the head of the answer may take; without it only a dead connection ends the wait. */
+  readonly headMsMax?: number
+}
+
+export type Answered = {
+  readonly status: number
+  readonly headers: Record<string, string | readonly string[]>
+  /** Pulled as fast as its reader reads. Whoever does not read it to its end calls `return()`. Rejects with `Unreachable`. */
+  readonly body: AsyncIterableIterator<Buffer>
+  /** When the connection below last gave a sign of life, by the steady clock. */
+  heardAt(): number
+}
+
+/** An upgraded connection (exec, attach, port-forward): bytes both ways. */
+export type Connected = {
+  readonly status: number
+  /** Names and values in turn, as they came. */
+  readonly rawHeaders: readonly string[]
+  readonly socket: Duplex
+  /** What came behind the head. */
+  readonly head: Buffer
+}
+
+/** No answer: the request did not get through, or what it began broke off. */
+export class Unreachable extends Error {
+  /** Whether the API server may have seen the request. */
+  readonly sent: boolean
+
+  constructor(why: string, sent: boolean) {
+    super(why)
+    this.sent = sent
+  }
+}
+
+export type ReachabilityState =
+  /** The last probe was answered, and traffic flows. */
+  | 'reachable'
+  /** Something took too long: nobody waits until a probe succeeds. */
+  | 'suspect'
+  | 'unreachable'
+
+export interface Reachability {
+  readonly state: ReachabilityState
+  /** In a sentence, for people. */
+  readonly why: string
+  /** Since when, by the clock of the wall. */
+  readonly sinceMs: number
+  /** How long a read may wait for the cloud: max(300 ms, 4 × round trip), at most 2 s. */
+  readonly limitMs: number
+  /** A read hit its limit: suspect until a probe succeeds. */
+  suspect(why: string): void
+  /** Hears every change of state; answers how to stop hearing. */
+  observe(listener: (state: ReachabilityState) => void): () => void
+}
+
+export interface Upstream {
+  readonly reachability: Reachability
+  /** The API server's answer, whatever its status. Rejects with `Unreachable`. */
+  ask(asked: Asked): Promise<Answered>
+  /** Asks for an upgrade; an answer that is none has its own status and its body in `socket`. */
+  connect(asked: Asked): Promise<Connected>
+  /** For `ake status`: every address with whether it is the one in use. */
+  addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[]
+  /** Probes, follows files and keeps connections until the signal. */
+  run(signal: AbortSignal): Promise<void>
+}
