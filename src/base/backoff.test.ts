@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { backoff } from './backoff.ts'
 
-test('waits double up to the limit, spread over their upper half, and start again after a success', () => {
+test('[L4] waits double up to the limit, spread over their upper half, and start again after a success', () => {
   const longest = backoff({ firstMs: 100, maxMs: 350, random: () => 1 })
   assert.deepEqual([longest.next(), longest.next(), longest.next(), longest.next()], [100, 200, 350, 350])
   longest.reset()
