@@ -1,4 +1,7 @@
-/** `ake demo`: the main job, visible: serves a small site from a temporary folder and keeps it changing until Ctrl-C. */
+/**
+ * `ake demo`: the main job, visible. A small site in a cloud of its own (`ake serve`), an edge in front of it, and a cloud
+ * that goes away again and again: whoever reads at the edge does not notice. Until Ctrl-C, in a temporary folder.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { tmpdir } from 'node:os'
@@ -6,57 +9,133 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../base/log.ts'
 import type { DemoConfig } from './config.ts'
+import { edge } from './edge.ts'
 import { sampleObjects, sensors } from './samples.ts'
 import { serve } from './serve.ts'
 
 /** A demo needs no long memory. */
 const historyBytes = 32 * 1024 * 1024
 const changeEveryMs = 500
+const thereMs = 20_000
+const awayMs = 15_000
+
+type Seen = { events: number; writes: number; reads: number; refused: number }
 
 export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortSignal }): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'ake-demo-'))
   const stop = new AbortController()
   const signal = AbortSignal.any([parts.signal, stop.signal])
+  // That the cloud goes away is the point, and no news.
+  const quiet: Log = { ...parts.log, warn: parts.log.debug, with: () => quiet }
+  const cloud = new Cloud(join(folder, 'cloud'), quiet)
   try {
+    await cloud.appear()
     const address = Promise.withResolvers<string>()
-    const serving = serve(
-      { ...config, data: folder, history: historyBytes },
-      { log: parts.log, signal, ready: address.resolve },
+    const data = join(folder, 'edge')
+    const running = edge(
+      {
+        ...{ listen: config.listen, logLevel: config.logLevel, data, history: historyBytes },
+        ...{ kubeconfig: join(cloud.folder, 'admin.kubeconfig'), server: [], mirror: [], clientCredential: [] },
+        ...{ clientCa: undefined, probeEvery: 1_000, firstListMax: 50_000, firstListBytes: 256 * 1024 * 1024 },
+      },
+      { log: quiet, signal, ready: address.resolve },
     )
-    const shown = address.promise.then((url) => show(url, folder, signal))
+    const shown = address.promise.then((url) => show(url, { data, cloud, signal }))
     // Whichever ends first ends the other: a server that cannot listen, or a client that cannot go on.
-    await Promise.race([serving, shown]).finally(() => stop.abort())
-    await serving
+    await Promise.race([running, shown]).finally(() => stop.abort())
+    await running
   } finally {
+    await cloud.vanish()
     await rm(folder, { recursive: true, force: true })
     process.stdout.write(`\nremoved ${folder}\n`)
   }
 }
 
-async function show(url: string, folder: string, signal: AbortSignal): Promise<void> {
-  const client = await connectTo(url, folder)
+/** A real API server would be somewhere else; this one is in the same process, and leaves when it is told to. */
+class Cloud {
+  readonly folder: string
+  readonly #log: Log
+  #port = 0
+  #stop: AbortController | undefined
+  #serving: Promise<void> = Promise.resolve()
+  client: ClientHttp2Session | undefined
+
+  constructor(folder: string, log: Log) {
+    this.folder = folder
+    this.#log = log
+  }
+
+  async appear(): Promise<void> {
+    this.#stop = new AbortController()
+    const address = Promise.withResolvers<string>()
+    const listen = { host: '127.0.0.1', port: this.#port }
+    this.#serving = serve(
+      { listen, data: this.folder, history: historyBytes, logLevel: 'error' },
+      { log: this.#log, signal: this.#stop.signal, ready: address.resolve },
+    )
+    const url = await Promise.race([address.promise, this.#serving.then(() => '')])
+    this.#port = Number(new URL(url).port)
+    this.client = await connectTo(url, this.folder)
+  }
+
+  async vanish(): Promise<void> {
+    this.client?.destroy()
+    this.client = undefined
+    this.#stop?.abort()
+    await this.#serving
+  }
+}
+
+async function show(url: string, parts: { data: string; cloud: Cloud; signal: AbortSignal }): Promise<void> {
+  const { data, cloud, signal } = parts
+  for (const [path, object] of sampleObjects) await send(cloud.client as ClientHttp2Session, 'POST', path, object)
+  const client = await connectTo(url, data)
+  const seen: Seen = { events: 0, writes: 0, reads: 0, refused: 0 }
   try {
-    for (const [path, object] of sampleObjects) await send(client, 'POST', path, object)
-    process.stdout.write(introduction(url, join(folder, 'admin.kubeconfig')))
-    const seen = { events: 0, writes: 0 }
+    process.stdout.write(introduction(url, join(data, 'admin.kubeconfig')))
     watchSensors(client, seen)
+    let turnsAt = Date.now() + thereMs
     while (!signal.aborted) {
-      await change(client, seen)
-      if (process.stdout.isTTY) process.stdout.write(`\r\x1b[2K${await figures(client, seen)}`)
+      if (Date.now() > turnsAt) {
+        const away = cloud.client !== undefined
+        if (away) await cloud.vanish()
+        else await cloud.appear()
+        say(
+          away
+            ? 'the cloud is gone; the edge goes on'
+            : 'the cloud is back; what it changed arrives as ordinary events',
+        )
+        turnsAt = Date.now() + (away ? awayMs : thereMs)
+      }
+      if (cloud.client !== undefined) await change(cloud.client, seen)
+      await look(client, seen)
+      if (process.stdout.isTTY) process.stdout.write(`\r\x1b[2K${await figures(client, cloud, seen)}`)
       await sleep(changeEveryMs, undefined, { signal }).catch(() => {})
     }
   } finally {
     client.close()
+    say(`${seen.reads} reads at the edge, ${seen.refused} refused; ${seen.writes} changes, ${seen.events} watch events`)
   }
 }
 
+function say(sentence: string): void {
+  process.stdout.write(`${process.stdout.isTTY ? '\r\x1b[2K' : ''}${sentence}\n`)
+}
+
+/** What everybody on an edge node does all day. */
+async function look(client: ClientHttp2Session, seen: Seen): Promise<void> {
+  seen.reads++
+  await send(client, 'GET', '/apis/edge.example.com/v1/sensors?resourceVersion=0').catch(() => seen.refused++)
+}
+
 function introduction(url: string, kubeconfig: string): string {
-  return `A Kubernetes API server with a small site in it is at ${url}. Try, in another terminal:
+  return `A cloud with a small site in it, and an edge that mirrors it, at ${url}. The cloud goes away every
+${thereMs / 1000} seconds for ${awayMs / 1000}. Try, in another terminal, at any moment:
 
   export KUBECONFIG=${kubeconfig}
   kubectl get sensors -n shop --watch
   kubectl get pods -n shop --field-selector spec.nodeName=edge-1 -o wide
-  kubectl explain sensors.spec
+  bin/ake status --data ${join(kubeconfig, '..')}
 
 Ctrl-C ends it and removes everything.
 `
@@ -87,17 +166,16 @@ function watchSensors(client: ClientHttp2Session, seen: { events: number }): voi
   stream.on('error', () => {})
 }
 
-async function figures(client: ClientHttp2Session, seen: { events: number; writes: number }): Promise<string> {
+async function figures(client: ClientHttp2Session, cloud: Cloud, seen: Seen): Promise<string> {
   const metrics = await send(client, 'GET', '/metrics')
   const total = (name: string) =>
     [...metrics.matchAll(new RegExp(`^${name}(?:{.*})? (\\d+)`, 'gm'))].reduce(
       (sum, found) => sum + Number(found[1]),
       0,
     )
-  const memory = Math.round(total('process_resident_memory_bytes') / 1024 / 1024)
   return (
-    `objects ${total('ake_objects')} · version ${total('ake_version')} · writes ${seen.writes} · ` +
-    `watch events ${seen.events} · watches ${total('ake_watchers')} · memory ${memory} MB`
+    `cloud ${cloud.client === undefined ? 'away' : 'there'} · objects ${total('ake_objects')} · ` +
+    `changes ${seen.writes} · watch events ${seen.events} · reads ${seen.reads}, refused ${seen.refused}`
   )
 }
 
