@@ -33,17 +33,17 @@ export class FakeCloud implements Upstream {
   readonly reachability: Upstream['reachability']
 
   constructor() {
-    const cloud = this
+    const state = () => this.#state
     this.reachability = {
       get state() {
-        return cloud.#state
+        return state()
       },
       why: '',
       sinceMs: 0,
       limitMs: 300,
-      suspect(why) {
-        cloud.suspicions.push(why)
-        if (cloud.#state === 'reachable') cloud.#state = 'suspect'
+      suspect: (why) => {
+        this.suspicions.push(why)
+        if (this.#state === 'reachable') this.#state = 'suspect'
       },
       observe: () => () => {},
     }

@@ -37,6 +37,7 @@ export class Cache {
   readonly #corrupt: Map<string, Item>
   readonly history: History
   readonly #isGone: (version: number) => boolean
+  readonly #isSetBack: () => boolean
   /** Positions handed out so far; a failed commit leaves a hole. */
   lastPosition: number
   bytes = 0
@@ -51,9 +52,12 @@ export class Cache {
     loaded?: LoadedInterest<Item> | undefined
     /** Whether a version that lies ahead of this copy can never come: it is of a past that no longer exists. */
     isGone?: (version: number) => boolean
+    /** Whether what is mirrored was put back to an older state, and has not come as far again. */
+    isSetBack?: () => boolean
   }) {
     const { loaded, plan } = parts
     this.#isGone = parts.isGone ?? (() => true)
+    this.#isSetBack = parts.isSetBack ?? (() => false)
     this.interest = parts.interest
     this.progress = parts.progress
     this.#clock = parts.clock
@@ -113,6 +117,11 @@ export class Cache {
     return version > this.version && this.#isGone(version)
   }
 
+  /** Versions of a past that no longer exists lie ahead: whoever names one may be of that past. */
+  get isSetBack(): boolean {
+    return this.#isSetBack()
+  }
+
   get(key: string): Item | undefined {
     if (this.#corrupt.size > 0) this.#refuseCorrupt(key)
     return this.#objects.get(key)
@@ -129,6 +138,10 @@ export class Cache {
 
   get corrupt(): Iterable<string> {
     return this.#corrupt.keys()
+  }
+
+  get isDamaged(): boolean {
+    return this.#corrupt.size > 0
   }
 
   /** Everything sound, in key order. */

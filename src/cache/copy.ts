@@ -118,6 +118,7 @@ export class Copy {
 
   #open(interest: string, loaded?: LoadedInterest<Item>, version = loaded?.synced ?? 0): Cache {
     const progress = this.#mirrors ? new Progress(version) : this.#progress
+    const isSetBack = () => progress.version <= this.#lostOf(interest)
     const cache = new Cache({
       interest,
       loaded,
@@ -127,7 +128,8 @@ export class Copy {
       clock: this.#clock,
       pace: this.#pace,
       // A mirror waits for what lies ahead, unless the cluster was put back and that version went with it.
-      isGone: this.#mirrors ? () => progress.version <= this.#lostOf(interest) : () => true,
+      isGone: this.#mirrors ? isSetBack : () => true,
+      isSetBack: this.#mirrors ? isSetBack : () => false,
     })
     this.#caches.set(interest, cache)
     this.#saved.set(interest, version)

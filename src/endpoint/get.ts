@@ -68,6 +68,15 @@ export async function reach(parts: ReadParts, cache: Cache, version: number): Pr
   throw tooLargeResourceVersion(String(version), String(cache.version))
 }
 
+/**
+ * For what may be newer than the version. After a restore to lower versions a reflector that was told 410 first lists "not
+ * older than" the version that is gone; refused with 504 it would ask ten times more before it takes what there is.
+ */
+export async function reachOrNewest(parts: ReadParts, cache: Cache, version: number): Promise<void> {
+  if (await cache.progress.reach(version, reachMs, parts.clock)) return
+  if (!cache.isSetBack) throw tooLargeResourceVersion(String(version), String(cache.version))
+}
+
 function isPlain(media: MediaChoice, api: ApiRequest, request: Request): boolean {
   return media.as === undefined && media.codec.name === 'json' && !media.pretty && !wantsPretty(api.query, request)
 }

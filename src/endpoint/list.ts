@@ -12,7 +12,7 @@ import type { LabelSelector } from '../kube/selector.ts'
 import { expired } from '../kube/status.ts'
 import { HistoryGone } from '../store/store.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
-import { reach } from './get.ts'
+import { reach, reachOrNewest } from './get.ts'
 import { spelled } from './respond.ts'
 import { listAs } from './transform.ts'
 
@@ -76,7 +76,7 @@ async function find(
 ): Promise<{ version: number; items: Item[] }> {
   switch (state.kind) {
     case 'notOlderThan':
-      await reach(parts, cache, state.version)
+      await reachOrNewest(parts, cache, state.version)
       return { version: cache.version, items: cache.list(filter()) }
     case 'exact':
       await reach(parts, cache, state.version)

@@ -66,6 +66,14 @@ export class Offline {
     throw notTaken(why)
   }
 
+  /** The token that is kept for this wish and has not expired, if its caller may ask for it. */
+  async keptToken(api: ApiRequest, request: Request, asker: Asker): Promise<Response | undefined> {
+    const { access, tokens } = this.#parts
+    if (asker.impersonates) return undefined
+    const isAllowed = asker.isAdministrator || (await access.decide(asker.identity, questionOf(api))) === 'allowed'
+    return isAllowed ? await tokens.answer(api, request, asker, { unexpired: true }) : undefined
+  }
+
   async #refuseExisting(api: ApiRequest, request: Request): Promise<void> {
     const { catalog, interests } = this.#parts
     const known = catalog.find(api.group, api.version, api.resource)

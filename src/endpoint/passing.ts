@@ -2,7 +2,7 @@
  * Everything that is the API server's to answer: passed on as the caller's, streamed both ways, untouched. What the answer
  * says about the caller's rights is learned; the reply to a write is held until the copy has it (A7).
  */
-import type { Access } from '../access/access.ts'
+import type { Access, Outcome } from '../access/access.ts'
 import { type Question, questionOf } from '../access/question.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -53,8 +53,8 @@ export class Passing {
   async pass(api: ApiRequest, request: Request, asker: Asker, options: { json?: boolean } = {}): Promise<Response> {
     const { offline, tokens, upstream } = this.#parts
     if (upstream.reachability.state === 'unreachable') return await offline.answer(api, request, asker)
+    if (tokens.concerns(api)) return await this.#passToken(api, rereadable(request), asker)
     try {
-      if (tokens.concerns(api)) return await tokens.pass(api, request, asker)
       const answer = await this.#ask(api, request, asker, options)
       return await this.#reply(api, answer)
     } catch (error) {
@@ -63,6 +63,20 @@ export class Passing {
       // It may have been done: neither yes nor no would be true.
       if (isWrite && error.sent) throw mayBeDone(error.message)
       return await offline.answer(api, request, asker, { why: error.message, bodyGone: request.hasBody })
+    }
+  }
+
+  /** One issued in vain harms nobody: unlike any other write, it is answered from what is kept also if it may be done. */
+  async #passToken(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+    const { offline, tokens, upstream } = this.#parts
+    // A pod waits for it: not for a line in doubt, if the one that is kept still serves.
+    const kept = upstream.reachability.state === 'suspect' && (await offline.keptToken(api, request, asker))
+    if (kept) return kept
+    try {
+      return await tokens.pass(api, request, asker)
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      return await offline.answer(api, request, asker, { why: error.message })
     }
   }
 
@@ -82,7 +96,7 @@ export class Passing {
   }
 
   async connect(request: Request, asker: Asker, question: Question): Promise<Connected> {
-    const { upstream, access, clock } = this.#parts
+    const { upstream, clock } = this.#parts
     const { reachability } = upstream
     if (reachability.state === 'unreachable') throw cannotPass(reachability.why)
     const askedAt = clock.steady()
@@ -93,7 +107,7 @@ export class Passing {
         headers: request.headers,
         identity: asker.identity,
       })
-      if (!asker.impersonates) access.learn(asker.identity, question, { status: connected.status, askedAt })
+      this.#learn(asker, question, { status: connected.status, askedAt })
       return connected
     } catch (error) {
       if (error instanceof Unreachable) throw cannotPass(error.message)
@@ -108,7 +122,7 @@ export class Passing {
     { json = false }: { json?: boolean },
     withinMs = headMsMax,
   ): Promise<Answered> {
-    const { upstream, access, clock } = this.#parts
+    const { upstream, clock } = this.#parts
     const askedAt = clock.steady()
     const answer = await upstream.ask({
       method: request.method,
@@ -118,8 +132,16 @@ export class Passing {
       identity: asker.identity,
       headMsMax: withinMs,
     })
-    if (!asker.impersonates) access.learn(asker.identity, questionOf(api), { status: answer.status, askedAt })
+    this.#learn(asker, questionOf(api), { status: answer.status, askedAt })
     return answer
+  }
+
+  #learn(asker: Asker, question: Question, outcome: Outcome): void {
+    const { access, catalog } = this.#parts
+    if (asker.impersonates) return
+    const isRefusal = outcome.status === 401 || outcome.status === 403
+    const byAnother = relayed.has(question.subresource) || catalog.isAggregated(question.group, question.version)
+    if (!isRefusal || !byAnother) access.learn(asker.identity, question, outcome)
   }
 
   async #reply(api: ApiRequest, answer: Answered): Promise<Response> {
@@ -140,9 +162,12 @@ export class Passing {
   async #held(api: ApiRequest, answer: Answered): Promise<Buffer | AsyncIterable<Buffer>> {
     const chunks: Buffer[] = []
     let size = 0
-    for await (const chunk of { [Symbol.asyncIterator]: () => answer.body }) {
-      chunks.push(chunk)
-      size += chunk.length
+    for (;;) {
+      // Not `for await`, which would end the body that is handed on below.
+      const { value, done } = await answer.body.next()
+      if (done === true) break
+      chunks.push(value)
+      size += value.length
       if (size > replyBytesMax) return rest(chunks, answer.body)
     }
     const bytes = Buffer.concat(chunks)
@@ -157,6 +182,8 @@ export class Passing {
   }
 }
 
+/** Who stands behind these refuses in its own name, and that says nothing about the caller's token at the API server. */
+const relayed: ReadonlySet<string> = new Set(['proxy', 'exec', 'attach', 'portforward', 'log'])
 const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete'])
 /** Their replies speak of something else than the object. */
 const unheld: ReadonlySet<string> = new Set(['token', 'scale', 'exec', 'attach', 'portforward', 'proxy', 'log'])
@@ -175,12 +202,21 @@ function scopeOf(api: ApiRequest, name: string): Scope {
   }
 }
 
+function rereadable(request: Request): Request {
+  let body: Promise<Buffer> | undefined
+  const read = () => {
+    body ??= request.body()
+    return body
+  }
+  return { ...request, body: read }
+}
+
 async function* rest(chunks: readonly Buffer[], body: AsyncIterableIterator<Buffer>): AsyncIterable<Buffer> {
   yield* chunks
   yield* body
 }
 
-export function cannotPass(why: string): Error {
+function cannotPass(why: string): Error {
   return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and this is its to answer: ${why}`)
 }
 

@@ -80,7 +80,12 @@ export class Tokens {
   }
 
   /** The last token issued for the same wish of the same caller; undefined when there is none. */
-  async answer(api: ApiRequest, request: Request, asker: Asker): Promise<Response | undefined> {
+  async answer(
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+    { unexpired = false }: { unexpired?: boolean } = {},
+  ): Promise<Response | undefined> {
     const { access, keeper, nowMs } = this.#parts
     const facts = factsOf(request.headers['content-type'], await request.body())
     const caller = access.held(asker.identity)
@@ -88,7 +93,7 @@ export class Tokens {
     const now = nowMs()
     const { namespace, name: account } = api
     const kept = keeper.answer({ namespace, account, caller, request: facts }, now)
-    if (kept === undefined) return undefined
+    if (kept === undefined || (unexpired && kept.warning !== undefined)) return undefined
     const response = plain(201, printTokenRequest(kept.facts, { namespace, name: account }))
     if (kept.warning !== undefined) warn(response, [kept.warning])
     return response

@@ -8,7 +8,7 @@ import { negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { failure, type Status, StatusError, tooManyRequests } from '../kube/status.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
-import { reach } from './get.ts'
+import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'
 import { jsonHeaders } from './respond.ts'
 import { formOf } from './transform.ts'
@@ -73,7 +73,7 @@ async function refusalOf(
   if (start.kind !== 'after') return undefined
   const { version } = start
   if (initialEvents) {
-    const late = await reach(parts, cache, version).catch((error: unknown) => error)
+    const late = await reachOrNewest(parts, cache, version).catch((error: unknown) => error)
     if (late === undefined || late instanceof StatusError) return late
     throw late
   }

@@ -47,16 +47,18 @@ export class Written {
   async hold({ scope, key, custom, contentType, bytes }: Replied): Promise<void> {
     const reply = replyVersion(contentType, bytes)
     if (reply === undefined) return
+    const { version, kind } = reply
+    // An object without a version is kept nowhere: nothing will be heard of it.
+    if (version === undefined && kind !== 'Status') return
     const caches = this.#concerned(scope, key)
     if (caches.length === 0) return
-    const { version } = reply
     const reached = await this.#all(caches, (cache) =>
       version === undefined ? this.#gone(cache, key, reply) : this.#reached(cache, key, version),
     )
     if (reached || version === undefined || !isPlain(reply, contentType) || isIndented(bytes)) return
     const name = asideName(scope, key)
     this.#aside.delete(name)
-    this.#aside.set(name, makeItem(listItemForm(bytes, custom), version, noFields))
+    this.#aside.set(name, makeItem(listItemForm(withoutNewline(bytes), custom), version, noFields))
     if (this.#aside.size > asideMax) this.#aside.delete(this.#aside.keys().next().value as string)
   }
 
@@ -132,6 +134,11 @@ function isPlain({ kind }: Reply, contentType: string | undefined): boolean {
 /** An answer printed for people is not the object's own bytes. */
 function isIndented(bytes: Buffer): boolean {
   return bytes[1] === 0x0a
+}
+
+/** An answer ends its line, an object does not. */
+function withoutNewline(bytes: Buffer): Buffer {
+  return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes
 }
 
 function asideName({ group, version, resource }: Scope, key: string): string {

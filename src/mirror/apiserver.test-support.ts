@@ -7,19 +7,12 @@ import { decodeContinue, encodeContinue } from '../kube/continue.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
 import { expired, failure, type Status, StatusError, tooLargeResourceVersion } from '../kube/status.ts'
-import {
-  type Answered,
-  type Asked,
-  type Connected,
-  type Reachability,
-  type ReachabilityState,
-  Unreachable,
-  type Upstream,
-} from '../upstream/upstream.ts'
+import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { Body, Switch } from './line.test-support.ts'
 
-export type Thing = { readonly value?: string; readonly labels?: Record<string, string>; readonly node?: string }
+type Thing = { readonly value?: string; readonly labels?: Record<string, string>; readonly node?: string }
 
-export type Stored = {
+type Stored = {
   readonly key: string
   readonly uid: string
   readonly version: number
@@ -282,136 +275,6 @@ class Watch {
   #tell(type: string, text: string): void {
     const head = `{"kind":"${kinds[this.resource]}","apiVersion":"v1",`
     this.body.push(`{"type":"${type}","object":${head}${text.slice(1)}}\n`)
-  }
-}
-
-/** Bytes on their way: in chunks cut anywhere, late, or broken off. */
-class Body implements AsyncIterableIterator<Buffer> {
-  readonly #clock: FakeClock
-  readonly #random: (below: number) => number
-  readonly #endings: (() => void)[] = []
-  #bytes = Buffer.alloc(0)
-  #waiting: PromiseWithResolvers<IteratorResult<Buffer>> | undefined
-  #over: 'open' | 'ended' | Error = 'open'
-  cutAfter = Number.POSITIVE_INFINITY
-  delayMs = 0
-  heardAtMs: number
-
-  constructor(parts: { clock: FakeClock; random: (below: number) => number; signal?: AbortSignal | undefined }) {
-    this.#clock = parts.clock
-    this.#random = parts.random
-    this.heardAtMs = parts.clock.steady()
-    parts.signal?.addEventListener('abort', () => this.fail(new Unreachable('aborted', true)))
-    if (parts.signal?.aborted === true) this.fail(new Unreachable('aborted', true))
-  }
-
-  onEnd(ending: () => void): void {
-    this.#endings.push(ending)
-    if (this.#over !== 'open') ending()
-  }
-
-  push(text: string): void {
-    if (this.#over !== 'open') return
-    this.#bytes = Buffer.concat([this.#bytes, Buffer.from(text)])
-    this.#wake()
-  }
-
-  finish(text: string): void {
-    if (this.delayMs > 0) {
-      const late = () => {
-        this.push(text)
-        this.end()
-      }
-      this.#clock.setTimer(this.delayMs, late)
-      return
-    }
-    this.push(text)
-    this.end()
-  }
-
-  end(): void {
-    this.#close('ended')
-  }
-
-  /** What lies in between is lost. */
-  fail(why: Error): void {
-    if (this.#over === 'open') this.#bytes = Buffer.alloc(0)
-    this.#close(why)
-  }
-
-  #close(how: 'ended' | Error): void {
-    if (this.#over !== 'open') return
-    this.#over = how
-    for (const ending of this.#endings) ending()
-    this.#wake()
-  }
-
-  #wake(): void {
-    const waiting = this.#waiting
-    this.#waiting = undefined
-    if (waiting !== undefined) void this.next().then(waiting.resolve, waiting.reject)
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  next(): Promise<IteratorResult<Buffer>> {
-    if (this.#bytes.length > 0) {
-      this.heardAtMs = this.#clock.steady()
-      if (this.cutAfter <= 0) {
-        this.#bytes = Buffer.alloc(0)
-        this.#over = 'open'
-        this.fail(new Unreachable('the connection was cut', true))
-        return this.next()
-      }
-      const most = Math.min(this.#bytes.length, this.cutAfter)
-      const length = this.#random(4) === 0 ? 1 + this.#random(most) : most
-      const chunk = this.#bytes.subarray(0, length)
-      this.#bytes = this.#bytes.subarray(length)
-      this.cutAfter -= length
-      return Promise.resolve({ value: chunk, done: false })
-    }
-    if (this.#over === 'ended') return Promise.resolve({ value: undefined, done: true })
-    if (this.#over !== 'open') return Promise.reject(this.#over)
-    this.#waiting = Promise.withResolvers()
-    return this.#waiting.promise
-  }
-
-  async return(): Promise<IteratorResult<Buffer>> {
-    this.fail(new Unreachable('nobody reads it any more', true))
-    return { value: undefined, done: true }
-  }
-}
-
-/** Reachability as a test says it is. */
-export class Switch implements Reachability {
-  readonly #clock: FakeClock
-  readonly #listeners = new Set<(state: ReachabilityState) => void>()
-  state: ReachabilityState = 'reachable'
-  why = ''
-  sinceMs = 0
-  limitMs = 300
-
-  constructor(clock: FakeClock) {
-    this.#clock = clock
-  }
-
-  set(state: ReachabilityState): void {
-    if (state === this.state) return
-    this.state = state
-    this.why = state === 'reachable' ? '' : 'the test says so'
-    this.sinceMs = this.#clock.now()
-    for (const listener of [...this.#listeners]) listener(state)
-  }
-
-  suspect(): void {
-    this.set('suspect')
-  }
-
-  observe(listener: (state: ReachabilityState) => void): () => void {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
   }
 }
 

@@ -54,21 +54,21 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
 
   constructor(clock: FakeClock) {
     this.#clock = clock
-    const cloud = this
+    const state = () => this.#state
     this.reachability = {
       get state() {
-        return cloud.#state
+        return state()
       },
       why: '',
       sinceMs: 0,
       limitMs: 300,
       suspect: (why) => {
-        cloud.suspicions.push(why)
-        cloud.turn('suspect')
+        this.suspicions.push(why)
+        this.turn('suspect')
       },
       observe: (listener) => {
-        cloud.#listeners.add(listener)
-        return () => void cloud.#listeners.delete(listener)
+        this.#listeners.add(listener)
+        return () => void this.#listeners.delete(listener)
       },
     }
   }

@@ -155,6 +155,18 @@ test('other documents are compared with the API server at most every 30 s', asyn
   await world.stop()
 })
 
+test('the index of OpenAPI v3 follows within 2 s: a new definition’s schema is published behind it', async () => {
+  const world = await started()
+  const json = { accept: 'application/json' }
+  await body(world, '/openapi/v3', json)
+  world.cloud.document('/openapi/v3', 'any').body = '{"paths":{}}'
+  await world.pass(1_000)
+  assert.notEqual(await body(world, '/openapi/v3', json), '{"paths":{}}')
+  await world.pass(1_500)
+  assert.equal(await body(world, '/openapi/v3', json), '{"paths":{}}')
+  await world.stop()
+})
+
 test('a check that takes too long is answered from what is held, and nobody waits after that', async () => {
   const world = await started()
   const json = { accept: 'application/json' }

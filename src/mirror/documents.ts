@@ -23,6 +23,8 @@ export type DocumentAnswer = {
 
 /** OpenAPI and the like are compared with the API server's at most this often each. */
 const checkMsMin = 30_000
+/** The index of OpenAPI v3 is small, and tells of a new definition's schema, which is published a moment after it is served. */
+const indexCheckMsMin = 2_000
 /** Nothing is held yet: what the API server may take for its answer. Its own OpenAPI takes seconds right after a start. */
 const firstMsMax = 10_000
 /** Checks remembered; one for each document, and nobody has more of them. */
@@ -121,7 +123,8 @@ export class Documents {
     if (hash !== '') return etagOf(head) === `"${hash}"`
     if (isDiscovery(head.place) && this.#discovery.isFresh(head)) return true
     const check = this.#checks.get(checkKey(head))
-    const recent = check !== undefined && this.#clock.steady() - check.at < checkMsMin
+    const everyMs = head.place === indexPlace ? indexCheckMsMin : checkMsMin
+    const recent = check !== undefined && this.#clock.steady() - check.at < everyMs
     return recent && check.basis === this.#basisOf(head.place)
   }
 

@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer } from './apiserver.test-support.ts'
+import { Client, stepping } from './client.test-support.ts'
 import type { Kept } from './kept.ts'
-import { Client, MirrorWorld, settle, type Wish } from './world.test-support.ts'
+import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 const narrowWish: Wish = { labels: 'app=web' }
-
-async function stepping(world: MirrorWorld, clients: Client[], holds: () => boolean, seconds = 120): Promise<void> {
-  for (let step = 0; step < seconds * 4 && !holds(); step++) {
-    await settle()
-    for (const client of clients) client.step()
-    await world.pass(250)
-  }
-  assert.ok(holds(), 'it never came to that')
-}
 
 /** A narrow interest that is synced and watched by its own reflector, with a client that is cut before the wide one comes. */
 async function narrowFirst(): Promise<{ world: MirrorWorld; server: ApiServer; client: Client; narrow: Kept }> {

@@ -10,16 +10,19 @@ import type { Event } from '../cache/event.ts'
 import { Intake } from '../cache/intake.ts'
 import { type Item, makeItem } from '../cache/item.ts'
 import type { FieldPlan } from '../kube/object.ts'
-import type { Kept } from './kept.ts'
+import type { Interest } from './interest.ts'
 
 /** Changes of the wider interest that wait here: beyond this its state tells what they came to. */
 const waitingMax = 100_000
 /** How often it looks whether the wider interest is still the one it was, and whether a disk that refused takes writes. */
 const lookEveryMs = 1_000
 
+/** An interest as the feed sees it; its cache is another one when it begins anew. */
+type Side = { readonly interest: Interest; readonly cache: Cache | undefined; readonly heardAt: number }
+
 export class Feed {
-  readonly wide: Kept
-  readonly #narrow: Kept
+  readonly wide: Side
+  readonly #narrow: Side
   readonly #matches: (item: Item) => boolean
   readonly #copy: Copy
   readonly #clock: Clock
@@ -28,7 +31,7 @@ export class Feed {
   #behind = true
   #wake: (() => void) | undefined
 
-  constructor(parts: { wide: Kept; narrow: Kept; matches: (item: Item) => boolean; copy: Copy; clock: Clock }) {
+  constructor(parts: { wide: Side; narrow: Side; matches: (item: Item) => boolean; copy: Copy; clock: Clock }) {
     this.wide = parts.wide
     this.#narrow = parts.narrow
     this.#matches = parts.matches
@@ -67,7 +70,7 @@ export class Feed {
   /** Takes over what has come; false when that has to be tried again later. */
   async #turn(wide: Cache, narrow: Cache): Promise<boolean> {
     // Both at one version: the wider one must not be behind. What is damaged there is no less present here.
-    if (wide.version < narrow.version || isDamaged(wide)) {
+    if (wide.version < narrow.version || wide.isDamaged) {
       this.#behind = true
       return false
     }
@@ -76,7 +79,7 @@ export class Feed {
     this.#waiting = []
     try {
       // A difference of the wider one is a difference here: in one turn with its state, which holds all that was heard.
-      if (this.#behind || isDamaged(narrow) || heard.some(isDifference)) {
+      if (this.#behind || narrow.isDamaged || heard.some(isDifference)) {
         this.#behind = true
         await this.#differ(wide, narrow, intake)
         this.#behind = false
@@ -146,11 +149,6 @@ export class Feed {
 function isDifference(what: Event | number): boolean {
   if (typeof what === 'number') return false
   return what.gap !== undefined || (what.item !== undefined && what.item.version < what.version)
-}
-
-function isDamaged({ corrupt }: Cache): boolean {
-  for (const _ of corrupt) return true
-  return false
 }
 
 function samePlan(item: Item, plan: FieldPlan, { plan: wanted }: Cache): Item {

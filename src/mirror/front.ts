@@ -68,9 +68,11 @@ export class Front {
     kept?.asked(this.#clock.now())
     const cache = kept?.cache ?? this.#interests.holding(scope, key)
     if (cache === undefined) {
+      const away = this.#away()
+      if (away !== undefined) return away
       // It is itself forwarded; from the next time on the copy knows.
       if (kept === undefined && this.#mayMirror(known, scope)) this.#begin(scope, known)
-      return this.#away() ?? { kind: 'forward' }
+      return { kind: 'forward' }
     }
     // A damaged object is fetched from where it is whole.
     if (cache.isCorrupt(key)) return this.#away() ?? { kind: 'forward' }
@@ -90,6 +92,7 @@ export class Front {
     }
     if (cache === undefined)
       return this.#away() ?? (state === 'continue' ? { kind: 'forward' } : { kind: 'hold', kept })
+    if (this.#isBetterThere(cache)) return { kind: 'forward' }
     if (state !== 'recent') return { kind: 'local', cache, kept }
     if (known.resource.verbs.includes('watch') && this.isFresh(kept)) return { kind: 'local', cache, kept }
     return { kind: 'local', cache, kept, warning: this.ageOf(kept) }
@@ -111,14 +114,20 @@ export class Front {
     if (kept !== undefined && !kept.hopeless) {
       kept.asked(this.#clock.now())
       const { cache } = kept
-      if (cache !== undefined) return { kind: 'local', cache, kept }
-      return this.#away() ?? { kind: 'hold', kept }
+      if (cache === undefined) return this.#away() ?? { kind: 'hold', kept }
+      if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
+      return { kind: 'local', cache, kept }
     }
     const away = this.#away()
     if (away !== undefined) return away
     if (kept !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
     const begun = this.#begin(scope, known, read.state === 'version' ? version : undefined)
     return begun === undefined ? { kind: 'forward' } : { kind: 'hold', kept: begun }
+  }
+
+  /** A list that would lack a damaged object is the cloud's to give, until the object is fetched again (D4). */
+  #isBetterThere(cache: Cache): boolean {
+    return cache.isDamaged && this.#upstream.reachability.state !== 'unreachable'
   }
 
   /** Throws what is said about things nobody here knows while the cloud is away. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer } from './apiserver.test-support.ts'
+import { Client } from './client.test-support.ts'
 import { interestOf } from './interest.ts'
 import type { Kept } from './kept.ts'
 import { mirrorLimits } from './mirror.ts'
-import { Client, MirrorWorld, scopeOf, settle } from './world.test-support.ts'
+import { MirrorWorld, scopeOf, settle } from './world.test-support.ts'
 
 const hourMs = 3_600_000
 
@@ -230,9 +231,23 @@ test('an interest that is asked for again while it ends is kept', async () => {
   assert.notEqual(again, kept)
   await ending
   await world.until(() => again.state.kind === 'synced')
+  assert.equal(world.server.count('list'), 1, 'it goes on with what is there')
   await world.reopen()
   assert.deepEqual(names(world), ['v1/pods'])
   assert.notEqual(world.kept({})?.cache, undefined)
+})
+
+test('[D3] what a full disk refused to write down of an interest is written when there is room', async () => {
+  const world = await opened()
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.state.kind === 'synced')
+  world.refusing = true
+  world.begin({}, { held: true })
+  await world.pass(10_000)
+  world.refusing = false
+  await world.pass(6_000)
+  await world.reopen()
+  assert.equal(world.kept({})?.record.held, true)
 })
 
 test('objects without a record are what was left of an interest that ended: they go', async () => {

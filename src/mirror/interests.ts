@@ -333,6 +333,7 @@ export class Interests {
     }
     const nowMs = clock.steady()
     if (kept.withdrawnAtMs !== undefined) {
+      this.#finishWatches(kept)
       if (nowMs - kept.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !kept.record.held) await this.end(kept, state.why)
       return
     }
@@ -340,8 +341,13 @@ export class Interests {
     if (state.code === 401 || nowMs - state.sinceMs < mirrorLimits.refusalMsMin) return
     if (!(await confirm(kept.interest, state.code).catch(() => false))) return
     log.warn('interest.withdrawn', { interest: kept.interest.name, why: state.why })
-    for (const watcher of kept.cache?.watchers ?? []) watcher.finish()
+    this.#finishWatches(kept)
     kept.withdrawnAtMs = nowMs
+  }
+
+  /** One that is too young to end without alarming its client ends at the next tick. */
+  #finishWatches({ interest }: Kept): void {
+    for (const watcher of this.#copy?.caches.get(interest.name)?.watchers ?? []) watcher.finish()
   }
 }
 

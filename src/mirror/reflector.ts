@@ -116,7 +116,7 @@ export class Reflector {
     let watch: WatchStream | undefined
     if (cache !== undefined && this.#unsure && !this.#restored) this.#restored = await this.#wentBack(cache, signal)
     this.#unsure = false
-    const mustList = cache === undefined || this.#mustList || this.#restored || hasCorrupt(cache)
+    const mustList = cache === undefined || this.#mustList || this.#restored || cache.isDamaged
     if (mustList) watch = await this.#list(signal)
     this.#mustList = false
     await this.#follow(watch, signal)
@@ -330,9 +330,4 @@ export class Reflector {
 
 function byKey(a: Item, b: Item): number {
   return a.key < b.key ? -1 : 1
-}
-
-function hasCorrupt(cache: Cache): boolean {
-  for (const _ of cache.corrupt) return true
-  return false
 }

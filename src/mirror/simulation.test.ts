@@ -12,8 +12,9 @@ import { test } from 'node:test'
 import { openSqlite } from '../store/sqlite.ts'
 import type { Store } from '../store/store.ts'
 import { ApiServer, type Fault } from './apiserver.test-support.ts'
+import { Client } from './client.test-support.ts'
 import { covers } from './interest.ts'
-import { Client, MirrorWorld, scopeOf, settle, type Wish } from './world.test-support.ts'
+import { MirrorWorld, scopeOf, settle, type Wish } from './world.test-support.ts'
 
 const runs = Number(process.env.AKE_SEEDS ?? 300)
 const stepsPerRun = 120
@@ -140,6 +141,8 @@ class Simulation {
     await this.#pass(seconds * 1_000, seconds / 3)
     this.server.bookmark()
     await this.#pass(20_000, 20)
+    // A client takes a frame at a time: whoever has many before it gets the time to take them all.
+    for (let turn = 0; turn < 300 && !this.clients.every((client) => client.idle); turn++) await this.#pass(100, 1)
   }
 
   async #restore(): Promise<void> {
@@ -154,7 +157,13 @@ class Simulation {
       for (const client of this.clients) this.#excused.set(client, (this.#excused.get(client) ?? 0) + 1)
       this.server.restore(to)
     }
+    const lost = this.clients.filter((client) => !bumped && client.version > to)
+    const told = lost.map((client) => client.expired.length)
     await this.heal()
+    lost.forEach((client, i) => {
+      const times = client.expired.length - (told[i] as number)
+      assert.equal(times, 1, `${JSON.stringify(client.wish)} was told ${times} times of a restore`)
+    })
   }
 
   async #act(): Promise<void> {

@@ -73,7 +73,7 @@ export function dial({ url, trust, pair, protocols, lookup, clock, limits, signa
       return
     }
     socket.on('error', fail)
-    socket.once('close', () => fail(new Error('closed')))
+    socket.once('close', () => fail(wire.errored ?? new Error('closed'))) // TLS is closed before TCP has told why
     socket.once('secureConnect', () => {
       end()
       socket.removeAllListeners('close')

@@ -68,6 +68,10 @@ export class DirectUpstream implements Upstream {
       limits: this.#limits,
       note: () => problemOf(this.#credential('edge') ?? {}, clock.now()),
     })
+    this.#checker.observe((state) => {
+      if (state !== 'unreachable') return
+      for (const pool of this.#addresses.current.pools.values()) pool.giveUp(this.#checker.why)
+    })
     for (const [name, credential] of upstreams.credentials) this.#report(name, credential)
   }
 

@@ -199,3 +199,18 @@ test('an API server that is too slow for probes but sends bytes is suspect, and 
   await until('reachable again', () => upstream.reachability.state === 'reachable')
   await body.return?.()
 })
+
+test('after a black hole nobody waits for what was dialled or open in it', async (context) => {
+  const { fake, read, upstream } = await world(context, {}, { ...quick, pingMsMax: 10_000, dialMsMax: 10_000 })
+  const token = (name: string) => ({ identity: { kind: 'token', token: name }, headMsMax: 500 })
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  assert.equal(await read('/before', token('a')), 'ok')
+  fake.freeze()
+  await until('unreachable', () => upstream.reachability.state === 'unreachable')
+  // The connection from before is in doubt by now, so this dials into the hole.
+  await failing(read('/during', { ...token('a'), headMsMax: 30 }))
+  await new Promise((resolve) => setTimeout(resolve, quick.probeMsMax))
+  fake.thaw()
+  await until('reachable again', () => upstream.reachability.state === 'reachable')
+  assert.equal(await read('/after', token('a')), 'ok')
+})

@@ -37,6 +37,8 @@ export class NotConnected extends Unreachable {
 
 type Protocols = readonly ('h2' | 'http/1.1')[]
 
+type Waiting = { readonly resolve: () => void; readonly reject: (error: Error) => void; readonly urgent: boolean }
+
 export class Pool {
   readonly #parts: PoolParts
   readonly #sessions = new Set<Session>()
@@ -45,8 +47,9 @@ export class Pool {
   readonly #backoff: Backoff
   #opening: Promise<void> | undefined
   #openingSince = 0
-  /** Resolves with the next connection, whoever dialled it. */
-  #opened = Promise.withResolvers<void>()
+  #openedAt = Number.NEGATIVE_INFINITY
+  /** Those without a connection: the next one is for all of them, whoever dialled it. */
+  readonly #waiting = new Set<Waiting>()
   #plainUntil = Number.NEGATIVE_INFINITY
   #redialAt = Number.NEGATIVE_INFINITY
   #failure: NotConnected | undefined
@@ -93,25 +96,47 @@ export class Pool {
         if (!urgent && this.#failure !== undefined && clock.steady() < this.#redialAt) throw this.#failure
         this.#open()
       }
-      await patience.wait(Promise.race([this.#opening, this.#opened.promise]))
+      await this.#next(patience, urgent)
+    }
+  }
+
+  /** In a set and not by one promise for all: whoever leaves would stay in its memory until the cloud is back. */
+  async #next(patience: Patience, urgent: boolean): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const waiting = { resolve, reject, urgent }
+    this.#waiting.add(waiting)
+    try {
+      await patience.wait(Promise.race([this.#opening, promise]))
+    } finally {
+      this.#waiting.delete(waiting)
     }
   }
 
   /** A connection of its own, also for upgrades. */
   async dial(protocols: Protocols): Promise<Dialled> {
     const { url, trust, pair, lookup, clock, limits } = this.#parts
+    const begunAt = clock.steady()
     try {
       return await dial({ url, trust, pair, protocols, lookup, clock, limits, signal: this.#stop.signal })
     } catch (error) {
       const silent = error instanceof DialTimeout ? `no connection within ${limits.dialMsMax} ms` : undefined
-      throw this.#failed(silent ?? reasonOf(error), isCertain(error))
+      throw this.#failed(silent ?? reasonOf(error), isCertain(error), begunAt)
     }
   }
 
   /** The way is open again: nobody has to wait before the next dial. */
   forgive(): void {
+    const { clock, limits } = this.#parts
     this.#failure = undefined
     this.#backoff.reset()
+    // A dial from before may be stuck where the next one is not: whoever waits for it need not wait for its end.
+    const stuck = this.#opening !== undefined && clock.steady() - this.#openingSince >= limits.probeMsMax
+    if (stuck && this.#usable() === undefined) this.#open()
+  }
+
+  /** It is known by now that nobody answers: whoever waits for a connection, probes apart, hears it at once. */
+  giveUp(why: string): void {
+    for (const { reject, urgent } of this.#waiting) if (!urgent) reject(new NotConnected(why, false))
   }
 
   /** A probe got no answer: connections that were silent meanwhile get nothing new. Answers whether any gave a sign of life. */
@@ -176,17 +201,20 @@ export class Pool {
       this.#sessions.add(session)
       if (this.#stop.signal.aborted) session.destroy('stopped')
       await session.settled
-      if (session.free <= 0) throw this.#failed('it takes connections and closes them', false)
+      if (session.free <= 0) throw this.#failed('it takes connections and closes them', false, clock.steady())
     }
+    this.#openedAt = clock.steady()
     this.forgive()
-    this.#opened.resolve()
-    this.#opened = Promise.withResolvers()
+    for (const { resolve } of this.#waiting) resolve()
   }
 
-  #failed(reason: string, certain: boolean): NotConnected {
+  #failed(reason: string, certain: boolean, begunAt: number): NotConnected {
     const { url, clock, lost } = this.#parts
     if (this.#stop.signal.aborted) return new NotConnected('the connection was closing', false)
-    this.#failure = new NotConnected(`${url.origin}: ${reason}`, certain)
+    const failure = new NotConnected(`${url.origin}: ${reason}`, certain)
+    // What was dialled into a hole says nothing about the way that others have found since.
+    if (this.#openedAt > begunAt) return failure
+    this.#failure = failure
     this.#redialAt = clock.steady() + this.#backoff.next()
     lost(this.#failure.message)
     return this.#failure

@@ -1,0 +1,92 @@
+/** What an edge keeps unasked, and what follows from what it sees there. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeJwt } from '../access/access.test-support.ts'
+import { aliceToken, answered, EdgeCloud, EdgeWorld } from '../endpoint/edgeworld.test-support.ts'
+import { definition } from '../mirror/cloud.test-support.ts'
+
+const names = (world: EdgeWorld) => [...world.interests.all].map(({ interest }) => interest.name).sort()
+
+test('what the options name is kept from the start, what does not exist yet from when it does', async () => {
+  const wanted = [
+    { resource: 'pods', namespace: 'a' },
+    { resource: 'things.fresh.test', namespace: '' },
+  ]
+  const world = await EdgeWorld.open({ wanted })
+  await world.pass(1_000)
+  assert.deepEqual(names(world), ['v1/pods@a'])
+  world.cloud.publish('fresh.test', 'v1', { resource: 'things', kind: 'Thing', namespaced: true })
+  world.documents.refresh()
+  await world.until(() => world.interests.size === 2)
+  assert.deepEqual(names(world), ['fresh.test/v1/things', 'v1/pods@a'])
+  for (const { record } of world.interests.all) assert.equal(record.held, true)
+  await world.restart()
+  assert.deepEqual(names(world), ['fresh.test/v1/things', 'v1/pods@a'], 'also without anybody asking again')
+  await world.stop()
+})
+
+test('definitions are followed: what they say of a resource is known, and discovery is looked at again', async () => {
+  const cloud = new EdgeCloud()
+  const plural = 'customresourcedefinitions'
+  cloud.publish('apiextensions.k8s.io', 'v1', { resource: plural, kind: 'CustomResourceDefinition', namespaced: false })
+  const defined = JSON.parse(definition.toString())
+  defined.metadata.resourceVersion = '5'
+  const list = {
+    kind: 'CustomResourceDefinitionList',
+    apiVersion: 'apiextensions.k8s.io/v1',
+    metadata: { resourceVersion: '5' },
+    items: [] as unknown[],
+  }
+  const frame = `${JSON.stringify({ type: 'ADDED', object: { ...defined, metadata: { ...defined.metadata, resourceVersion: '6' } } })}\n`
+  const { promise: appears, resolve: appear } = Promise.withResolvers<void>()
+  const watch = async function* () {
+    await appears
+    yield Buffer.from(frame)
+    await new Promise(() => {})
+  }
+  cloud.script = ({ path }) => {
+    if (!path.includes(`/${plural}?`)) return undefined
+    if (path.includes('watch=')) return { ...answered(200, ''), body: watch() }
+    return answered(200, JSON.stringify(list))
+  }
+  const world = await EdgeWorld.open({ cloud })
+  await world.pass(2_000)
+  const columns = () => world.catalog.find('pasture.test', 'v1', 'oxen')?.columns
+  assert.equal(columns(), undefined)
+  const looks = () => cloud.documents.asked.filter((path) => path === '/apis').length
+  const before = looks()
+  appear()
+  await world.until(() => columns() !== undefined)
+  await world.pass(1_000)
+  assert.ok(looks() > before)
+})
+
+test('[I1] a token ends with the pod it is bound to', async () => {
+  const world = await EdgeWorld.open()
+  const { server } = world.cloud
+  server.put('pods', 'a/p')
+  server.put('pods', 'a/q')
+  await world.synced('pods')
+  const url = '/api/v1/namespaces/a/serviceaccounts/robot/token'
+  const uids = new Map(['p', 'q'].map((name) => [name, server.get('pods', `a/${name}`)?.uid]))
+  const wish = (name: string) => ({
+    kind: 'TokenRequest',
+    spec: { audiences: [], boundObjectRef: { kind: 'Pod', name, uid: uids.get(name) } },
+  })
+  const token = makeJwt({ exp: 4_000_000_000 })
+  world.cloud.script = ({ path, body }) =>
+    path === url
+      ? answered(201, JSON.stringify({ ...JSON.parse(String(body)), status: { token, expirationTimestamp: null } }))
+      : undefined
+  const ask = (name: string) => world.ask('POST', url, { token: aliceToken, body: wish(name) })
+  for (const name of ['p', 'q']) assert.equal((await ask(name)).status, 201)
+  server.put('pods', 'a/p', { value: 'changed' })
+  server.remove('pods', 'a/q')
+  // Made again under the same name: another pod.
+  server.put('pods', 'a/q')
+  await world.pass(1_000)
+  world.cloud.reachability.set('unreachable')
+  assert.equal((await ask('p')).status, 201)
+  assert.equal((await ask('q')).status, 503)
+  await world.stop()
+})

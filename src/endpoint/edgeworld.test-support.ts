@@ -1,0 +1,359 @@
+/**
+ * A whole edge without sockets: its endpoint over a memory store, in front of a model API server that lists and watches, knows
+ * who may do what, and answers by script where a test wants it to. Time passes only as tests say.
+ */
+import assert from 'node:assert/strict'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { FakeCloud } from '../access/access.test-support.ts'
+import { type OpenAccess, openAccess } from '../access/open.ts'
+import { confirmRefusal } from '../app/confirm.ts'
+import { holdWanted, type Wanted } from '../app/held.ts'
+import { statusOf } from '../app/statusdocument.ts'
+import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { createLog } from '../base/log.ts'
+import { Copy } from '../cache/copy.ts'
+import { ApiServer } from '../mirror/apiserver.test-support.ts'
+import { Catalog } from '../mirror/catalog.ts'
+import { Cloud as DocumentCloud } from '../mirror/cloud.test-support.ts'
+import { Documents, isDocument } from '../mirror/documents.ts'
+import { Front } from '../mirror/front.ts'
+import { Interests } from '../mirror/interests.ts'
+import { openMemory } from '../store/memory.ts'
+import type { Store } from '../store/store.ts'
+import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { EdgeEndpoint } from './edge.ts'
+import { EdgeReading } from './edgeread.ts'
+import type { Peer, Response } from './endpoint.ts'
+import { Measures } from './measures.ts'
+import { Offline } from './offline.ts'
+import { Passing } from './passing.ts'
+import { Tokens } from './tokens.ts'
+import { Written } from './written.ts'
+
+const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node' }
+const objectPath = /^\/api\/v1(?:\/namespaces\/([^/]+))?\/(pods|configmaps|nodes)\/([^/]+)$/
+
+type DiscoveredGroup = {
+  metadata?: { name?: string }
+  versions: { version: string; freshness: string; resources: object[] }[]
+}
+
+/** What a test answers instead of the model; `hang` is an answer that never comes. */
+export type Scripted = Answered | 'hang' | undefined
+
+/** Asks the right one of three: the model for objects, the recorded documents, the judge for reviews. */
+export class EdgeCloud implements Upstream {
+  readonly clock: FakeClock
+  readonly server: ApiServer
+  readonly documents: DocumentCloud
+  readonly judge = new FakeCloud()
+  readonly reachability: ApiServer['reachability']
+  /** What came in somebody's name other than the edge's, and all that a script may look at. */
+  readonly asked: Asked[] = []
+  readonly connects: Asked[] = []
+  script: (asked: Asked) => Scripted | Promise<Scripted> = () => undefined
+  connectAs: (asked: Asked) => Connected | Promise<Connected> = () => {
+    throw new Unreachable('no upgrades here', false)
+  }
+
+  constructor(clock: FakeClock = fakeClock()) {
+    this.clock = clock
+    this.server = new ApiServer({ clock })
+    this.documents = new DocumentCloud(clock)
+    this.reachability = this.server.reachability
+    this.publish('', 'v1', { resource: 'configmaps', kind: 'ConfigMap', namespaced: true })
+    // The edge itself: reads everything.
+    this.judge.users.set('', { name: 'edge', uid: 'e', groups: ['system:authenticated'] })
+  }
+
+  /** Discovery names one more resource from now on. */
+  publish(group: string, version: string, wish: { resource: string; kind: string; namespaced: boolean }): void {
+    const document = this.documents.document(group === '' ? '/api' : '/apis', 'aggregated')
+    const found = JSON.parse(document.body) as { items: DiscoveredGroup[] }
+    const isIt = ({ metadata }: DiscoveredGroup) => (metadata?.name ?? '') === group
+    if (!found.items.some(isIt)) found.items.push({ metadata: { name: group }, versions: [] })
+    const { versions } = found.items.find(isIt) as DiscoveredGroup
+    if (!versions.some((one) => one.version === version)) versions.push({ version, freshness: 'Current', resources: [] })
+    const { resource, kind, namespaced } = wish
+    versions
+      .find((one) => one.version === version)
+      ?.resources.push({
+        resource,
+        responseKind: { group, version, kind },
+        scope: namespaced ? 'Namespaced' : 'Cluster',
+        singularResource: kind.toLowerCase(),
+        verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+      })
+    document.body = JSON.stringify(found)
+    document.headers.etag = `"${resource} ${document.headers.etag?.length}"`
+  }
+
+  /** What was passed on, of one method and path. */
+  passed(method: string, path: string): Asked[] {
+    return this.asked.filter((one) => one.method === method && one.path === path)
+  }
+
+  async ask(asked: Asked): Promise<Answered> {
+    if (this.reachability.state === 'unreachable') throw new Unreachable('connection refused', false)
+    this.asked.push(asked)
+    const scripted = await this.script(asked)
+    if (scripted === 'hang') return await this.#never(asked)
+    if (scripted !== undefined) return scripted
+    const [path = ''] = asked.path.split('?')
+    if (/selfsubject(access)?reviews$/.test(path)) return await this.judge.ask(asked)
+    if (isDocument(path)) return await this.documents.ask({ ...asked, identity: { kind: 'edge' } })
+    const [, namespace = '', resource = '', name = ''] = objectPath.exec(path) ?? []
+    if (name === '') return await this.server.ask(asked)
+    const stored = this.server.get(resource, namespace === '' ? name : `${namespace}/${name}`)
+    if (stored === undefined) return answered(404, statusText(404, `${resource} "${name}" not found`))
+    return answered(200, objectText(resource, stored.text))
+  }
+
+  #never({ headMsMax, signal }: Asked): Promise<never> {
+    return new Promise((_, reject) => {
+      const give = (why: string) => () => reject(new Unreachable(why, true))
+      if (headMsMax !== undefined) this.clock.setTimer(headMsMax, give(`no answer within ${headMsMax} ms`))
+      signal?.addEventListener('abort', give('given up'))
+    })
+  }
+
+  async connect(asked: Asked): Promise<Connected> {
+    this.connects.push(asked)
+    return await this.connectAs(asked)
+  }
+
+  addresses(): { url: string; current: boolean; why: string }[] {
+    return [{ url: 'https://cloud', current: true, why: 'in use' }]
+  }
+
+  async run(): Promise<void> {}
+}
+
+export function answered(
+  status: number,
+  body: string | Buffer | readonly Buffer[],
+  headers: Record<string, string | readonly string[]> = { 'content-type': 'application/json' },
+): Answered {
+  const pieces = typeof body === 'string' || Buffer.isBuffer(body) ? [Buffer.from(body)] : body
+  const stream = async function* () {
+    yield* pieces
+  }
+  return { status, headers, body: stream(), heardAt: () => 0 }
+}
+
+/** As the API server answers a request for one object. */
+export function objectText(resource: string, listed: string): string {
+  return `{"kind":"${kinds[resource]}","apiVersion":"v1",${listed.slice(1)}\n`
+}
+
+export function statusText(code: number, message: string): string {
+  return JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, code })
+}
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Response['headers']
+  readonly text: string
+  readonly json: any
+  readonly passedThrough: boolean
+}
+
+export type Asking = {
+  readonly token?: string
+  readonly peer?: Peer
+  readonly headers?: Record<string, string>
+  readonly body?: string | Buffer | object
+}
+
+/** The machine's administrator. */
+export const admin: Peer = {
+  certificate: { name: 'ake-admin', organizations: [], issuedBy: 'own', expiresMs: Number.MAX_SAFE_INTEGER },
+}
+
+export const aliceToken = 'alice-token'
+const mapped = new Set(['system:node:n1'])
+
+export class EdgeWorld {
+  readonly cloud: EdgeCloud
+  readonly store: Store
+  readonly lines: string[] = []
+  endpoint!: EdgeEndpoint
+  interests!: Interests
+  documents!: Documents
+  catalog!: Catalog
+  copy!: Copy
+  access!: OpenAccess
+  measures!: Measures
+  #ending = new AbortController()
+  #running: Promise<unknown> = Promise.resolve()
+  readonly #wanted: readonly Wanted[]
+
+  constructor(parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly Wanted[] }) {
+    this.cloud = parts.cloud ?? new EdgeCloud()
+    this.store = parts.store ?? openMemory({ historyBytesMax: 1 << 24 })
+    this.#wanted = parts.wanted ?? []
+  }
+
+  /** Opened and, unless the cloud is away, with its discovery read. Alice may do everything. */
+  static async open(parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly Wanted[] } = {}): Promise<EdgeWorld> {
+    const world = new EdgeWorld(parts)
+    world.cloud.judge.users.set(aliceToken, { name: 'alice', uid: 'u-1', groups: ['devs'] })
+    await world.start()
+    return world
+  }
+
+  async start(): Promise<void> {
+    const { cloud: upstream, store } = this
+    const { clock } = upstream
+    const log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
+    this.catalog = new Catalog()
+    const { catalog } = this
+    this.documents = new Documents({ store, upstream, catalog, clock, log, random: () => 0.5 })
+    const { documents } = this
+    const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
+    const confirm = confirmRefusal({ upstream, catalog })
+    const limits = { objects: 10_000, bytes: 1 << 28 }
+    this.interests = await Interests.open({ store, upstream, limits, clock, log, find, confirm })
+    const { interests } = this
+    const { planOf, lostOf } = interests
+    this.copy = await Copy.open({ store, clock, log, planOf, lostOf, mirrors: true })
+    this.access = await openAccess({ upstream, records: store, clock, log })
+    await documents.load()
+    interests.attach(this.copy)
+    const { access, tokens: keeper, nowMs } = this.access
+    holdWanted({ interests, catalog, documents, keeper, wanted: this.#wanted, log })
+    catalog.observe(() => interests.replan())
+    const measures = new Measures({ copy: this.copy, store })
+    this.measures = measures
+    const front = new Front({ interests, upstream, clock })
+    const written = new Written({ interests, upstream, clock })
+    const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
+    const offline = new Offline({ access, catalog, interests, tokens, upstream })
+    const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
+    const reading = new EdgeReading({ catalog, front, upstream, passing, written, measures, clock })
+    const { copy } = this
+    this.endpoint = new EdgeEndpoint({
+      access,
+      catalog,
+      upstream,
+      reading,
+      passing,
+      own: [measures],
+      mirrored: documents,
+      status: () => statusOf({ upstream, interests, copy, store, clock }),
+      isMapped: (name) => mapped.has(name),
+      nowMs,
+      measures,
+      clock,
+      log,
+    })
+    this.#ending = new AbortController()
+    const { signal } = this.#ending
+    const { run } = this.access
+    this.#running = Promise.all([interests.run(signal), documents.run(signal), run(signal), copy.run(signal)])
+    if (upstream.reachability.state === 'unreachable') return
+    await this.until(() => catalog.find('', 'v1', 'pods') !== undefined)
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort()
+    await settle()
+    this.cloud.clock.advance(10_000)
+    await this.#running
+  }
+
+  /** The process ends in order and starts again over the same store. */
+  async restart(): Promise<void> {
+    await this.stop()
+    await this.start()
+  }
+
+  response(method: string, url: string, asking: Asking = {}): Promise<Response> {
+    const { token, peer = {}, headers = {}, body } = asking
+    const isRaw = typeof body === 'string' || Buffer.isBuffer(body)
+    const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(isRaw ? body : JSON.stringify(body))
+    const stream = async function* () {
+      yield bytes
+    }
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return this.endpoint.handle({
+      method,
+      url,
+      headers: { ...authorization, ...(body === undefined || isRaw ? {} : json), ...headers },
+      hasBody: body !== undefined,
+      body: async () => bytes,
+      stream,
+      caller: undefined,
+      peer,
+    })
+  }
+
+  async ask(method: string, url: string, asking: Asking = {}): Promise<Answer> {
+    const { status, headers, body, passedThrough = false } = await this.response(method, url, asking)
+    const text = (await whole(body)).toString('latin1')
+    const isJson = String(headers['content-type']).startsWith('application/json')
+    return { status, headers, text, passedThrough, json: isJson ? JSON.parse(text) : undefined }
+  }
+
+  /** In Alice's name, who may do everything unless a test says otherwise. */
+  get(url: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.ask('GET', url, { token: aliceToken, headers })
+  }
+
+  /** An answer that is not there yet: `done` tells whether it is. */
+  later(method: string, url: string, asking: Asking = { token: aliceToken }) {
+    const state = { done: false, answer: this.ask(method, url, asking) }
+    const end = () => {
+      state.done = true
+    }
+    void state.answer.then(end, end)
+    return state
+  }
+
+  async pass(ms: number): Promise<void> {
+    const steps = Math.max(1, Math.ceil(ms / 500))
+    await settle()
+    for (let step = 0; step < steps; step++) {
+      this.cloud.clock.advance(ms / steps)
+      await settle()
+    }
+  }
+
+  async until(holds: () => boolean, seconds = 60): Promise<void> {
+    await settle()
+    for (let step = 0; step < seconds * 10 && !holds(); step++) await this.pass(100)
+    assert.ok(holds(), 'it never came to that')
+  }
+
+  /** Everything of a resource is asked for and synced. */
+  async synced(resource: string, namespace = ''): Promise<void> {
+    const known = this.catalog.find('', 'v1', resource)
+    assert.ok(known)
+    const path = namespace === '' ? `/api/v1/${resource}` : `/api/v1/namespaces/${namespace}/${resource}`
+    const listing = this.later('GET', `${path}?resourceVersion=0`)
+    await this.until(() => listing.done)
+    assert.equal((await listing.answer).status, 200)
+    // Its watch is up too: what happens from here on comes by it.
+    await this.until(() => [...this.cloud.server.watches].some((watch) => watch.resource === resource))
+  }
+}
+
+const json = { 'content-type': 'application/json' }
+
+/** Lets everything that waits for nothing but its turn do its work: compression runs beside the loop. */
+export async function settle(turns = 12): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await nextTurn()
+}
+
+export async function whole(body: Response['body']): Promise<Buffer> {
+  if (Buffer.isBuffer(body)) return body
+  const parts: Buffer[] = []
+  for await (const part of body) parts.push(part)
+  return Buffer.concat(parts)
+}
+
+/** The text of every warning of an answer. */
+export function warningsOf({ headers }: Pick<Answer, 'headers'>): string[] {
+  const { warning = [] } = headers
+  return typeof warning === 'string' ? [warning] : [...warning]
+}
