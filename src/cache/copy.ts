@@ -9,7 +9,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FieldPlan } from '../kube/object.ts'
-import { failure, internalError, tooManyRequests } from '../kube/status.ts'
+import { failure, internalError, tooManyRequests, tooOld } from '../kube/status.ts'
 import { type Batch, type Change, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
 import { Cache } from './cache.ts'
 import { Event } from './event.ts'
@@ -17,7 +17,7 @@ import { asSpelled } from './history.ts'
 import { type Item, makeItem, relabel } from './item.ts'
 import { Pace } from './pace.ts'
 import { Progress } from './progress.ts'
-import { tooOld, type Watcher } from './watcher.ts'
+import type { Watcher } from './watcher.ts'
 
 /** Memory for replaced objects that watches may still want; the disk holds the rest. Shared by all interests. */
 const windowBytesMax = 8 * 1024 * 1024

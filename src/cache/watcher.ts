@@ -5,13 +5,14 @@
  * events are pushed to. A reader that does not keep up overflows its bounded queue and goes back to reading history at its
  * own pace: it delays nobody and costs no memory (A8). Below the floor of history it gets 410, as from kube-apiserver.
  */
-import { type Status, StatusError } from '../kube/status.ts'
+import { type Status, StatusError, tooOld } from '../kube/status.ts'
 import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
 import type { Dispatch, Receiver } from './dispatch.ts'
 import type { Event, Form, FrameType } from './event.ts'
 import type { Filter } from './filter.ts'
 import type { History } from './history.ts'
 import { type Item, relabel } from './item.ts'
+import { join } from './join.ts'
 import type { Held, Pace } from './pace.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
@@ -404,31 +405,6 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   }
 }
 
-export function tooOld(asked: number, floor: number): StatusError {
-  return new StatusError({
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Failure',
-    message: `too old resource version: ${asked} (${floor})`,
-    reason: 'Expired',
-    code: 410,
-  })
-}
-
 function laterOf(a: Cursor, b: Cursor): Cursor {
   return a.version > b.version || (a.version === b.version && a.position > b.position) ? a : b
-}
-
-/** The frames joined last, and what they became: the next watcher mostly has the very same ones. */
-let joined: { readonly frames: readonly Buffer[]; readonly bytes: Buffer } | undefined
-
-function join(frames: readonly Buffer[]): Buffer | undefined {
-  if (frames.length < 2) return frames[0]
-  if (joined === undefined || !same(joined.frames, frames)) joined = { frames, bytes: Buffer.concat(frames) }
-  return joined.bytes
-}
-
-function same(a: readonly Buffer[], b: readonly Buffer[]): boolean {
-  return a.length === b.length && a.every((frame, i) => frame === b[i])
 }

@@ -2,11 +2,11 @@
 
 import type { Cache } from '../cache/cache.ts'
 import type { Filter } from '../cache/filter.ts'
-import { tooOld, type WatchStart } from '../cache/watcher.ts'
+import type { WatchStart } from '../cache/watcher.ts'
 import { parseListOptions, type WatchOptions } from '../kube/listoptions.ts'
 import { negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import { failure, type Status, StatusError, tooManyRequests } from '../kube/status.ts'
+import { failure, type Status, StatusError, tooManyRequests, tooOld } from '../kube/status.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'

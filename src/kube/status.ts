@@ -136,6 +136,18 @@ export function expired(message: string, continueToken?: string): StatusError {
 }
 
 /** 504 that client-go recognises by its cause: the asked version lies ahead of ours. */
+export function tooOld(asked: number, floor: number): StatusError {
+  return new StatusError({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: `too old resource version: ${asked} (${floor})`,
+    reason: 'Expired',
+    code: 410,
+  })
+}
+
 export function tooLargeResourceVersion(asked: string, current: string): StatusError {
   return failure(504, 'Timeout', `Timeout: Too large resource version: ${asked}, current: ${current}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
