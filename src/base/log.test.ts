@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { test } from 'node:test'
 import { createLog, type LogLevel } from './log.ts'
 
@@ -67,4 +69,18 @@ test('a writer that fails takes nobody down, and long values are cut', () => {
   const { log, lines } = recorded('info')
   log.info('x', { header: 'a'.repeat(100_000) })
   assert.ok((lines[0]?.length ?? 0) < 2200)
+})
+
+test('a full disk behind stderr does not take the server down', () => {
+  const full = openSync('/dev/full', 'w')
+  const source = `
+    import { createLog } from ${JSON.stringify(new URL('log.ts', import.meta.url).href)}
+    createLog({ level: 'info' }).error('store.refused')
+    setTimeout(() => console.log('alive'), 10)`
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
+    stdio: ['ignore', 'pipe', full],
+    encoding: 'utf8',
+  })
+  closeSync(full)
+  assert.deepEqual([status, stdout], [0, 'alive\n'])
 })

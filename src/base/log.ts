@@ -2,6 +2,7 @@
  * The log: one line per event, an event name and its fields, `time level event key=value`. It goes to stderr, so that
  * stdout stays what a command was asked for. Logging never throws and never shows a credential.
  */
+import { writeSync } from 'node:fs'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
@@ -41,8 +42,9 @@ export function createLog({ level, write = writeStderr, now = Date.now, fields =
 /** For tests and for parts that run without an operator. */
 export const silentLog: Log = createLog({ level: 'error', write: () => {} })
 
+/** Not by process.stderr: that one tells of a full disk by an event nobody hears, which ends the process. */
 function writeStderr(line: string): void {
-  process.stderr.write(line)
+  writeSync(2, line)
 }
 
 // A field is redacted by its name: `token`, `bearerToken`, `tls_key`, `client-key`, but not `key` alone, the storage key.

@@ -3,7 +3,7 @@
  * changed after it is made; histories, watchers and answers share it. There are tens of thousands of these, so what can be
  * read from the key or the bytes when somebody wants it is not kept besides.
  */
-import { type FieldPlan, type Labels, type Scan, scanObject } from '../kube/object.ts'
+import { type FieldPlan, type Labels, type Scan, scanObject, uidIn } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 
 export class Item {
@@ -48,13 +48,27 @@ export class Item {
   }
 
   get uid(): string {
-    return scanObject(this.bytes).uid
+    return this.metadataStart < 0 ? '' : uidIn(this.bytes, this.metadataStart)
   }
 }
 
 export function makeItem(bytes: Buffer, version: number, plan: FieldPlan): Item {
   const scan = scanObject(bytes, plan)
   return new Item(objectKey(scan.namespace, scan.name), version, bytes, scan)
+}
+
+/** The same as `makeItem` of the form, for whoever has scanned the object as it came: `cut` bytes of its front are missing. */
+export function itemOfScan(scan: Scan, form: Buffer, version: number, cut: number): Item {
+  const moved = (at: number) => (at < 0 ? at : at - cut)
+  return new Item(objectKey(scan.namespace, scan.name), version, form, {
+    labels: scan.labels,
+    fields: scan.fields,
+    versionStart: moved(scan.versionStart),
+    versionEnd: moved(scan.versionEnd),
+    metadataStart: moved(scan.metadataStart),
+    metadataEnd: moved(scan.metadataEnd),
+    bodyStart: cut > 0 ? 1 : scan.bodyStart,
+  })
 }
 
 /** The same object labelled with another version: what a DELETED frame carries. */

@@ -46,7 +46,8 @@ test('[I2] only a request that is allowed creates an interest', async () => {
   world.cloud.script = ({ identity, path }) =>
     identity.kind !== 'edge' && path.startsWith('/api/v1/') ? answered(403, statusText(403, 'theirs')) : undefined
   const before = world.interests.size
-  for (const url of [c1, `${maps}?resourceVersion=0`, `${maps}?watch=1`]) assert.equal((await world.get(url)).status, 403)
+  for (const url of [c1, `${maps}?resourceVersion=0`, `${maps}?watch=1`])
+    assert.equal((await world.get(url)).status, 403)
   assert.equal(world.interests.size, before)
   await world.stop()
 })
@@ -107,6 +108,32 @@ test('a resource that nobody knows is passed on, and discovery is looked at agai
   await world.get(url)
   await world.until(() => world.catalog.find('fresh.test', 'v1', 'things') !== undefined)
   await world.stop()
+})
+
+test('[A1] the first request of a first start waits a moment for discovery, then never again', async () => {
+  const world = new EdgeWorld({})
+  world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
+  const { promise: comes, resolve: come } = Promise.withResolvers<undefined>()
+  world.cloud.script = ({ path }) => (path === '/api' || path === '/apis' ? comes : undefined)
+  await world.start({ waits: false })
+  const list = world.later('GET', `${maps}?resourceVersion=0`, { peer: admin })
+  await world.pass(1_000)
+  assert.equal(list.done, false)
+  come(undefined)
+  await world.until(() => list.done)
+  const { passedThrough, json } = await list.answer
+  assert.deepEqual([passedThrough, json.items.length], [false, 1], 'from the copy, not beside it')
+  await world.stop()
+
+  const poor = new EdgeWorld({})
+  poor.cloud.script = ({ path }) => (path === '/api' || path === '/apis' ? 'hang' : undefined)
+  await poor.start({ waits: false })
+  const first = poor.later('GET', `${maps}?resourceVersion=0`, { peer: admin })
+  await poor.pass(2_100)
+  assert.deepEqual([first.done, (await first.answer).passedThrough], [true, true])
+  const second = poor.later('GET', `${maps}?resourceVersion=0`, { peer: admin })
+  await settle()
+  assert.equal(second.done, true)
 })
 
 test('what is about this process is answered here: metrics to whoever may, the status to the administrator', async () => {

@@ -43,9 +43,12 @@ export type EdgeParts = {
 
 /** About this process: answered to everybody, as kube-apiserver's system:public-info-viewer allows. */
 const openPaths = ['healthz', 'livez', 'readyz']
+/** How long the first requests of a first start wait for discovery: it takes one round trip where all is well. */
+const firstLookMsMax = 2_000
 
 export class EdgeEndpoint {
   readonly #parts: EdgeParts
+  #firstLook: Promise<void> | undefined
 
   constructor(parts: EdgeParts) {
     this.#parts = parts
@@ -117,10 +120,30 @@ export class EdgeEndpoint {
     throw access.refusal(asker.identity, question, verdict)
   }
 
-  /** Discovery may be older than the resource. */
-  #unknown(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
-    this.#parts.mirrored.seek()
-    return this.#parts.passing.pass(api, request, asker)
+  /** Discovery may be older than the resource, or not there yet: then whoever comes first waits a moment for it. */
+  async #unknown(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+    const { catalog, mirrored, passing, upstream } = this.#parts
+    if (!catalog.complete && upstream.reachability.state !== 'unreachable') {
+      this.#firstLook ??= this.#look()
+      await this.#firstLook
+      if (catalog.find(api.group, api.version, api.resource) !== undefined) return this.#answer(api, request, asker)
+    }
+    mirrored.seek()
+    return passing.pass(api, request, asker)
+  }
+
+  /** A list passed through beside the first sync would be older than the history that its watch comes back to. */
+  #look(): Promise<void> {
+    const { catalog, clock } = this.#parts
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel()
+        stop()
+        resolve()
+      }
+      const cancel = clock.setTimer(firstLookMsMax, end)
+      const stop = catalog.observe(end)
+    })
   }
 
   async #document(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {

@@ -206,7 +206,8 @@ function readOf(known: Known, api: ApiRequest, caller: string): Read {
   }
   const named = state.kind === 'exact' || state.kind === 'notOlderThan'
   const kind = named ? 'version' : state.kind
-  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, caller }
+  const exact = state.kind === 'exact'
+  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller }
 }
 
 const isStatus = ({ name }: { name: string }) => name === 'status'

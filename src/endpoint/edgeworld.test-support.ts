@@ -73,7 +73,8 @@ export class EdgeCloud implements Upstream {
     const isIt = ({ metadata }: DiscoveredGroup) => (metadata?.name ?? '') === group
     if (!found.items.some(isIt)) found.items.push({ metadata: { name: group }, versions: [] })
     const { versions } = found.items.find(isIt) as DiscoveredGroup
-    if (!versions.some((one) => one.version === version)) versions.push({ version, freshness: 'Current', resources: [] })
+    if (!versions.some((one) => one.version === version))
+      versions.push({ version, freshness: 'Current', resources: [] })
     const { resource, kind, namespaced } = wish
     versions
       .find((one) => one.version === version)
@@ -202,7 +203,7 @@ export class EdgeWorld {
     return world
   }
 
-  async start(): Promise<void> {
+  async start({ waits = true }: { waits?: boolean } = {}): Promise<void> {
     const { cloud: upstream, store } = this
     const { clock } = upstream
     const log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
@@ -251,7 +252,7 @@ export class EdgeWorld {
     const { signal } = this.#ending
     const { run } = this.access
     this.#running = Promise.all([interests.run(signal), documents.run(signal), run(signal), copy.run(signal)])
-    if (upstream.reachability.state === 'unreachable') return
+    if (!waits || upstream.reachability.state === 'unreachable') return
     await this.until(() => catalog.find('', 'v1', 'pods') !== undefined)
   }
 

@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import type { Connected } from '../upstream/upstream.ts'
 import { Unreachable } from '../upstream/upstream.ts'
-import { admin, aliceToken, answered, type Asking, EdgeWorld, objectText, whole } from './edgeworld.test-support.ts'
+import { type Asking, admin, aliceToken, answered, EdgeWorld, objectText, whole } from './edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 
@@ -22,9 +22,15 @@ test('[I1] a request goes up in the name of whoever sent it, and of nobody else'
     [{}, { kind: 'anonymous' }],
     [{ peer: admin }, { kind: 'edge' }],
     [{ peer: node() }, { kind: 'certificate', name: 'system:node:n1' }],
-    [{ peer: node(), token: 'tok' }, { kind: 'certificate', name: 'system:node:n1' }],
+    [
+      { peer: node(), token: 'tok' },
+      { kind: 'certificate', name: 'system:node:n1' },
+    ],
     [{ peer: node(undefined, 'system:node:n2') }, { kind: 'anonymous' }],
-    [{ peer: node(undefined, 'system:node:n2'), token: 'tok' }, { kind: 'token', token: 'tok' }],
+    [
+      { peer: node(undefined, 'system:node:n2'), token: 'tok' },
+      { kind: 'token', token: 'tok' },
+    ],
     [{ peer: node(0) }, { kind: 'anonymous' }],
   ]
   for (const [asking, identity] of rows) {

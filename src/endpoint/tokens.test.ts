@@ -86,7 +86,10 @@ test('one that has expired is still given, with its true end and a warning', asy
 
 test('a protobuf request and its reply are understood; the kept token is given in JSON', async () => {
   const world = await EdgeWorld.open()
-  const headers = { 'content-type': 'application/vnd.kubernetes.protobuf', accept: 'application/vnd.kubernetes.protobuf' }
+  const headers = {
+    'content-type': 'application/vnd.kubernetes.protobuf',
+    accept: 'application/vnd.kubernetes.protobuf',
+  }
   world.cloud.script = ({ path }) => (path === url ? answered(201, tokenRequest, headers) : undefined)
   const asking = { token: aliceToken, body: tokenRequest, headers }
   assert.equal((await world.ask('POST', url, asking)).text, tokenRequest.toString('latin1'))
@@ -111,6 +114,25 @@ test('a line that breaks under the request gives the kept token too, and nothing
     assert.equal((await ask(world, aliceToken)).json.status.token, issued)
     assert.equal((await ask(world, aliceToken, wish({ audiences: ['vault'] }))).status, 503)
   }
+  await world.stop()
+})
+
+test('nobody waits for a line in doubt while the kept token serves; one that has expired is asked for anew', async () => {
+  const world = await offline()
+  world.cloud.reachability.set('suspect')
+  world.cloud.script = ({ path }) => (path.startsWith(url) ? 'hang' : undefined)
+  const before = world.cloud.passed('POST', url).length
+  const kept = world.later('POST', url, { token: aliceToken, body: wish() })
+  await world.pass(0)
+  assert.equal(kept.done, true)
+  assert.equal((await kept.answer).json.status.token, issued)
+  assert.equal(world.cloud.passed('POST', url).length, before)
+  world.cloud.clock.advance(2 * 3_600_000)
+  const expired = world.later('POST', url, { token: aliceToken, body: wish() })
+  await world.pass(0)
+  assert.deepEqual([expired.done, world.cloud.passed('POST', url).length], [false, before + 1])
+  await world.pass(31_000)
+  assert.match(warningsOf(await expired.answer).join(), /expired/)
   await world.stop()
 })
 

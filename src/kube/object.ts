@@ -154,6 +154,17 @@ function scanMetadata(bytes: Buffer, start: number, scan: Scan): number {
   })
 }
 
+/** The uid in the metadata that begins here, without a look at the rest of the object. */
+export function uidIn(bytes: Buffer, metadataStart: number): string {
+  let uid = ''
+  eachMember(bytes, metadataStart, (from, to, at) => {
+    const end = skipValue(bytes, at)
+    if (isKey(bytes, from, to, uidKey)) uid = scalar(bytes, at, end)
+    return end
+  })
+  return uid
+}
+
 function readLabels(bytes: Buffer, start: number): Labels | undefined {
   const pairs: string[] = []
   eachMember(bytes, start, (from, to, at) => {

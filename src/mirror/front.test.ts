@@ -109,6 +109,20 @@ test('a covered LIST is local; the newest without a warning only as long as its 
   }
 })
 
+test("a LIST at exactly a version from before our history is the cloud's to give, as long as it is there", async () => {
+  const world = await synced({})
+  const floor = (world.begin({}) as Kept).cache?.history.floor ?? 0
+  assert.ok(floor > 1)
+  const at = (exact: boolean, past: number) =>
+    states.map((state) => {
+      world.server.reachability.set(state)
+      return kindOf(() => world.place('list', {}, { state: 'version', version: past, exact }))
+    })
+  assert.deepEqual(at(true, floor - 1), ['forward', 'local', 'local'])
+  assert.deepEqual(at(true, floor), ['local', 'local', 'local'])
+  assert.deepEqual(at(false, floor - 1), ['local', 'local', 'local'])
+})
+
 test('[A1] an uncovered LIST: held for its first sync, never answered beside it; refused while the cloud is away', async () => {
   for (const more of [{ state: 'any' }, version] as const) {
     const world = await opened()

@@ -25,6 +25,8 @@ export type Read = {
   readonly state: 'recent' | 'any' | 'version' | 'continue'
   /** The version asked for, or the one a watch resumes after; 0 for none. */
   readonly version: number
+  /** A list at exactly that version. */
+  readonly exact?: boolean
   /** Whether a continue token is one of ours. */
   readonly ownToken?: boolean
   readonly caller: string
@@ -93,6 +95,9 @@ export class Front {
     if (cache === undefined)
       return this.#away() ?? (state === 'continue' ? { kind: 'forward' } : { kind: 'hold', kept })
     if (this.#isBetterThere(cache)) return { kind: 'forward' }
+    // The API server may remember more than our history of it.
+    const isPast = read.exact === true && read.version < cache.history.floor
+    if (isPast && this.#upstream.reachability.state === 'reachable') return { kind: 'forward' }
     if (state !== 'recent') return { kind: 'local', cache, kept }
     if (known.resource.verbs.includes('watch') && this.isFresh(kept)) return { kind: 'local', cache, kept }
     return { kind: 'local', cache, kept, warning: this.ageOf(kept) }

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { makeItem } from '../cache/item.ts'
+import { listItemForm } from '../kube/listpage.ts'
+import { planFields, scanObject } from '../kube/object.ts'
 import { Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { ApiServer, type ServerRequest } from './apiserver.test-support.ts'
 import { interestOf } from './interest.ts'
-import { type Listing, type ListingLimits, readListing, TooLarge } from './listing.ts'
+import { type Listing, type ListingLimits, listItemOf, readListing, TooLarge } from './listing.ts'
 import { Ahead, Busy, Expired, Refused, Source } from './source.ts'
 import { known, scopeOf, settle, type Wish } from './world.test-support.ts'
 
@@ -231,4 +234,28 @@ test('lists are asked for packed, watches are not; nothing is asked for at versi
     assert.ok(!/resourceVersion=0(&|$)/.test(one), one)
   }
   listing.watch?.close()
+})
+
+test('an object scanned once, as it came, is the same as its kept form scanned', () => {
+  const plan = planFields(['spec.nodeName', 'metadata.name'])
+  const inside = '"metadata":{"uid":"u1","labels":{"app":"x"},"name":"n","namespace":"a","resourceVersion":"17"}'
+  const rest = `${inside},"spec":{"nodeName":"node-1"}`
+  const spellings = [
+    `{${rest}}`,
+    `{"kind":"Pod","apiVersion":"v1",${rest}}`,
+    `{"apiVersion":"v1",${rest}}`,
+    `{ "kind": "Pod" , ${rest}}`,
+    `{ ${rest} }`,
+    `{${rest},"kind":"Pod"}`,
+    '{"kind":"Pod","metadata":{"name":"n"}}',
+    '{"kind":"Pod"}',
+  ]
+  for (const text of spellings) {
+    for (const custom of [false, true]) {
+      const object = Buffer.from(text)
+      const item = listItemOf(object, scanObject(object, plan), { custom, version: 17 })
+      const expected = makeItem(listItemForm(object, custom), 17, plan)
+      assert.deepEqual({ ...item, uid: item.uid }, { ...expected, uid: scanObject(object).uid }, `${text} ${custom}`)
+    }
+  }
 })

@@ -5,10 +5,10 @@
  * lives, because what changed in between comes with it.
  */
 import type { Clock } from '../base/clock.ts'
-import { type Item, makeItem } from '../cache/item.ts'
+import { type Item, itemOfScan } from '../cache/item.ts'
 import type { Frame } from '../kube/frames.ts'
 import { type ListPage, listItemForm } from '../kube/listpage.ts'
-import { type FieldPlan, scanObject } from '../kube/object.ts'
+import { type FieldPlan, type Scan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import { Unreachable } from '../upstream/upstream.ts'
 import { Busy, Expired, errorOf, type Source, type WatchStream } from './source.ts'
@@ -137,12 +137,12 @@ class Reading {
   #take({ items }: ListPage): void {
     const { custom, plan, held, limits } = this.#parts
     for (const bytes of items) {
-      const scan = scanObject(bytes)
+      const scan = scanObject(bytes, plan)
       const version = versionOf(scan.resourceVersion)
       const key = objectKey(scan.namespace, scan.name)
       this.#newest = Math.max(this.#newest, version)
       this.#bytes += bytes.length
-      this.#objects.set(key, held(key) === version ? 'same' : makeItem(listItemForm(bytes, custom), version, plan))
+      this.#objects.set(key, held(key) === version ? 'same' : listItemOf(bytes, scan, { custom, version }))
     }
     if (this.#objects.size > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`)
     if (this.#bytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`)
@@ -156,7 +156,7 @@ class Reading {
       const frames = await watch.take()
       for (const frame of frames) {
         if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
-        const scan = scanObject(frame.object)
+        const scan = scanObject(frame.object, plan)
         const at = versionOf(scan.resourceVersion)
         const key = objectKey(scan.namespace, scan.name)
         version = Math.max(version, at)
@@ -165,7 +165,7 @@ class Reading {
         const knownAt = known === undefined ? 0 : known === 'same' ? (this.#parts.held(key) ?? 0) : known.version
         if (at <= knownAt) continue
         if (frame.type === 'DELETED') this.#objects.delete(key)
-        else this.#objects.set(key, makeItem(listItemForm(frame.object, custom), at, plan))
+        else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))
       }
     }
     return version
@@ -255,6 +255,16 @@ class HeldWatch {
       this.close()
     }
   }
+}
+
+/** An object as it came, in the form in which it is kept; scanned once, with the plan of its interest. */
+export function listItemOf(
+  object: Buffer,
+  scan: Scan,
+  { custom, version }: { custom: boolean; version: number },
+): Item {
+  const form = listItemForm(object, custom)
+  return itemOfScan(scan, form, version, object.length - form.length)
 }
 
 export function versionOf(text: string): number {

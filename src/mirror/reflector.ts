@@ -8,14 +8,21 @@ import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { Copy } from '../cache/copy.ts'
 import { Intake } from '../cache/intake.ts'
-import { type Item, makeItem } from '../cache/item.ts'
+import type { Item } from '../cache/item.ts'
 import type { Frame } from '../kube/frames.ts'
-import { listItemForm } from '../kube/listpage.ts'
 import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Interest } from './interest.ts'
-import { type Listing, type ListingLimits, readListing, statusCode, TooLarge, versionOf } from './listing.ts'
+import {
+  type Listing,
+  type ListingLimits,
+  listItemOf,
+  readListing,
+  statusCode,
+  TooLarge,
+  versionOf,
+} from './listing.ts'
 import { Ahead, Busy, Expired, errorOf, Refused, Source, type WatchStream, watchSecondsMin } from './source.ts'
 
 /** What may wait for the disk before the watch is read no further. */
@@ -241,7 +248,8 @@ export class Reflector {
     const { custom } = this.#parts
     if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
     const { cache } = intake
-    const scan = scanObject(frame.object)
+    const kept = frame.type === 'ADDED' || frame.type === 'MODIFIED'
+    const scan = kept ? scanObject(frame.object, cache.plan) : scanObject(frame.object)
     const version = versionOf(scan.resourceVersion)
     if (frame.type === 'BOOKMARK') {
       intake.reach(version)
@@ -251,7 +259,7 @@ export class Reflector {
     if (version <= intake.version) return
     if (scan.name === '') throw new Busy('a frame names no object', 0)
     if (frame.type === 'DELETED') intake.remove(objectKey(scan.namespace, scan.name), version)
-    else intake.put(makeItem(listItemForm(frame.object, custom), version, cache.plan))
+    else intake.put(listItemOf(frame.object, scan, { custom, version }))
   }
 
   /** Tells what went wrong and answers how long to wait. */

@@ -67,6 +67,7 @@ function handle(message: ToWorker): ToWorker | undefined {
 function commitGroup(first: Extract<ToWorker, { kind: 'commit' }>): ToWorker | undefined {
   const ids: number[] = []
   const batches: DatabaseBatch[] = []
+  const buffers: ArrayBuffer[] = []
   let synced = false
   let bytes = 0
   let changes = 0
@@ -75,6 +76,7 @@ function commitGroup(first: Extract<ToWorker, { kind: 'commit' }>): ToWorker | u
     ids.push(message.id)
     synced ||= message.synced
     bytes += message.bytes.length
+    buffers.push(message.bytes.buffer as ArrayBuffer)
     changes += message.changes.length + message.interests.length + message.records.length
     batches.push(unpackBatch(message))
     message = waiting()
@@ -93,6 +95,8 @@ function commitGroup(first: Extract<ToWorker, { kind: 'commit' }>): ToWorker | u
     // The lower byte is the primary code.
     say({ kind: 'refused', ids, message: text, full: ((errcode ?? 0) & 0xff) === sqliteFull, figures })
   }
+  // This thread makes so little else that it would not collect for long: bodies of tens of megabytes would lie around.
+  for (const buffer of buffers) buffer.transfer(0)
   return message
 }
 

@@ -77,6 +77,25 @@ test('a black hole holds a read for its limit only; a probe then needs a new con
   assert.equal(await read('/y', { headMsMax: 500 }), 'ok')
 })
 
+test('whoever waits for a connection when the black hole is known hears it then, not when the dial gives up', async (context) => {
+  const fake = await FakeServer.start()
+  const files = writeKubeconfig(fake.url, pair)
+  fake.freeze()
+  const { upstream, read, end } = await runDirect({ kubeconfig: files.path, limits: quick })
+  context.after(async () => {
+    await end()
+    await fake.end()
+    files.remove()
+  })
+  const started = performance.now()
+  const error = await failing(read('/x', { identity: { kind: 'anonymous' }, method: 'POST', body: Buffer.from('b') }))
+  assert.deepEqual([error.sent, upstream.reachability.state], [false, 'unreachable'])
+  assert.match(error.message, /no answer within 60 ms/)
+  assert.ok(performance.now() - started < 5_000)
+  fake.thaw()
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+})
+
 test('refused and reset are known at once, and so is the return', async (context) => {
   const { fake, get, read, upstream } = await world(context, {}, quick, 5_000)
   await until('reachable', () => upstream.reachability.state === 'reachable')
