@@ -1,7 +1,7 @@
-/** `ake serve` as a process of its own, the way users run it: what conformance, faults and informers talk to. */
+/** `ake` as a process of its own, the way users run it: what conformance, faults and informers talk to. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -36,13 +36,22 @@ export type AkeOptions = {
   readonly signal?: AbortSignal
 }
 
-export async function startAke({ dir: folder, port = 0, args = [], signal }: AkeOptions): Promise<Ake> {
+export function startAke(options: AkeOptions): Promise<Ake> {
+  return startCommand(['serve'], options)
+}
+
+/** One of the commands of `ake` that serve until they are ended. */
+export async function startCommand(
+  [command, ...words]: readonly [string, ...string[]],
+  { dir: folder, port = 0, args = [], signal }: AkeOptions,
+): Promise<Ake> {
   const dir = resolve(folder)
   await mkdir(dir, { recursive: true })
   const log = openSync(`${dir}.log`, 'a')
-  const child = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, '--data', dir, ...args], {
+  const child = spawn(program, [command, ...words, '--listen', `127.0.0.1:${port}`, '--data', dir, ...args], {
     stdio: ['ignore', 'pipe', log],
   })
+  closeSync(log)
   const exited = once(child, 'exit') as Promise<[number | null]>
   const end = () => child.kill('SIGKILL')
   process.once('exit', end)
@@ -51,7 +60,7 @@ export async function startAke({ dir: folder, port = 0, args = [], signal }: Ake
     process.removeListener('exit', end)
     signal?.removeEventListener('abort', end)
   })
-  const url = await readyLine(child, exited, `${dir}.log`)
+  const url = await readyLine(child, exited, { name: `ake ${command}`, log: `${dir}.log` })
   const kubeconfig = join(dir, 'admin.kubeconfig')
   return {
     url,
@@ -70,7 +79,9 @@ export async function startAke({ dir: folder, port = 0, args = [], signal }: Ake
   }
 }
 
-async function readyLine(child: ChildProcess, exited: Promise<unknown>, log: string): Promise<string> {
+type Named = { readonly name: string; readonly log: string }
+
+async function readyLine(child: ChildProcess, exited: Promise<unknown>, { name, log }: Named): Promise<string> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
   const ready = new Promise<string>((done) => {
     lines.on('line', (line) => {
@@ -79,11 +90,11 @@ async function readyLine(child: ChildProcess, exited: Promise<unknown>, log: str
     })
   })
   const late = new Promise<never>((_, fail) => {
-    const timer = setTimeout(() => fail(new Error(`ake serve was not ready in ${readyMsMax / 1000} s`)), readyMsMax)
+    const timer = setTimeout(() => fail(new Error(`${name} was not ready in ${readyMsMax / 1000} s`)), readyMsMax)
     void ready.finally(() => clearTimeout(timer))
   })
   const ended = exited.then(() => {
-    throw new Error(`ake serve ended before it was ready: see ${log}`)
+    throw new Error(`${name} ended before it was ready: see ${log}`)
   })
   // Its end later on is no failure of the start.
   ended.catch(() => {})

@@ -18,7 +18,14 @@ const progressEveryMs = 15_000
 /** How much of a failed build's output is shown: the compiler's own words are at its end. */
 const outputMax = 4_000
 
-export type Binary = 'kube-apiserver' | 'kubectl' | 'etcd' | 'kube-controller-manager' | 'kubemark'
+export type Binary =
+  | 'kube-apiserver'
+  | 'kubectl'
+  | 'etcd'
+  | 'kube-controller-manager'
+  | 'kubemark'
+  | 'kubelet'
+  | 'kube-proxy'
 
 const usual: readonly Binary[] = ['kube-apiserver', 'kubectl', 'etcd']
 

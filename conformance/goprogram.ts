@@ -22,7 +22,7 @@ export async function buildGoProgram(name: string, progress: (line: string) => v
   )
   if (built) return program
   await mkdir(cache, { recursive: true })
-  progress(`building ${name}; the first build compiles client-go`)
+  progress(`building ${name}; the first build compiles all it imports`)
   // Renamed when complete: an aborted build, or two at once, leave no half program behind.
   const unfinished = `${program}.${process.pid}`
   try {

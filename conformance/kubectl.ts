@@ -55,7 +55,7 @@ async function run(context: StepContext): Promise<StepResult> {
 }
 
 /** A line that fails, or a watch that is silent, for a reason that has nothing to do with it would prove nothing. */
-function endsAsTold({ watch, fails }: Command, real: string): boolean {
+export function endsAsTold({ watch, fails }: Command, real: string): boolean {
   const exit = /^--- exit (.*)\n$/m.exec(real.slice(real.lastIndexOf('--- exit ')))?.[1]
   if (watch !== undefined) return exit === interrupted
   return fails === true ? exit !== undefined && /^[1-9]/.test(exit) : exit === '0'
@@ -84,7 +84,7 @@ function without(text: string, lines: RegExp): string {
 }
 
 /** The lines that only one side has, in order; `-` is ake's, `+` the real server's. */
-function difference(ours: string, real: string): string {
+export function difference(ours: string, real: string): string {
   const left = ours.split('\n')
   const right = real.split('\n')
   const lines = [

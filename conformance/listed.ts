@@ -6,20 +6,21 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const document = join(import.meta.dirname, '..', 'docs', 'api.md')
-const between = /<!-- differences -->\n([\s\S]*?)<!-- \/differences -->/
+/** Which of its tables: what differs at `ake serve`, and what at an edge. */
+type Table = 'differences' | 'edge differences'
 
 type Place = { readonly name: RegExp; readonly field: RegExp }
 
 export type Listed = { readonly id: string; readonly places: readonly Place[] }
 
-export async function readListed(path = document): Promise<Listed[]> {
-  return parseListed(await readFile(path, 'utf8'))
+export async function readListed(table: Table = 'differences'): Promise<Listed[]> {
+  return parseListed(await readFile(document, 'utf8'), table)
 }
 
 /** The first column is the id, the second the places: `case glob` `field glob`, one pair after the other. */
-export function parseListed(text: string): Listed[] {
-  const table = between.exec(text)?.[1]
-  if (table === undefined) throw new Error('docs/api.md has no table of differences between its markers')
+export function parseListed(text: string, name: Table = 'differences'): Listed[] {
+  const table = new RegExp(`<!-- ${name} -->\\n([\\s\\S]*?)<!-- /${name} -->`).exec(text)?.[1]
+  if (table === undefined) throw new Error(`docs/api.md has no table of ${name} between its markers`)
   const rows = table.trim().split('\n').slice(2)
   return rows.map((row) => {
     const [id, where, ...prose] = row

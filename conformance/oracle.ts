@@ -1,24 +1,42 @@
 /**
- * A real, bare kube-apiserver on loopback, the judge of what an answer should be: etcd and kube-apiserver alone, no
- * controllers that would change objects between two looks. `node conformance/oracle.ts DIR` runs one until it is ended.
+ * A real, bare kube-apiserver on loopback, the judge of what an answer should be: etcd and kube-apiserver, and controllers
+ * only where asked, because they change objects between two looks. It can be killed, started again, compacted and set
+ * back to an earlier state. `node conformance/oracle.ts DIR` runs one until it is ended.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { openSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { buildKubernetes } from './build.ts'
-import { makePki } from './pki.ts'
+import { type Binary, buildKubernetes } from './build.ts'
+import { apiserverArguments, controllersArguments, etcdArguments, type Places } from './controlplane.ts'
+import { compactEtcd, restoreEtcd } from './etcd.ts'
+import { writeKubeconfig } from './kubeconfig.ts'
+import { makeClient, makePki } from './pki.ts'
+import { freePorts } from './ports.ts'
+import { Program } from './program.ts'
 
 /** Cold, on two busy cores, it has needed 30 s. */
 const readyWithinMs = 120_000
 const askAgainMs = 200
 
+export type Part = 'etcd' | 'apiserver' | 'controllers'
+
+/** Somebody the API server knows by a client certificate. */
+export type Credential = {
+  /** The path of a kubeconfig with this certificate for the API server itself. */
+  readonly kubeconfig: string
+  /** PEM, not paths. */
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+  /** Their paths. */
+  readonly certFile: string
+  readonly keyFile: string
+}
+
 export type Oracle = {
+  readonly dir: string
   readonly url: string
   readonly port: number
   /** The path of a kubeconfig whose user is in system:masters. */
@@ -27,64 +45,175 @@ export type Oracle = {
   readonly ca: string
   readonly cert: string
   readonly key: string
-  /** Of the serving processes, for measuring what they use. */
+  /** Of the serving processes as they are now, for measuring what they use. */
   readonly pids: { readonly etcd: number; readonly apiserver: number }
+  /** By SIGKILL; what is killed (everything unless told) stays away until `restart`. */
+  kill(only?: readonly Part[]): Promise<void>
+  /** Ends what runs of these parts and starts them on the same files, keys and ports; resolves when it is ready. */
+  restart(options?: { readonly only?: readonly Part[]; readonly how?: 'kill' | 'orderly' }): Promise<void>
+  /**
+   * Etcd forgets all history before the revision returned. Watches and lists do not notice at once: kube-apiserver resumes
+   * watches from its watch cache, and serves exact versions and continue tokens from the cache's snapshots, which follow
+   * the compaction within 15 s.
+   */
+  compact(): Promise<number>
+  /**
+   * Compacts and starts kube-apiserver again: its new watch cache begins at the revision returned, so each version from
+   * before gets 410, in a resumed watch (as an ERROR event), an exact list and a continue token. A restart alone does the
+   * same to watches that are not at the newest revision of the whole etcd.
+   */
+  expire(): Promise<number>
+  /** A copy of the whole state, for `restore`; everything is away for some seconds. */
+  snapshot(): Promise<string>
+  /** Back to the state of a copy: at its revisions, or so far above them (`bump`), with all history compacted. */
+  restore(copy: string, options?: { readonly bump?: number }): Promise<void>
+  /** As a kubelet: system:node:NAME in system:nodes. */
+  nodeCredential(name: string): Promise<Credential>
+  userCredential(name: string, groups?: readonly string[]): Promise<Credential>
+  /** A token of a service account, by TokenRequest. */
+  tokenFor(namespace: string, account: string, spec?: TokenSpec): Promise<string>
   stop(): void
 }
 
-type Options = {
+type TokenSpec = {
+  readonly audiences?: readonly string[]
+  readonly expirationSeconds?: number
+  readonly boundObjectRef?: object
+}
+
+export type OracleOptions = {
   /** Keys, logs, kubeconfig and etcd's files go there; what an earlier run stored is removed. */
   readonly dir: string
   readonly extraArgs?: readonly string[]
+  /** Also runs kube-controller-manager, with these further arguments if it is a list. */
+  readonly controllers?: boolean | readonly string[]
   readonly signal?: AbortSignal
   readonly progress?: (line: string) => void
 }
 
-export async function startOracle(options: Options): Promise<Oracle> {
-  const { extraArgs = [], signal, progress = () => {} } = options
-  const { bin } = await buildKubernetes({ progress })
+export async function startOracle(options: OracleOptions): Promise<Oracle> {
   const dir = resolve(options.dir)
   await mkdir(dir, { recursive: true, mode: 0o700 })
   await rm(join(dir, 'etcd'), { recursive: true, force: true })
   await makePki(dir)
-  const [port, store, peer] = await freePorts(3)
-  const run = (name: string, args: readonly string[]) => start({ program: join(bin, name), args, dir, name })
-  const etcd = run('etcd', etcdArguments({ dir, store: store!, peer: peer! }))
-  const apiserver = run('kube-apiserver', [...apiserverArguments({ dir, port: port!, store: store! }), ...extraArgs])
-  const stop = endTogether([apiserver, etcd], signal)
-  const [ca, cert, key] = await Promise.all(
-    ['ca.crt', 'admin.crt', 'admin.key'].map((file) => readFile(join(dir, file), 'utf8')),
-  )
-  const oracle: Oracle = {
-    url: `https://127.0.0.1:${port}`,
-    port: port!,
-    kubeconfig: join(dir, 'admin.kubeconfig'),
-    ca: ca!,
-    cert: cert!,
-    key: key!,
-    pids: { etcd: etcd.pid!, apiserver: apiserver.pid! },
-    stop,
+  const [port, store, peer] = (await freePorts(3)) as [number, number, number]
+  const places: Places = { dir, port, store, peer }
+  const url = `https://127.0.0.1:${port}`
+  const [ca, cert, key] = await pems(dir, ['ca.crt', 'admin.crt', 'admin.key'])
+  const admin = { url, ca: ca!, cert: cert!, key: key! }
+  const kubeconfig = join(dir, 'admin.kubeconfig')
+  await writeKubeconfig(kubeconfig, admin)
+  await writeFile(join(dir, 'url'), `${url}\n`)
+  const parts = await prepare(options, places)
+  const stop = () => {
+    for (const part of parts.values()) part.stop()
+    process.removeListener('exit', stop)
+    options.signal?.removeEventListener('abort', stop)
+  }
+  process.once('exit', stop)
+  options.signal?.addEventListener('abort', stop, { once: true })
+  const restart: Oracle['restart'] = async ({ only = [...parts.keys()], how = 'kill' } = {}) => {
+    options.signal?.throwIfAborted()
+    const chosen = [...parts].filter(([name, part]) => only.includes(name) || part.pid === 0)
+    await Promise.all(chosen.map(([, part]) => part.end(how)))
+    for (const [, part] of chosen) part.start()
+    await untilReady(admin, [...parts.values()], dir)
+  }
+  const kill: Oracle['kill'] = async (only = [...parts.keys()]) => {
+    await Promise.all([...parts].filter(([name]) => only.includes(name)).map(([, part]) => part.end()))
   }
   try {
-    await writeFile(oracle.kubeconfig, kubeconfig(oracle), { mode: 0o600 })
-    await writeFile(join(dir, 'url'), `${oracle.url}\n`)
-    await untilReady(oracle, [apiserver, etcd], dir)
+    await restart()
   } catch (error) {
     stop()
     throw error
   }
-  return oracle
+  let copies = 0
+  return {
+    ...admin,
+    dir,
+    port,
+    kubeconfig,
+    get pids() {
+      return { etcd: parts.get('etcd')!.pid, apiserver: parts.get('apiserver')!.pid }
+    },
+    kill,
+    restart,
+    compact: () => compactEtcd(store),
+    expire: async () => {
+      const revision = await compactEtcd(store)
+      await restart({ only: ['apiserver'] })
+      return revision
+    },
+    snapshot: async () => {
+      await kill(['apiserver', 'controllers'])
+      // In order: only then its database file has what its log has.
+      await parts.get('etcd')!.end('orderly')
+      const copy = join(dir, `copy-${++copies}`)
+      await cp(join(dir, 'etcd'), copy, { recursive: true })
+      await restart()
+      return copy
+    },
+    restore: async (copy, { bump = 0 } = {}) => {
+      await kill()
+      await restoreEtcd(places, copy, bump)
+      await restart()
+    },
+    nodeCredential: (name) => credential(admin, dir, { user: `system:node:${name}`, groups: ['system:nodes'] }),
+    userCredential: (user, groups = []) => credential(admin, dir, { user, groups }),
+    tokenFor: (namespace, account, spec = {}) => requestToken(admin, `${namespace}/serviceaccounts/${account}`, spec),
+    stop,
+  }
+}
+
+type Admin = Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>
+
+async function prepare(options: OracleOptions, places: Places): Promise<ReadonlyMap<Part, Program>> {
+  const { extraArgs = [], controllers = false, progress = () => {} } = options
+  const only: Binary[] = ['kube-apiserver', 'kubectl', 'etcd']
+  if (controllers !== false) only.push('kube-controller-manager')
+  const { bin } = await buildKubernetes({ only, progress })
+  const program = (name: string, args: readonly string[]) =>
+    new Program({ program: join(bin, name), args, log: join(places.dir, `${name}.log`) })
+  const parts = new Map<Part, Program>([
+    ['etcd', program('etcd', etcdArguments(places))],
+    ['apiserver', program('kube-apiserver', [...apiserverArguments(places), ...extraArgs])],
+  ])
+  if (controllers !== false) {
+    const more = controllers === true ? [] : controllers
+    parts.set('controllers', program('kube-controller-manager', [...controllersArguments(places), ...more]))
+  }
+  return parts
+}
+
+function pems(dir: string, files: readonly string[]): Promise<string[]> {
+  return Promise.all(files.map((file) => readFile(join(dir, file), 'utf8')))
+}
+
+type Named = { readonly user: string; readonly groups: readonly string[] }
+
+async function credential({ url, ca }: Admin, dir: string, { user, groups }: Named): Promise<Credential> {
+  const file = `client-${[user, ...groups].join('-').replace(/[^a-zA-Z0-9.-]/g, '_')}`
+  await makeClient(dir, { file, user, groups })
+  const [cert, key] = (await pems(dir, [`${file}.crt`, `${file}.key`])) as [string, string]
+  const path = join(dir, `${file}.kubeconfig`)
+  await writeKubeconfig(path, { url, ca, cert, key })
+  const files = { certFile: join(dir, `${file}.crt`), keyFile: join(dir, `${file}.key`) }
+  return { kubeconfig: path, ca, cert, key, ...files }
+}
+
+async function requestToken(admin: Admin, account: string, spec: TokenSpec): Promise<string> {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec }
+  const answer = await ask(admin, `/api/v1/namespaces/${account}/token`, { method: 'POST', body })
+  if (answer.status !== 201) throw new Error(`no token for ${account}: ${answer.status} ${answer.body}`)
+  return (JSON.parse(answer.body) as { status: { token: string } }).status.token
 }
 
 type Ask = { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: unknown }
 type Answer = { readonly status: number; readonly body: string }
 
 /** One request as the administrator; a body that is no string is sent as JSON. */
-export function ask(
-  oracle: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>,
-  path: string,
-  asked: Ask = {},
-): Promise<Answer> {
+export function ask(oracle: Admin, path: string, asked: Ask = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body } = asked
   const { ca, cert, key } = oracle
   return new Promise((done, fail) => {
@@ -104,12 +233,12 @@ export function ask(
 }
 
 /** Ready means: readyz is ok, and the `default` ServiceAccount exists, which no controller makes and every pod needs. */
-async function untilReady(oracle: Oracle, children: readonly ChildProcess[], dir: string): Promise<void> {
+async function untilReady(oracle: Admin, parts: readonly Program[], dir: string): Promise<void> {
   const give = performance.now() + readyWithinMs
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } }
   const create = { method: 'POST', body: account }
   for (;;) {
-    if (children.some((child) => child.exitCode !== null || child.signalCode !== null)) {
+    if (parts.some((part) => part.ended)) {
       throw new Error(`the real kube-apiserver or its etcd ended: see the logs in ${dir}`)
     }
     const ready = await ask(oracle, '/readyz').catch(() => undefined)
@@ -122,100 +251,6 @@ async function untilReady(oracle: Oracle, children: readonly ChildProcess[], dir
     }
     await pause(askAgainMs)
   }
-}
-
-type Program = {
-  readonly program: string
-  readonly args: readonly string[]
-  readonly dir: string
-  readonly name: string
-}
-
-function start({ program, args, dir, name }: Program): ChildProcess {
-  const log = openSync(join(dir, `${name}.log`), 'w')
-  // A group of its own: Ctrl-C is ours to handle, and an orderly end of kube-apiserver takes up to a minute.
-  return spawn(program, args, { stdio: ['ignore', log, log], detached: true })
-}
-
-/** Ends the children on stop, on abort, and by a guard that outlives us if we are killed ourselves. */
-function endTogether(children: readonly ChildProcess[], signal: AbortSignal | undefined): () => void {
-  const pids = children.map((child) => String(child.pid))
-  const guard = spawn('sh', ['-c', 'cat >/dev/null; kill -9 "$@" 2>/dev/null', 'guard', ...pids], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  })
-  const stop = () => {
-    guard.kill('SIGKILL')
-    for (const child of children) child.kill('SIGKILL')
-    process.removeListener('exit', stop)
-    signal?.removeEventListener('abort', stop)
-  }
-  process.once('exit', stop)
-  signal?.addEventListener('abort', stop, { once: true })
-  if (signal?.aborted) stop()
-  return stop
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => once(server, 'listening')))
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => once(server.close(), 'close')))
-  return ports
-}
-
-function etcdArguments({ dir, store, peer }: { dir: string; store: number; peer: number }): string[] {
-  const here = `http://127.0.0.1:${peer}`
-  const client = `http://127.0.0.1:${store}`
-  return [
-    `--data-dir=${join(dir, 'etcd')}`,
-    `--listen-client-urls=${client}`,
-    `--advertise-client-urls=${client}`,
-    `--listen-peer-urls=${here}`,
-    `--initial-advertise-peer-urls=${here}`,
-    `--initial-cluster=default=${here}`,
-    '--unsafe-no-fsync',
-    '--log-level=warn',
-  ]
-}
-
-function apiserverArguments({ dir, port, store }: { dir: string; port: number; store: number }): string[] {
-  const file = (name: string) => join(dir, name)
-  return [
-    `--etcd-servers=http://127.0.0.1:${store}`,
-    '--bind-address=127.0.0.1',
-    `--secure-port=${port}`,
-    // It refuses to advertise loopback; so it advertises an address of the documentation range and reconciles nothing.
-    '--advertise-address=192.0.2.1',
-    '--endpoint-reconciler-type=none',
-    '--authorization-mode=Node,RBAC',
-    '--enable-admission-plugins=NodeRestriction',
-    '--enable-bootstrap-token-auth',
-    `--client-ca-file=${file('ca.crt')}`,
-    `--tls-cert-file=${file('apiserver.crt')}`,
-    `--tls-private-key-file=${file('apiserver.key')}`,
-    '--service-account-issuer=https://kubernetes.default.svc',
-    `--service-account-key-file=${file('accounts.key')}`,
-    `--service-account-signing-key-file=${file('accounts.key')}`,
-    '--service-cluster-ip-range=10.96.0.0/16',
-    `--kubelet-client-certificate=${file('kubelet-client.crt')}`,
-    `--kubelet-client-key=${file('kubelet-client.key')}`,
-  ]
-}
-
-function kubeconfig({ url, ca, cert, key }: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>): string {
-  const base64 = (text: string) => Buffer.from(text).toString('base64')
-  const cluster = { server: url, 'certificate-authority-data': base64(ca) }
-  const user = { 'client-certificate-data': base64(cert), 'client-key-data': base64(key) }
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'oracle', cluster }],
-    users: [{ name: 'admin', user }],
-    contexts: [{ name: 'oracle', context: { cluster: 'oracle', user: 'admin' } }],
-    'current-context': 'oracle',
-  }
-  return `${JSON.stringify(config, null, 2)}\n`
 }
 
 if (import.meta.main) {

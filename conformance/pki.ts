@@ -13,31 +13,56 @@ const run = promisify(execFile)
 /** Longer than any run, a shared oracle included. */
 const validDays = '365'
 
+const byCa = ['-CA', 'ca.crt', '-CAkey', 'ca.key']
+const client = ['keyUsage=critical,digitalSignature', 'extendedKeyUsage=clientAuth']
+
 /** Writes ca, apiserver, admin, kubelet-client (.crt and .key) and accounts.key, the signer of service account tokens. */
 export async function makePki(dir: string): Promise<void> {
-  const openssl = (...args: string[]) => run('openssl', args, { cwd: dir })
   // The system's own configuration would add extensions of a CA to every certificate.
   await writeFile(join(dir, 'openssl.cnf'), '[req]\ndistinguished_name = dn\n[dn]\n')
-  const make = (name: string, subject: string, extensions: readonly string[], by: readonly string[] = []) =>
-    openssl(
-      ...['req', '-x509', '-config', 'openssl.cnf', '-nodes', '-days', validDays, ...by],
-      ...['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-keyout', `${name}.key`, '-out', `${name}.crt`],
-      ...['-subj', subject, ...extensions.flatMap((extension) => ['-addext', extension])],
-    )
-  const byCa = ['-CA', 'ca.crt', '-CAkey', 'ca.key']
-  const client = ['keyUsage=critical,digitalSignature', 'extendedKeyUsage=clientAuth']
   const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'].map((name) => `DNS:${name}`)
   const server = [
     'keyUsage=critical,digitalSignature',
     'extendedKeyUsage=serverAuth',
     `subjectAltName=${names.join(',')},IP:127.0.0.1,IP:10.96.0.1`,
   ]
-  await make('ca', '/CN=oracle-ca', ['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign,cRLSign'])
-  await make('apiserver', '/CN=kube-apiserver', server, byCa)
-  await make('admin', '/O=system:masters/CN=admin', client, byCa)
-  await make('kubelet-client', '/O=system:masters/CN=kube-apiserver-kubelet-client', client, byCa)
-  await openssl('genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', 'accounts.key')
-  for (const name of ['ca', 'apiserver', 'admin', 'kubelet-client', 'accounts']) {
-    await chmod(join(dir, `${name}.key`), 0o600)
-  }
+  const authority = ['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign,cRLSign']
+  await make(dir, { file: 'ca', subject: '/CN=oracle-ca', extensions: authority, by: [] })
+  await make(dir, { file: 'apiserver', subject: '/CN=kube-apiserver', extensions: server })
+  await makeClient(dir, { file: 'admin', user: 'admin', groups: ['system:masters'] })
+  await makeClient(dir, { file: 'kubelet-client', user: 'kube-apiserver-kubelet-client', groups: ['system:masters'] })
+  const bits = ['-pkeyopt', 'rsa_keygen_bits:2048']
+  await run('openssl', ['genpkey', '-algorithm', 'RSA', ...bits, '-out', 'accounts.key'], { cwd: dir })
+  await chmod(join(dir, 'accounts.key'), 0o600)
+}
+
+export type ClientName = {
+  /** Without its ending: .crt and .key are written. */
+  readonly file: string
+  readonly user: string
+  readonly groups: readonly string[]
+}
+
+/** A client certificate of the CA that `makePki` made in the same folder. */
+export function makeClient(dir: string, { file, user, groups }: ClientName): Promise<void> {
+  const escaped = (name: string) => name.replace(/[/+\\]/g, '\\$&')
+  const subject = [...groups.map((group) => `/O=${escaped(group)}`), `/CN=${escaped(user)}`].join('')
+  return make(dir, { file, subject, extensions: client })
+}
+
+type Certificate = {
+  readonly file: string
+  readonly subject: string
+  readonly extensions: readonly string[]
+  readonly by?: readonly string[]
+}
+
+async function make(dir: string, { file, subject, extensions, by = byCa }: Certificate): Promise<void> {
+  const args = [
+    ...['req', '-x509', '-config', 'openssl.cnf', '-nodes', '-days', validDays, ...by],
+    ...['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-keyout', `${file}.key`, '-out', `${file}.crt`],
+    ...['-subj', subject, ...extensions.flatMap((extension) => ['-addext', extension])],
+  ]
+  await run('openssl', args, { cwd: dir })
+  await chmod(join(dir, `${file}.key`), 0o600)
 }

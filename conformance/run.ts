@@ -1,6 +1,6 @@
 /**
- * `npm run conformance [--all] [NAME…]`: every proof that needs a real Kubernetes, step by step. A NAME is a step or
- * `step/part` (`differential/patches`). The last line alone tells the result: `N passed, N failed`.
+ * `npm run conformance [--all] [--node] [NAME…]`: every proof that needs a real Kubernetes, step by step. A NAME is a step
+ * or `step/part` (`differential/patches`). The last line alone tells the result: `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,19 +10,45 @@ import { step as clientnode } from './clientnode.ts'
 import { step as contrast } from './contrast.ts'
 import { step as cuts } from './cuts.ts'
 import { step as differential } from './differential.ts'
+import { step as edgecoredns } from './edgecoredns.ts'
+import { step as edgecuts } from './edgecuts.ts'
+import { step as edgeinformers } from './edgeinformers.ts'
+import { step as edgekubectl } from './edgekubectl.ts'
+import { step as edgereads } from './edgereads.ts'
+import { step as edgerights } from './edgerights.ts'
 import { step as faults } from './faults.ts'
+import { step as hollow } from './hollow.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
+import { step as node } from './node.ts'
 import { type Oracle, startOracle } from './oracle.ts'
+import { step as soak } from './soak.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
-const steps: readonly Step[] = [differential, kubectl, informers, clientnode, cuts, faults, contrast]
+const steps: readonly Step[] = [
+  differential,
+  kubectl,
+  informers,
+  clientnode,
+  cuts,
+  faults,
+  contrast,
+  edgeinformers,
+  edgecuts,
+  soak,
+  edgereads,
+  edgekubectl,
+  edgerights,
+  edgecoredns,
+  hollow,
+  node,
+]
 
-const usage = `usage: npm run conformance -- [--all] [STEP | STEP/PART]…
-${steps.map(({ name, tier, minutes }) => `  ${name.padEnd(16)} about ${minutes} min${tier === 'all' ? ' (--all)' : ''}`).join('\n')}`
+const usage = `usage: npm run conformance -- [--all] [--node] [STEP | STEP/PART]…
+${steps.map(({ name, tier, minutes }) => `  ${name.padEnd(16)} about ${minutes} min${tier === 'default' ? '' : ` (--${tier})`}`).join('\n')}`
 
 const asked = process.argv.slice(2)
-const unknown = asked.find((word) => word.startsWith('-') && word !== '--all')
+const unknown = asked.find((word) => word.startsWith('-') && word !== '--all' && word !== '--node')
 if (unknown !== undefined) {
   console.error(asked.includes('--help') ? usage : `unknown option ${unknown}\n${usage}`)
   process.exit(asked.includes('--help') ? 0 : 2)
@@ -30,7 +56,7 @@ if (unknown !== undefined) {
 process.exit(
   await main(
     asked.includes('--all'),
-    asked.filter((word) => word !== '--all'),
+    asked.filter((word) => word !== '--all').map((word) => (word === '--node' ? node.name : word)),
   ),
 )
 
@@ -51,6 +77,11 @@ async function main(all: boolean, names: readonly string[]): Promise<number> {
   for (const [at, step] of chosen.entries()) {
     if (quit.signal.aborted) break
     console.log(`[${at + 1}/${chosen.length}] ${step.name} (about ${step.minutes} min)`)
+    const lacks = names.length === 0 ? ((await step.missing?.()) ?? []) : []
+    if (lacks.length > 0) {
+      console.log(`      left out: it needs ${lacks.join(', ')}`)
+      continue
+    }
     const started = performance.now()
     const folder = join(dir, step.name)
     const result = await runStep(step, {

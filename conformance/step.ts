@@ -7,10 +7,15 @@ import type { Oracle } from './oracle.ts'
 
 export type Step = {
   readonly name: string
-  /** `all` runs only with `--all`: what does not fit into the default run's 40 minutes. */
-  readonly tier: 'default' | 'all'
+  /**
+   * `all` runs only with `--all`: what does not fit into the default run's 40 minutes. `node` runs with `--node`, and with
+   * `--all` where nothing of what it needs is missing.
+   */
+  readonly tier: 'default' | 'all' | 'node'
   /** About how long it takes on two cores; twice that is its limit. */
   readonly minutes: number
+  /** What this machine lacks for it, besides what it gets itself. */
+  missing?(): Promise<readonly string[]>
   run(context: StepContext): Promise<StepResult>
 }
 

@@ -50,6 +50,12 @@ func configure(base *rest.Config, patient bool) *rest.Config {
 	return config
 }
 
+// preferProtobuf asks as kubelet and controllers do: protobuf, or JSON where there is none.
+func preferProtobuf(config *rest.Config) {
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+}
+
 // traffic counts what one informer asks for. Before the first sync lists are its right; after it each one is a relist.
 type traffic struct {
 	mutex   sync.Mutex
@@ -115,6 +121,9 @@ func (t *traffic) listedLocked(what string) {
 		return
 	}
 	t.relists++
+	if len(t.reasons) >= faultsMax {
+		return
+	}
 	t.reasons = append(t.reasons, what+" after: "+strings.Join(t.trace, " | "))
 }
 

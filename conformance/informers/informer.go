@@ -34,17 +34,22 @@ type informer struct {
 	spec    spec
 	traffic *traffic
 	access  access
-	// fresh asks the same outside the count.
+	// fresh asks the same outside the count, where the truth is.
 	fresh  access
 	shared cache.SharedIndexInformer
+	// What handlers and streams must keep to.
+	rules rules
 
 	mutex   sync.Mutex
 	initial []record
 	start   int64
 	events  []record
+	count   int
 	told    map[string]int64
 	faults  []string
 	handled int
+	// Deletions that only a list revealed, and deletions told twice: faults or not, as the rules say.
+	missed, repeated int
 }
 
 // opted tells client-go that this source has no streaming lists, as an older one would.
@@ -55,12 +60,16 @@ type opted struct {
 
 func (o opted) IsWatchListSemanticsUnSupported() bool { return o.plain }
 
-func newInformer(base *rest.Config, of spec) (*informer, error) {
+// newInformer reads by base; the truth to compare with is read by direct.
+func newInformer(base, direct *rest.Config, of spec, rules rules) (*informer, error) {
 	made := &informer{
-		spec: of, told: map[string]int64{},
+		spec: of, told: map[string]int64{}, rules: rules,
 		traffic: &traffic{statuses: map[int]int{}, failures: map[string]int{}},
 	}
 	config := configure(base, of.patient)
+	if of.protobuf {
+		preferProtobuf(config)
+	}
 	if of.http1 {
 		config.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	}
@@ -72,7 +81,7 @@ func newInformer(base *rest.Config, of spec) (*informer, error) {
 	if made.access, err = open(config, of); err != nil {
 		return nil, err
 	}
-	if made.fresh, err = open(configure(base, true), of); err != nil {
+	if made.fresh, err = open(configure(direct, true), of); err != nil {
 		return nil, err
 	}
 	source := opted{plain: of.plain, ListWatch: &cache.ListWatch{
@@ -190,6 +199,7 @@ func (i *informer) begin(found []record, version int64) {
 // tap remembers every event on its way to the reflector.
 func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) watch.Interface {
 	var found []record
+	newest := int64(0)
 	return watch.Filter(ended{stream, func(count int) {
 		i.traffic.note(fmt.Sprintf("ended after %d ms, %d events", time.Since(opened).Milliseconds(), count))
 	}}, func(event watch.Event) (watch.Event, bool) {
@@ -202,11 +212,18 @@ func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) w
 			i.fault("event: %v", err)
 			return event, true
 		}
+		if !initial {
+			// Objects that a restore put back carry the versions they had, whatever was told before them.
+			if made.RV < newest && !i.isForgiven() {
+				i.fault("a stream went back from %d to %v", newest, made)
+			}
+			newest = made.RV
+		}
 		switch {
 		case event.Type == watch.Bookmark:
 			accessor, _ := meta.Accessor(event.Object)
 			if initial && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-				initial = false
+				initial, newest = false, made.RV
 				i.begin(found, made.RV)
 			}
 		case initial:
@@ -214,7 +231,10 @@ func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) w
 			found = append(found, made)
 		default:
 			i.mutex.Lock()
-			i.events = append(i.events, made)
+			i.count++
+			if i.rules.everyEvent {
+				i.events = append(i.events, made)
+			}
 			i.mutex.Unlock()
 		}
 		return event, true
@@ -243,8 +263,8 @@ func (e ended) ResultChan() <-chan watch.Event {
 
 // heard checks what handlers rely on: one add, then rising versions, then one delete.
 func (i *informer) heard(what string, object any) {
-	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		i.fault("%s was missed by the watch and found missing by a list", tombstone.Key)
+	tombstone, gone := object.(cache.DeletedFinalStateUnknown)
+	if gone {
 		object = tombstone.Obj
 	}
 	made, err := recordOf(what, object.(runtime.Object))
@@ -255,9 +275,18 @@ func (i *informer) heard(what string, object any) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	i.handled++
+	if gone {
+		i.missed++
+		if !i.rules.forgiven {
+			i.faultLocked("%s was missed by the watch and found missing by a list", tombstone.Key)
+		}
+	}
 	last, known := i.told[made.Key]
-	if known == (what == "add") || made.RV <= last {
-		i.faults = append(i.faults, fmt.Sprintf("handler was told %s while %d was known (%v)", made, last, known))
+	if i.rules.against(what, made.RV, last, known) {
+		i.faultLocked("handler was told %s while %d was known (%v)", made, last, known)
+	}
+	if what == "delete" && !known {
+		i.repeated++
 	}
 	if what == "delete" {
 		delete(i.told, made.Key)
@@ -269,5 +298,14 @@ func (i *informer) heard(what string, object any) {
 func (i *informer) fault(format string, args ...any) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	i.faults = append(i.faults, fmt.Sprintf(format, args...))
+	i.faultLocked(format, args...)
+}
+
+// One cause often has a thousand effects: the first ones tell.
+const faultsMax = 50
+
+func (i *informer) faultLocked(format string, args ...any) {
+	if len(i.faults) < faultsMax {
+		i.faults = append(i.faults, fmt.Sprintf(format, args...))
+	}
 }

@@ -1,5 +1,6 @@
 // Real informers of client-go under churn, while somebody else restarts the server: prints one JSON line when they are
 // synced, one per progress, and after the line "finish" on standard input a report of what was lost or asked again.
+// With -direct it is driven step by step instead: see phases.go.
 package main
 
 import (
@@ -66,10 +67,22 @@ func main() {
 	writes := flag.Int64("writes", 50_000, "how many writes")
 	keys := flag.Int("keys", 500, "how many objects they go to")
 	writers := flag.Int("writers", 16, "how many writers at the same time")
+	truth := flag.String("direct", "", "how to write and verify, if not where the informers read")
+	var chosen choice
+	flag.StringVar(&chosen.accept, "accept", "json", "json, protobuf or both")
+	flag.StringVar(&chosen.lists, "lists", "both", "plain, watchlist or both")
+	flag.StringVar(&chosen.node, "node", "", "only what the kubelet of this node asks for")
 	flag.Parse()
 	base, err := clientcmd.BuildConfigFromFlags("", *path)
-	if err == nil {
+	switch {
+	case err != nil:
+	case *truth == "":
 		err = run(context.Background(), base, *writes, *keys, *writers)
+	default:
+		var direct *rest.Config
+		if direct, err = clientcmd.BuildConfigFromFlags("", *truth); err == nil {
+			err = runPhases(context.Background(), base, direct, chosen, *keys, *writers)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -87,16 +100,17 @@ func run(ctx context.Context, base *rest.Config, writes int64, keys, writers int
 		return err
 	}
 	churn := newChurn(client, writes)
+	churn.divide(writers, keys)
 	ended := make(chan struct{})
 	go func() {
-		churn.run(ctx, writers, keys)
+		churn.run(ctx, 0)
 		close(ended)
 	}()
 	// The first lists and watches are taken in a moving system, too.
 	for churn.done.Load() < int64(keys) {
 		time.Sleep(askAgain)
 	}
-	informers, err := begin(ctx, base)
+	informers, err := begin(ctx, base, base, specs(), rules{everyEvent: true})
 	if err != nil {
 		return err
 	}
@@ -121,10 +135,10 @@ func run(ctx context.Context, base *rest.Config, writes int64, keys, writers int
 }
 
 // begin starts the informers and waits for their first sync.
-func begin(ctx context.Context, base *rest.Config) ([]*informer, error) {
+func begin(ctx context.Context, base, direct *rest.Config, wanted []spec, rules rules) ([]*informer, error) {
 	var informers []*informer
-	for _, of := range specs() {
-		made, err := newInformer(base, of)
+	for _, of := range wanted {
+		made, err := newInformer(base, direct, of, rules)
 		if err != nil {
 			return nil, err
 		}

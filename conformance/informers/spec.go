@@ -22,6 +22,45 @@ type spec struct {
 	patient  bool
 	http1    bool
 	metadata bool
+	// protobuf: asked for first, as kubelet and controllers do.
+	protobuf bool
+}
+
+// choice narrows the ways of asking on the command line.
+type choice struct {
+	// json, protobuf, or both: each informer twice.
+	accept string
+	// plain, watchlist, or both: as specs says.
+	lists string
+	// If given, only what the kubelet of this node asks for.
+	node string
+}
+
+func (c choice) specs() ([]spec, error) {
+	all := specs()
+	if c.node != "" {
+		mine := spec{of: pods, fields: "spec.nodeName=" + c.node, patient: true}
+		all = []spec{mine, mine}
+		all[1].plain = true
+	}
+	var chosen []spec
+	for _, one := range all {
+		if c.lists != "both" && one.plain != (c.lists == "plain") {
+			continue
+		}
+		if c.accept != "protobuf" {
+			chosen = append(chosen, one)
+		}
+		// Custom resources have no protobuf.
+		if c.accept != "json" && (one.of != widgets || c.accept == "protobuf") {
+			one.protobuf = one.of != widgets
+			chosen = append(chosen, one)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("nothing is left of %+v", c)
+	}
+	return chosen, nil
 }
 
 func specs() []spec {
@@ -89,6 +128,9 @@ func (s spec) String() string {
 	how := map[bool]string{true: "list+watch", false: "watchlist"}[s.plain]
 	if s.metadata {
 		how += ", metadata"
+	}
+	if s.protobuf {
+		how += ", protobuf"
 	}
 	if s.http1 {
 		how += ", http/1.1"

@@ -38,9 +38,10 @@ type written struct {
 type churn struct {
 	client dynamic.Interface
 	written
-	serial atomic.Int64
-	done   atomic.Int64
-	limit  int64
+	serial  atomic.Int64
+	done    atomic.Int64
+	limit   atomic.Int64
+	writers []*writer
 }
 
 type key struct {
@@ -50,29 +51,65 @@ type key struct {
 }
 
 func newChurn(client dynamic.Interface, limit int64) *churn {
-	made := &churn{client: client, limit: limit}
+	made := &churn{client: client}
+	made.limit.Store(limit)
 	made.puts, made.deletes, made.refusals = map[int64]record{}, map[string]record{}, map[string]int{}
 	return made
 }
 
-// run divides the keys among the writers and returns when the writes are done.
-func (c *churn) run(ctx context.Context, writers, keys int) {
-	var group sync.WaitGroup
-	for writer := range writers {
-		random := rand.New(rand.NewSource(int64(writer)))
-		var own []*key
-		for index := writer; index < keys; index += writers {
+// writer owns its keys: nobody else writes to them.
+type writer struct {
+	own    []*key
+	random *rand.Rand
+}
+
+// divide deals the keys among so many writers.
+func (c *churn) divide(writers, keys int) {
+	for number := range writers {
+		made := &writer{random: rand.New(rand.NewSource(int64(number)))}
+		for index := number; index < keys; index += writers {
 			of := churned[index%len(churned)]
 			number := index / len(churned)
-			own = append(own, &key{of: of, namespace: namespaceName(number % namespaces), name: objectName(number / namespaces)})
+			made.own = append(made.own, &key{of: of, namespace: namespaceName(number % namespaces), name: objectName(number / namespaces)})
 		}
+		c.writers = append(c.writers, made)
+	}
+}
+
+// run returns when the writes up to the limit are done, or the context is; perSecond, unless 0, is about their rate.
+func (c *churn) run(ctx context.Context, perSecond float64) {
+	var group sync.WaitGroup
+	for _, one := range c.writers {
 		group.Go(func() {
-			for c.done.Load() < c.limit && ctx.Err() == nil {
-				c.write(ctx, own[random.Intn(len(own))], random)
+			for c.done.Load() < c.limit.Load() && ctx.Err() == nil {
+				c.write(context.WithoutCancel(ctx), one.own[one.random.Intn(len(one.own))], one.random)
+				if perSecond > 0 {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Duration(float64(len(c.writers)) / perSecond * float64(time.Second))):
+					}
+				}
 			}
 		})
 	}
 	group.Wait()
+}
+
+// reload is for when the server's state has changed under the writers.
+func (c *churn) reload(ctx context.Context) error {
+	for _, one := range c.writers {
+		for _, k := range one.own {
+			found, err := c.objects(k).Get(ctx, k.name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			k.object = nil
+			if err == nil {
+				k.object = found
+			}
+		}
+	}
+	return nil
 }
 
 // sentinels are the last writes: who has seen them has seen everything before.

@@ -56,7 +56,13 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const { planOf, lostOf } = interests
     const [copy, { access, tokens: keeper, nowMs, run: runAccess }] = await Promise.all([
       Copy.open({ store, clock, log, planOf, lostOf, mirrors: true }),
-      openAccess({ upstream, records: store, clock, log }),
+      openAccess({
+        upstream,
+        records: store,
+        clock,
+        log,
+        credentialVersion: (name) => upstream.credentialVersion(name),
+      }),
       documents.load(),
     ])
     interests.attach(copy)
@@ -122,7 +128,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   }
 }
 
-async function openUpstream(config: EdgeConfig, log: Log): Promise<Upstream> {
+async function openUpstream(config: EdgeConfig, log: Log): Promise<DirectUpstream> {
   try {
     return await DirectUpstream.open({
       servers: config.server,

@@ -41,10 +41,12 @@ export class Intake {
   #upTo = 0
   #pumping: Promise<void> | undefined
   #fault: Error | undefined
+  readonly #onFault: (fault: Error) => void
 
-  constructor(parts: { copy: Copy; cache: Cache }) {
+  constructor(parts: { copy: Copy; cache: Cache; onFault?: (fault: Error) => void }) {
     this.#copy = parts.copy
     this.cache = parts.cache
+    this.#onFault = parts.onFault ?? (() => {})
     this.#upTo = parts.cache.version
   }
 
@@ -108,6 +110,7 @@ export class Intake {
       this.#fault = error instanceof Error ? error : new Error(String(error))
       this.#queue = []
       this.#queuedBytes = 0
+      this.#onFault(this.#fault)
     } finally {
       this.#pumping = undefined
     }

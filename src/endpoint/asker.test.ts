@@ -22,3 +22,14 @@ test('[I1] a certificate speaks for its name only while it is valid and a creden
   assert.equal(by('ake-admin', 0, 'own').isAdministrator, true)
   assert.equal(by('ake-admin', 2_000).isAdministrator, false)
 })
+
+test('[I1] a browser shows its token among the subprotocols of a WebSocket; an Authorization header goes before it', () => {
+  const protocol = `v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.${Buffer.from('t1').toString('base64url')}`
+  const by = (headers: Record<string, string>) => askerOf({ ...nobody, headers }, parts).identity
+  assert.deepEqual(by({ 'sec-websocket-protocol': protocol }), { kind: 'token', token: 't1' })
+  assert.deepEqual(by({ 'sec-websocket-protocol': protocol, authorization: 'Bearer t2' }), {
+    kind: 'token',
+    token: 't2',
+  })
+  assert.deepEqual(by({ 'sec-websocket-protocol': 'v5.channel.k8s.io' }), { kind: 'anonymous' })
+})

@@ -24,7 +24,7 @@ export function askerOf(
   if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate.name)) {
     return { identity: { kind: 'certificate', name: certificate.name }, isAdministrator: false, impersonates }
   }
-  const token = bearerOf(headers.authorization)
+  const token = bearerOf(headers.authorization) ?? browserTokenOf(headers['sec-websocket-protocol'])
   return { identity: token === undefined ? anonymous : { kind: 'token', token }, isAdministrator: false, impersonates }
 }
 
@@ -40,4 +40,13 @@ function bearerOf(header: string | undefined): string | undefined {
   return scheme?.toLowerCase() === 'bearer' && token !== undefined && token !== '' && rest.length === 0
     ? token
     : undefined
+}
+
+const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
+
+/** A browser can set no header on a WebSocket: its token comes among the subprotocols, as kube-apiserver takes it too. */
+function browserTokenOf(header: string | undefined): string | undefined {
+  const found = header?.split(',').find((one) => one.trim().startsWith(tokenProtocol))
+  const token = Buffer.from(found?.trim().slice(tokenProtocol.length) ?? '', 'base64url').toString()
+  return token === '' ? undefined : token
 }

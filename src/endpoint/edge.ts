@@ -7,7 +7,7 @@ import { type Question, questionOf } from '../access/question.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { type ApiRequest, parseRequest } from '../kube/request.ts'
-import { forbidden } from '../kube/status.ts'
+import { forbidden, type StatusError, tooManyRequests } from '../kube/status.ts'
 import { checkTimeout } from '../kube/timeout.ts'
 import type { Catalog } from '../mirror/catalog.ts'
 import { type DocumentAnswer, isDocument, type Documents as Mirrored } from '../mirror/documents.ts'
@@ -116,7 +116,11 @@ export class EdgeEndpoint {
     verdict: Verdict,
   ): Promise<Response> | Response {
     const { upstream, passing, access } = this.#parts
-    if (upstream.reachability.state === 'reachable') return passing.pass(api, request, asker)
+    const { state } = upstream.reachability
+    if (state === 'reachable') return passing.pass(api, request, asker)
+    // A review that took too long is no refusal: a 401 would make its client take a good credential for a bad one. The next
+    // probe tells whether anybody can be asked.
+    if (state === 'suspect' && verdict === 'unknown' && asker.identity.kind !== 'anonymous') throw notDecided()
     throw access.refusal(asker.identity, question, verdict)
   }
 
@@ -190,4 +194,8 @@ function forPeople(api: ApiRequest, request: Request, answer: DocumentAnswer): R
   if (answer.status !== 200 || !isDiscovery || !isJson || compressed || !wantsPretty(api.query, request)) return answer
   const body = indent(answer.body.at(-1) === 0x0a ? answer.body.subarray(0, -1) : answer.body)
   return { ...answer, headers: { ...answer.headers, 'content-length': String(body.length) }, body }
+}
+
+function notDecided(): StatusError {
+  return tooManyRequests('whether this caller may do this is being asked, please try again later', 1)
 }

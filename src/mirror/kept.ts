@@ -103,6 +103,7 @@ export class Kept {
     const reflector = new Reflector({
       interest,
       custom: this.record.custom,
+      kind: this.record.kind,
       plan,
       upstream,
       copy,

@@ -135,9 +135,10 @@ class Reading {
   }
 
   #take({ items }: ListPage): void {
-    const { custom, plan, held, limits } = this.#parts
+    const { source, custom, plan, held, limits } = this.#parts
     for (const bytes of items) {
       const scan = scanObject(bytes, plan)
+      source.check(bytes, scan)
       const version = versionOf(scan.resourceVersion)
       const key = objectKey(scan.namespace, scan.name)
       this.#newest = Math.max(this.#newest, version)
@@ -150,7 +151,7 @@ class Reading {
 
   /** Later pages were newer than the first: the watch brings everything to one version beyond them all. */
   async #foldUpTo(watch: HeldWatch, from: number): Promise<number> {
-    const { custom, plan } = this.#parts
+    const { source, custom, plan } = this.#parts
     let version = from
     while (version < this.#newest) {
       const frames = await watch.take()
@@ -161,6 +162,7 @@ class Reading {
         const key = objectKey(scan.namespace, scan.name)
         version = Math.max(version, at)
         if (frame.type === 'BOOKMARK') continue
+        source.check(frame.object, scan)
         const known = this.#objects.get(key)
         const knownAt = known === undefined ? 0 : known === 'same' ? (this.#parts.held(key) ?? 0) : known.version
         if (at <= knownAt) continue

@@ -224,6 +224,18 @@ test('[D3] a full disk stops ingest, not reads; afterwards everything comes, and
   assert.equal(server.watches.size, 1)
 })
 
+test('[D3] what the disk refused comes though nothing else happens that would tell of it', async () => {
+  const world = await opened(9, 4)
+  const client = await watching(world)
+  world.refusing = true
+  world.server.put('pods', 'a/k0', { value: 'new' })
+  await world.pass(100)
+  world.refusing = false
+  await world.pass(2_000)
+  assert.equal(world.server.watches.size, 1)
+  await stepping(world, [client], () => client.isRight())
+})
+
 test('[D3] a first sync that the disk refuses is answered by nobody until it is there', async () => {
   const world = await opened()
   world.refusing = true

@@ -45,6 +45,7 @@ export type ReflectorState =
 export type ReflectorParts = {
   readonly interest: Interest
   readonly custom: boolean
+  readonly kind: string
   readonly plan: () => FieldPlan
   readonly upstream: Upstream
   readonly copy: Copy
@@ -77,7 +78,8 @@ export class Reflector {
 
   constructor(parts: ReflectorParts) {
     this.#parts = parts
-    this.#source = new Source(parts)
+    // Lists of custom objects are named as their definition says, which may not be known yet.
+    this.#source = new Source({ ...parts, kind: parts.custom ? '' : parts.kind })
     this.#random = parts.random ?? Math.random
     this.#exactly = parts.firstVersion
     this.#heardAtMs = Number.NEGATIVE_INFINITY
@@ -217,9 +219,15 @@ export class Reflector {
   async #follow(opened: WatchStream | undefined, signal: AbortSignal): Promise<void> {
     const { copy, clock } = this.#parts
     const cache = this.#cache as Cache
-    const intake = new Intake({ copy, cache })
     const openedAtMs = clock.steady()
     const watch = opened ?? (await this.#source.watch(cache.version, signal))
+    // What the disk refused is asked for again: on a quiet watch nothing else would tell that it is missing.
+    let refusal: Error | undefined
+    const refused = (fault: Error) => {
+      refusal = fault
+      watch.close()
+    }
+    const intake = new Intake({ copy, cache, onFault: refused })
     this.#watch = watch
     this.#state = { kind: 'synced' }
     let heard = false
@@ -234,6 +242,8 @@ export class Reflector {
       await intake.settled()
       // Not by its own time: the API server went away, and whatever comes back may be another.
       if (clock.steady() - openedAtMs < 1000 * watchSecondsMin) this.#unsure = true
+    } catch (error) {
+      throw refusal ?? error
     } finally {
       this.#heardAtMs = Math.max(this.#heardAtMs, watch.heardAt())
       this.#watch = undefined
@@ -257,7 +267,7 @@ export class Reflector {
     }
     // Seen already, from a list that was newer than its own label.
     if (version <= intake.version) return
-    if (scan.name === '') throw new Busy('a frame names no object', 0)
+    this.#source.check(frame.object, scan)
     if (frame.type === 'DELETED') intake.remove(objectKey(scan.namespace, scan.name), version)
     else intake.put(listItemOf(frame.object, scan, { custom, version }))
   }

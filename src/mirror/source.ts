@@ -1,6 +1,7 @@
 /** What a reflector asks of the cloud for its interest: pages of a list, and a watch. Refusals become errors with names. */
 import { type Frame, FrameReader } from '../kube/frames.ts'
 import { type ListPage, readListPage } from '../kube/listpage.ts'
+import type { Scan } from '../kube/object.ts'
 import type { Answered, Upstream } from '../upstream/upstream.ts'
 import { readWhole } from '../upstream/whole.ts'
 import { type Interest, pathOf } from './interest.ts'
@@ -64,10 +65,24 @@ export type PageQuery = { readonly continueToken?: string; readonly exactly?: nu
 export class Source {
   readonly #upstream: Upstream
   readonly #interest: Interest
+  readonly #kind: string
+  readonly #head: Buffer
 
-  constructor(parts: { upstream: Upstream; interest: Interest }) {
+  /** `kind` of the objects, where lists are sure to be named after it. */
+  constructor(parts: { upstream: Upstream; interest: Interest; kind?: string }) {
     this.#upstream = parts.upstream
     this.#interest = parts.interest
+    this.#kind = parts.kind ?? ''
+    this.#head = Buffer.from(`${kindHead}${this.#kind}",`)
+  }
+
+  /** Refuses what this interest cannot hold, whoever answers for the API server: nothing of it may be kept. */
+  check(object: Buffer, { name, namespace }: Pick<Scan, 'name' | 'namespace'>): void {
+    const { namespace: wanted } = this.#interest
+    if (name === '') throw new Busy('an object without a name', 0)
+    if (wanted !== '' && namespace !== wanted) throw new Busy(`an object of another namespace, "${namespace}"`, 0)
+    if (this.#kind === '' || !startsWith(object, kindHeadBytes)) return
+    if (!startsWith(object, this.#head)) throw new Busy(`an object of another kind than ${this.#kind}`, 0)
   }
 
   async page(
@@ -81,7 +96,10 @@ export class Source {
       query.resourceVersionMatch = 'Exact'
     }
     const answer = await this.#ask(query, listHeadMsMax, signal)
-    return readListPage(await readWhole(answer, pageBytesMax))
+    const page = readListPage(await readWhole(answer, pageBytesMax))
+    if (this.#kind !== '' && page.kind !== `${this.#kind}List`)
+      throw new Busy(`a list of another kind, ${page.kind}`, 0)
+    return page
   }
 
   async watch(version: number, signal: AbortSignal): Promise<WatchStream> {
@@ -120,6 +138,14 @@ export class Source {
     if (answer.status !== 200) throw await refusalOf(answer)
     return answer
   }
+}
+
+/** How a built-in begins where it stands alone; in a list it has no kind of its own. */
+const kindHead = '{"kind":"'
+const kindHeadBytes = Buffer.from(kindHead)
+
+function startsWith(bytes: Buffer, head: Buffer): boolean {
+  return bytes.length >= head.length && bytes.compare(head, 0, head.length, 0, head.length) === 0
 }
 
 async function* framesOf(answer: Answered): AsyncIterableIterator<readonly Frame[]> {

@@ -3,6 +3,7 @@
  * ever carries somebody else's request; credentials followed as their files change; one checker for all.
  */
 
+import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { type Address, Addresses } from './addresses.ts'
@@ -156,6 +157,12 @@ export class DirectUpstream implements Upstream {
         return { pool: this.#pool(address, name), token: undefined }
       }
     }
+  }
+
+  /** Another text whenever the credential of that common name is another one; who stands behind it may be, too. */
+  credentialVersion(name: string): string {
+    const cert = this.#credential(`certificate/${name}`)?.pair?.cert
+    return cert === undefined ? '' : createHash('sha256').update(cert).digest('base64')
   }
 
   #credential(name: string): Credential | undefined {

@@ -1,0 +1,26 @@
+// What an informer's handlers and streams may see. A server that restarts must show every event; a copy of it that was cut
+// off may show several changes as one, and may repeat a deletion, but never goes back and never loses.
+package main
+
+type rules struct {
+	// Each event is remembered and compared with the whole history.
+	everyEvent bool
+	// The server was set back to an older state: until the next verification versions may be lower, and a list may reveal
+	// what is gone.
+	forgiven bool
+}
+
+// against tells whether a handler must not be told this, when a version of the same key is known or nothing is.
+func (r rules) against(what string, version, last int64, known bool) bool {
+	switch {
+	case r.everyEvent:
+		return known == (what == "add") || version <= last
+	case r.forgiven:
+		return known == (what == "add") && what != "delete"
+	case what == "delete":
+		// It carries the version at which it became known; a deletion may be told again after a cut.
+		return version < last
+	default:
+		return known == (what == "add") || version <= last
+	}
+}

@@ -1,0 +1,57 @@
+/** The programs that a real node needs besides Kubernetes itself, from the system's packages. */
+import { execFile } from 'node:child_process'
+import { stat } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { plugins } from './configured.ts'
+
+const execute = promisify(execFile)
+const installMsMax = 300_000
+
+export const busybox = '/usr/bin/busybox'
+
+/** By what tells that they are there; a busybox that is not static would run in no container. */
+const packages: readonly { readonly name: string; readonly file: string }[] = [
+  { name: 'containerd', file: '/usr/bin/containerd' },
+  { name: 'runc', file: '/usr/sbin/runc' },
+  { name: 'containernetworking-plugins', file: `${plugins}/bridge` },
+  { name: 'busybox-static', file: '/usr/share/doc/busybox-static' },
+  { name: 'iproute2', file: '/usr/sbin/ip' },
+]
+
+/** Empty where a node can run; else sentences. */
+export async function missing(): Promise<string[]> {
+  const absent = await absentPackages()
+  return [
+    ...(process.platform === 'linux' ? [] : ['Linux']),
+    ...(process.getuid?.() === 0 ? [] : ['root']),
+    ...(absent.length === 0 ? [] : [`the packages ${absent.join(', ')}`]),
+  ]
+}
+
+/** Only where root asked for this proof by name: nobody else's system is changed. */
+export async function install(progress: (line: string) => void): Promise<void> {
+  const absent = await absentPackages()
+  if (absent.length === 0) return
+  progress(`installing ${absent.join(', ')}`)
+  const started = performance.now()
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const apt = (...args: string[]) => execute('apt-get', args, { env, timeout: installMsMax })
+  const get = () => apt('install', '--yes', '--no-install-recommends', ...absent)
+  await get().catch(async () => {
+    await apt('update')
+    await get()
+  })
+  progress(`installed in ${Math.round((performance.now() - started) / 1000)} s`)
+}
+
+async function absentPackages(): Promise<string[]> {
+  const found = await Promise.all(packages.map(({ file }) => isThere(file)))
+  return packages.filter((_, at) => !found[at]).map(({ name }) => name)
+}
+
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,28 @@
+/** Loopback ports that stay ours across restarts: below the range from which the system picks ports for connections. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+
+const first = 20_000
+/** Linux hands out 32768 and above to outgoing connections, which would take the port of a server that is just away. */
+const end = 32_000
+
+/** So many free ports, all different. They are free now; whoever wants to keep them listens soon. */
+export async function freePorts(count: number): Promise<number[]> {
+  const found = new Set<number>()
+  while (found.size < count) {
+    const port = first + Math.floor(Math.random() * (end - first))
+    if (!found.has(port) && (await isFree(port))) found.add(port)
+  }
+  return [...found]
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  try {
+    await once(server.listen(port, '127.0.0.1'), 'listening')
+    await once(server.close(), 'close')
+    return true
+  } catch {
+    return false
+  }
+}

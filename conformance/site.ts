@@ -1,0 +1,205 @@
+/**
+ * An edge as it stands in the field: a real API server of its own, the line to it that can be cut, and `ake edge` processes
+ * behind that line which are ended and started again under their clients. What a proof counts about them is asked here.
+ */
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Client } from '../test/process.ts'
+import type { Ake } from './ake.ts'
+import { startEdge } from './edge.ts'
+import { type Link, startLink } from './link.ts'
+import { ask, type Oracle, startOracle } from './oracle.ts'
+
+const askAgainMs = 100
+const discoveredMsMax = 30_000
+
+export type Kept = {
+  readonly resource: string
+  readonly group: string
+  readonly namespace?: string
+  readonly labels?: string
+  readonly fields?: string
+  readonly state: string
+  readonly why?: string
+  readonly objects: number
+  readonly resourceVersion: number
+  readonly watchers: number
+}
+
+export type EdgeStatus = {
+  readonly upstream: { readonly state: string; readonly why: string }
+  readonly interests: readonly Kept[]
+}
+
+/** One `ake edge`, the same one for its clients however often it is started. */
+export class Edge {
+  readonly #start: () => Promise<Ake>
+  #ake: Ake
+  #restarts = 0
+
+  constructor(ake: Ake, start: () => Promise<Ake>) {
+    this.#ake = ake
+    this.#start = start
+  }
+
+  get ake(): Ake {
+    return this.#ake
+  }
+
+  get kubeconfig(): string {
+    return this.#ake.kubeconfig
+  }
+
+  /** How often it was started again: whoever holds something against one life of it asks. */
+  get restarts(): number {
+    return this.#restarts
+  }
+
+  async restart(how: 'kill' | 'orderly'): Promise<void> {
+    this.#restarts++
+    if (how === 'kill') await this.#ake.kill()
+    else {
+      const code = await this.#ake.stop()
+      if (code !== 0) throw new Error(`an orderly end of ake edge had the exit code ${code}`)
+    }
+    this.#ake = await this.#start()
+  }
+
+  /** A connection of its own, as its administrator. */
+  client(): Client {
+    return new Client({ url: this.#ake.url, credentials: this.#ake })
+  }
+
+  async status(): Promise<EdgeStatus> {
+    const client = this.client()
+    try {
+      return await client.json<EdgeStatus>('GET', '/ake/status')
+    } finally {
+      client.close()
+    }
+  }
+
+  /** Memory of its own that is resident, in MB; undefined while it is being started. */
+  memoryMb(): number | undefined {
+    try {
+      const text = readFileSync(`/proc/${this.#ake.pid}/status`, 'latin1')
+      const kb = /RssAnon:\s+(\d+) kB/.exec(text)?.[1]
+      return kb === undefined ? undefined : Number(kb) / 1024
+    } catch {
+      return undefined
+    }
+  }
+}
+
+export type Site = {
+  readonly dir: string
+  readonly oracle: Oracle
+  readonly link: Link
+  readonly signal: AbortSignal
+  /** Another `ake edge` behind the line. */
+  edge(name: string, args?: readonly string[]): Promise<Edge>
+  edges(): readonly Edge[]
+  stop(): Promise<void>
+}
+
+type Options = {
+  readonly dir: string
+  readonly signal: AbortSignal
+  readonly progress: (line: string) => void
+}
+
+/** An API server of its own: its clients would not survive what is done to this one. */
+export async function startSite({ dir, signal, progress }: Options): Promise<Site> {
+  mkdirSync(dir, { recursive: true })
+  const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
+  const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
+  const edges: Edge[] = []
+  return {
+    dir,
+    oracle,
+    link,
+    signal,
+    edge: async (name, args = []) => {
+      const options = { dir: join(dir, name), server: link.url, kubeconfig: oracle.kubeconfig, args, signal }
+      const first = await startEdge(options)
+      const edge = new Edge(first, () => startEdge({ ...options, port: first.port }))
+      edges.push(edge)
+      // On its very first start an edge passes on what it has not discovered yet: a proof wants what comes after that.
+      await until('the edge knows what there is', { ms: discoveredMsMax, signal }, async () =>
+        (await edge.status()).interests.length > 0 ? true : undefined,
+      )
+      return edge
+    },
+    edges: () => edges,
+    stop: async () => {
+      await Promise.all(edges.map((edge) => edge.ake.kill()))
+      await link.close()
+      oracle.stop()
+    },
+  }
+}
+
+/** Asks until the answer is no longer undefined; after so long the last complaint is thrown. */
+export async function until<T>(
+  what: string,
+  within: { ms: number; signal: AbortSignal },
+  look: () => Promise<T | undefined>,
+) {
+  const giveUpMs = performance.now() + within.ms
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    if (performance.now() > giveUpMs) throw new Error(`not within ${within.ms / 1000} s: ${what}`)
+    await pause(askAgainMs, undefined, { signal: within.signal })
+  }
+}
+
+/** Each edge has noticed that its API server is there, or that it is not. */
+export async function untilReachable(site: Site, reachable: boolean, withinMs: number): Promise<void> {
+  const what = `an edge ${reachable ? 'finds its API server again' : 'notices that its API server cannot be reached'}`
+  await until(what, { ms: withinMs, signal: site.signal }, async () => {
+    const all = await Promise.all(site.edges().map((edge) => edge.status()))
+    return all.every(({ upstream }) => (upstream.state === 'reachable') === reachable) ? true : undefined
+  })
+}
+
+/** How many watches of each resource the API server holds open now, its own included. */
+export async function watchesUpstream(oracle: Oracle): Promise<ReadonlyMap<string, number>> {
+  const { body } = await ask(oracle, '/metrics')
+  const found = new Map<string, number>()
+  for (const [, labels, count] of body.matchAll(/^apiserver_longrunning_requests\{([^}]*)\} (\S+)$/gm)) {
+    if (!/verb="WATCH"/.test(labels as string)) continue
+    const resource = /resource="([^"]*)"/.exec(labels as string)?.[1] ?? ''
+    found.set(resource, (found.get(resource) ?? 0) + Number(count))
+  }
+  return found
+}
+
+/** So that a seed is enough to see a failure again; `below` gives integers from 0. */
+export type Random = {
+  below(limit: number): number
+  of<T>(choices: readonly T[]): T
+  shuffled<T>(all: readonly T[]): T[]
+}
+
+export function seeded(seed: number): Random {
+  let state = seed >>> 0
+  const below = (limit: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return (state >>> 8) % limit
+  }
+  return {
+    below,
+    of: (choices) => choices[below(choices.length)]!,
+    shuffled: (all) => {
+      const left = [...all]
+      return all.map(() => left.splice(below(left.length), 1)[0]!)
+    },
+  }
+}
+
+/** AKE_SEED repeats a run that failed. */
+export function chooseSeed(): number {
+  return Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
+}

@@ -1,0 +1,179 @@
+/**
+ * `npm run soak -- [--minutes N] [--seed S]`: random troubles, told by a seed, while informers, writers, readers and probers
+ * of every kind work through an edge. What must hold at the end of a proof must hold here all the time. A short one is the
+ * step `edge-soak` of `npm run conformance`.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { quickTroubles, type Trouble, troubles } from './edgetroubles.ts'
+import { faultsOf, startInformers } from './phases.ts'
+import { chooseSeed, type Edge, seeded, startSite, untilReachable } from './site.ts'
+import { Prober, prepareProbing, Reader, Through } from './soakers.ts'
+import type { Step, StepResult } from './step.ts'
+
+const churnPerSecond = 30
+const healedMsMax = 60_000
+const verifySeconds = 60
+/** After so many troubles the world stands still for a moment, and everything is compared. */
+const verifyEvery = 6
+/** RssAnon of an edge of this size: beyond it something grows that should not. */
+const memoryMbMax = 200
+const memoryEveryMs = 1_000
+const faultsShown = 8
+const stepMs = 75_000
+
+export const step: Step = {
+  name: 'edge-soak',
+  tier: 'default',
+  minutes: 3,
+  async run({ dir, all, signal, progress }) {
+    const seed = chooseSeed()
+    // The API server's own troubles take most of a short run: one like them in four is enough there.
+    const chosen = all ? troubles : [...quickTroubles, ...troubles]
+    return await soak({ dir, seed, ms: all ? 4 * stepMs : stepMs, troubles: chosen, signal, progress })
+  },
+}
+
+type Soak = {
+  readonly dir: string
+  readonly seed: number
+  readonly ms: number
+  readonly troubles: readonly Trouble[]
+  readonly signal: AbortSignal
+  readonly progress: (line: string) => void
+}
+
+async function soak({ dir, seed, ms, troubles: chosen, signal, progress }: Soak): Promise<StepResult> {
+  progress(`AKE_SEED=${seed}`)
+  const random = seeded(seed)
+  const site = await startSite({ dir, signal, progress })
+  const quit = new AbortController()
+  const story: string[] = []
+  try {
+    await prepareProbing(site)
+    const edge = await site.edge('edge')
+    const informers = await startInformers({
+      kubeconfig: edge.kubeconfig,
+      direct: site.oracle.kubeconfig,
+      dir: join(dir, 'edge'),
+      signal,
+      progress,
+    })
+    const workers = [
+      new Prober({ edge, path: '/api/v1/pods' }),
+      new Prober({ edge, path: '/api/v1/namespaces/churn-1/configmaps' }),
+      new Reader({ edge, random: seeded(seed + 1) }),
+      new Through({ edge, random: seeded(seed + 2) }),
+    ]
+    const memory = new Memory(edge)
+    const running = [...workers, memory].map((worker) => worker.run(quit.signal))
+    const check = async (when: string) => {
+      const standing = faultsOf(await informers.status())
+      const found = [...standing, ...[...workers, memory].flatMap((worker) => worker.faults)]
+      if (found.length > 0)
+        throw new Error(`${when}: ${found.length} faults:\n${found.slice(0, faultsShown).join('\n')}`)
+    }
+    const compare = async (when: string) => {
+      await untilReachable(site, true, healedMsMax)
+      const found = faultsOf(await informers.verify(verifySeconds))
+      if (found.length > 0)
+        throw new Error(`${when}: ${found.length} faults:\n${found.slice(0, faultsShown).join('\n')}`)
+    }
+    let count = 0
+    try {
+      const endMs = performance.now() + ms
+      while (performance.now() < endMs) {
+        await informers.churn(churnPerSecond)
+        const trouble = random.of(chosen)
+        const begunMs = performance.now()
+        await trouble.run(site, random)
+        await pause(random.below(4_000), undefined, { signal })
+        story.push(trouble.name)
+        count++
+        const tookMs = Math.round(performance.now() - begunMs)
+        progress(`${count}. ${trouble.name} (${tookMs} ms), ${memory.figures}`)
+        await check(trouble.name)
+        if (count % verifyEvery === 0) await compare(`after ${count} troubles`)
+      }
+      await compare('in the end')
+      await check('in the end')
+    } finally {
+      quit.abort()
+      await Promise.all(running)
+    }
+    const standings = await informers.status()
+    const sum = (of: 'events' | 'watches' | 'relists') => standings.reduce((total, one) => total + one[of], 0)
+    const notes = [
+      `AKE_SEED=${seed}: ${count} troubles, ${standings.length} informers, ${sum('events')} events, ${sum('watches')} watches, ${sum('relists')} relists`,
+      ...workers.map((worker) => worker.figures),
+      memory.figures,
+    ]
+    await informers.finish()
+    return { passed: 1 + workers.length + 1, failed: 0, notes }
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error)
+    return { passed: 0, failed: 1, notes: [text, `after ${story.join(', ')}`, `AKE_SEED=${seed} repeats it`] }
+  } finally {
+    quit.abort()
+    await site.stop()
+  }
+}
+
+/** How much memory of its own the edge has, from one moment to the next. */
+class Memory {
+  readonly #edge: Edge
+  readonly faults: string[] = []
+  #nowMb = 0
+  #mostMb = 0
+
+  constructor(edge: Edge) {
+    this.#edge = edge
+  }
+
+  get figures(): string {
+    return `RssAnon ${Math.round(this.#nowMb)} MB, at most ${Math.round(this.#mostMb)} MB`
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const mb = this.#edge.memoryMb()
+      if (mb !== undefined) {
+        this.#nowMb = mb
+        this.#mostMb = Math.max(mb, this.#mostMb)
+        if (mb > memoryMbMax && this.faults.length === 0)
+          this.faults.push(`RssAnon of the edge is ${Math.round(mb)} MB`)
+      }
+      await pause(memoryEveryMs, undefined, { signal }).catch(() => {})
+    }
+  }
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } })
+  const minutes = Number(values.minutes ?? 10)
+  const seed = values.seed === undefined ? chooseSeed() : Number(values.seed)
+  if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
+    console.error('usage: npm run soak -- [--minutes N] [--seed S]')
+    process.exit(2)
+  }
+  const dir = await mkdtemp(join(tmpdir(), 'ake-soak-'))
+  const quit = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => quit.abort(new Error('interrupted')))
+  const progress = (line: string) => console.error(line)
+  const { failed, notes = [] } = await soak({
+    dir,
+    seed,
+    ms: minutes * 60_000,
+    troubles,
+    signal: quit.signal,
+    progress,
+  })
+  for (const note of notes) console.log(note)
+  if (failed === 0) await rm(dir, { recursive: true, force: true })
+  else console.log(`what was stored and logged is in ${dir}`)
+  console.log(failed === 0 ? 'passed' : 'failed')
+  process.exit(failed === 0 ? 0 : 1)
+}
