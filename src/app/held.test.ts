@@ -50,7 +50,8 @@ test('definitions are followed: what they say of a resource is known, and discov
     return answered(200, JSON.stringify(list))
   }
   const world = await EdgeWorld.open({ cloud })
-  await world.pass(2_000)
+  // Long enough for what a start asks for by itself.
+  await world.pass(20_000)
   const columns = () => world.catalog.find('pasture.test', 'v1', 'oxen')?.columns
   assert.equal(columns(), undefined)
   const looks = () => cloud.documents.asked.filter((path) => path === '/apis').length

@@ -27,7 +27,7 @@ const uncommittedBytesMax = 64 * 1024 * 1024
 const bookmarkEveryMs = 60_000
 const tickMs = 1_000
 /** How far a mirrored interest has come without a change is written down this often: a restart then resumes close by. */
-const saveProgressEveryMs = 60_000
+const saveProgressEveryMs = 10_000
 /** Objects of a first sync in one commit: a few MB at most beside the objects themselves. */
 const seedsPerCommitMax = 512
 

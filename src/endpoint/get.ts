@@ -6,11 +6,9 @@ import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
 import { notFound, tooLargeResourceVersion } from '../kube/status.ts'
-import { readScale } from '../write/scale.ts'
-import type { EndpointParts, ReadParts, Request, Response, Served } from './endpoint.ts'
+import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { isWorthGzip, plain, spelled, wantsPretty } from './respond.ts'
 import { objectAs } from './transform.ts'
-import { printResult } from './write.ts'
 
 /** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
 const reachMs = 3_000
@@ -47,20 +45,6 @@ export function getItem(
     return plain(200, served.spelling.pieces(item))
   }
   return spelled(200, objectAs(media, served, item, api.query, parts.clock.now()), { media, query: api.query, request })
-}
-
-/** A Scale is computed from the object it belongs to. */
-export async function getScale(
-  parts: EndpointParts,
-  served: Served,
-  api: ApiRequest,
-  request: Request,
-): Promise<Response> {
-  const { resource } = served
-  const item = parts.copy.cache(resource.interest).get(objectKey(resource.namespaced ? api.namespace : '', api.name))
-  if (item === undefined) throw notFound(resource, api.name)
-  const review = readScale(resource, parts.registry.definitionOf(resource), item)
-  return printResult(served, { code: 200, review, warnings: [] }, api, request, parts)
 }
 
 export async function reach(parts: ReadParts, cache: Cache, version: number): Promise<void> {

@@ -101,6 +101,16 @@ test('[A7] a Status reply to a DELETE is held until the key is gone, or belongs 
   }
 })
 
+test('[A7] a Status reply about an object whose name is another’s by now is not held', async () => {
+  const world = await synced()
+  const details = { name: 'c1', kind: 'configmaps', uid: 'an-earlier-one' }
+  replies(world, 200, JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Success', details }))
+  const remove = write(world, 'DELETE', c1)
+  await world.pass(1)
+  assert.equal(remove.done, true)
+  await world.stop()
+})
+
 test('[A7] not held: uncovered, dryRun, a no-op, deletecollection, a refusal, replies of other subresources', async () => {
   const world = await synced()
   const object = objectText('configmaps', listed(99, 'new'))

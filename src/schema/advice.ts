@@ -2,11 +2,11 @@
 
 import { field, type JsonObject } from '../json/json.ts'
 import { unevaluatedRules } from './cel.ts'
-import { schemaIn, versionsOf } from './definition.ts'
 import { child, keyed, NO_PATH } from './errors.ts'
 import { effectiveFormat } from './formats.ts'
 import { type Schema, valuesOf } from './schema.ts'
 import { quote } from './values.ts'
+import { schemaIn, versionsOf } from './versions.ts'
 
 /** Formats the stored definition `old` already has are not mentioned again. */
 export function definitionWarnings(crd: JsonObject, old?: JsonObject): string[] {

@@ -4,13 +4,13 @@
  * (`spec.validation.openAPIV3Schema`), though nobody wrote them there.
  */
 
-import { equalJson, field, isObject, type Json, type JsonObject, printJson, text, toPlain } from '../json/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../json/json.ts'
 import { dns1035LabelFaults, dnsSubdomainFaults } from '../kube/names.ts'
 import type { FieldError } from '../kube/status.ts'
 import { child, forbiddenField, invalidField, keyed, requiredField, unsupportedField } from './errors.ts'
 import { checkOpenApi } from './openapi.ts'
-import type { Schema } from './schema.ts'
 import { checkColumns, checkScale, checkSelectable } from './subresource.ts'
+import { schemaIn, versionsOf } from './versions.ts'
 
 /** Fills in what a definition leaves to the server, in place. */
 export function definitionDefaults(crd: JsonObject): void {
@@ -40,12 +40,6 @@ export function validateDefinition(crd: JsonObject, old?: JsonObject): FieldErro
   if (old === undefined) found.push(...checkStorage(spec))
   else found.push(...checkUpdate(crd, old))
   return found
-}
-
-/** The list of versions, each an object. */
-export function versionsOf(spec: Json | undefined): JsonObject[] {
-  const versions = field(spec, 'versions')
-  return Array.isArray(versions) ? versions.filter(isObject) : []
 }
 
 function checkName(crd: JsonObject): FieldError[] {
@@ -133,12 +127,6 @@ function checkParts(version: JsonObject, at: (part: Part) => string | undefined)
   const selectableAt = at('selectableFields')
   if (selectableAt !== undefined) found.push(...checkSelectable(version, schema, selectableAt))
   return found
-}
-
-/** The schema of a version as a plain object. */
-export function schemaIn(version: JsonObject): Schema | undefined {
-  const schema = field(version, 'schema', 'openAPIV3Schema')
-  return isObject(schema) ? (toPlain(schema) as Schema) : undefined
 }
 
 function same(left: Json | undefined, right: Json | undefined): boolean {

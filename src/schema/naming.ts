@@ -4,7 +4,7 @@
  */
 
 import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
-import { versionsOf } from './definition.ts'
+import { versionsOf } from './versions.ts'
 
 /**
  * The status of `crd`, given every other definition and the time (RFC 3339). What its status said before is kept where

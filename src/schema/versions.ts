@@ -1,9 +1,8 @@
 /** A definition as something served: its versions in order of preference, their schemas, and the resources they make. */
 
 import { createHash } from 'node:crypto'
-import { field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
+import { field, isObject, type Json, type JsonObject, text, toPlain } from '../json/json.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
-import { schemaIn, versionsOf } from './definition.ts'
 import type { ScalePaths } from './scaled.ts'
 import type { Schema } from './schema.ts'
 import { listOf } from './subresource.ts'
@@ -33,6 +32,18 @@ export type DefinitionVersion = {
 
 const VERBS: readonly Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
 const SUBRESOURCE_VERBS: readonly Verb[] = ['get', 'patch', 'update']
+
+/** The list of versions, each an object. */
+export function versionsOf(spec: Json | undefined): JsonObject[] {
+  const versions = field(spec, 'versions')
+  return Array.isArray(versions) ? versions.filter(isObject) : []
+}
+
+/** The schema of a version as a plain object. */
+export function schemaIn(version: JsonObject): Schema | undefined {
+  const schema = field(version, 'schema', 'openAPIV3Schema')
+  return isObject(schema) ? (toPlain(schema) as Schema) : undefined
+}
 
 /**
  * All versions, the preferred first. Ask once per change of a definition and keep the answer: what is compiled for a

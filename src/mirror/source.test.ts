@@ -1,0 +1,42 @@
+/** What a reflector takes for an answer to its own question, and what it does not. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ApiServer } from './apiserver.test-support.ts'
+import { interestOf } from './interest.ts'
+import { Source } from './source.ts'
+import { scopeOf } from './world.test-support.ts'
+
+function sourceOf(wish: { namespace?: string; kind?: string } = {}) {
+  const upstream = new ApiServer()
+  upstream.put('pods', 'a/p')
+  const { namespace = '', ...rest } = wish
+  return new Source({ upstream, interest: interestOf(scopeOf({ namespace })), ...rest })
+}
+
+const bare = Buffer.from('{"metadata":{"name":"p","namespace":"a"}}')
+const pod = Buffer.from('{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"a"}}')
+const meta = { name: 'p', namespace: 'a' }
+
+test('an object without a name, or of another namespace than was asked for, is refused', () => {
+  const source = sourceOf({ namespace: 'a' })
+  source.check(bare, meta)
+  assert.throws(() => source.check(bare, { ...meta, name: '' }), /without a name/)
+  assert.throws(() => source.check(bare, { ...meta, namespace: 'b' }), /another namespace, "b"/)
+  sourceOf().check(bare, { ...meta, namespace: 'b' })
+})
+
+test('an object of another kind is refused, where it says its kind and that is known', () => {
+  sourceOf({ kind: 'Pod' }).check(pod, meta)
+  sourceOf({ kind: 'Pod' }).check(bare, meta)
+  sourceOf().check(pod, meta)
+  for (const kind of ['ConfigMap', 'Po', 'Pods']) {
+    assert.throws(() => sourceOf({ kind }).check(pod, meta), new RegExp(`another kind than ${kind}`))
+  }
+})
+
+test('a list of another kind is refused', async () => {
+  const { signal } = new AbortController()
+  assert.equal((await sourceOf({ kind: 'Pod' }).page({}, signal)).kind, 'PodList')
+  assert.equal((await sourceOf().page({}, signal)).kind, 'PodList')
+  await assert.rejects(sourceOf({ kind: 'ConfigMap' }).page({}, signal), /a list of another kind, PodList/)
+})

@@ -1,0 +1,144 @@
+/**
+ * An edge, the line it hangs on and the API server at its other end, as processes: `ake serve` speaks enough of the API to be
+ * an edge's cloud. All of it can be cut, killed and started again, and is gone when its test has ended.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Link, startLink } from '../conformance/link.ts'
+import { freePorts } from '../conformance/ports.ts'
+import { Client, type Credentials, type Ended, runAke, type Serving } from './process.ts'
+
+/** Cold and next to others on two cores a start has taken 3 s. */
+const readyMsMax = 30_000
+
+/** Runs a command of `ake` that serves, until it says that it is ready. */
+export async function start(folder: string, args: readonly string[]): Promise<Serving> {
+  const { child, ended } = runAke([...args, '--data', folder])
+  const late = setTimeout(() => child.kill('SIGKILL'), readyMsMax)
+  const ready = new Promise<string>((resolve, reject) => {
+    createInterface(child.stdout as NodeJS.ReadableStream).on('line', (line) => {
+      const url = /^ready (https:\S+)/.exec(line)?.[1]
+      if (url !== undefined) resolve(url)
+    })
+    void ended.then(({ code, signal, stderr }) =>
+      reject(new Error(`ake ${args[0]} ended with ${code ?? signal} before it was ready: ${stderr}`)),
+    )
+  })
+  const url = await ready.finally(() => clearTimeout(late))
+  return {
+    url,
+    port: Number(new URL(url).port),
+    pid: child.pid as number,
+    credentials: credentialsOf(join(folder, 'admin.kubeconfig')),
+    ended,
+    end: (signal = 'SIGTERM') => {
+      child.kill(signal)
+      return ended
+    },
+  }
+}
+
+export function credentialsOf(kubeconfig: string): Credentials {
+  const text = readFileSync(kubeconfig, 'utf8')
+  const field = (name: string) => Buffer.from(new RegExp(`${name}: (\\S+)`).exec(text)?.[1] ?? '', 'base64').toString()
+  return {
+    ca: field('certificate-authority-data'),
+    cert: field('client-certificate-data'),
+    key: field('client-key-data'),
+  }
+}
+
+export class Site {
+  readonly folder: string
+  readonly edgeFolder: string
+  readonly cloudFolder: string
+  /** A file of its own, so that it can be rewritten. */
+  readonly kubeconfig: string
+  link!: Link
+  cloud!: Serving
+  edge!: Serving
+  #ports: number[] = []
+  #options: readonly string[] = []
+  readonly #clients: Client[] = []
+
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'ake-edge-'))
+    this.edgeFolder = join(this.folder, 'edge')
+    this.cloudFolder = join(this.folder, 'cloud')
+    this.kubeconfig = join(this.cloudFolder, 'admin.kubeconfig')
+  }
+
+  async startCloud(): Promise<Serving> {
+    if (this.#ports.length === 0) this.#ports = await freePorts(2)
+    this.cloud = await start(this.cloudFolder, ['serve', '--listen', `127.0.0.1:${this.#ports[0]}`])
+    this.link ??= await startLink({ target: { host: '127.0.0.1', port: this.cloud.port } })
+    return this.cloud
+  }
+
+  /** Started again it takes the options and the address that it had. */
+  async startEdge(...options: string[]): Promise<Serving> {
+    if (options.length > 0) this.#options = options
+    const listen = ['--listen', `127.0.0.1:${this.#ports[1]}`, '--probe-every', '500ms']
+    const upstream = ['--server', this.link.url, '--kubeconfig', this.kubeconfig]
+    this.edge = await start(this.edgeFolder, ['edge', ...upstream, ...listen, ...this.#options])
+    return this.edge
+  }
+
+  client(serving: Serving = this.edge): Client {
+    const client = new Client(serving)
+    this.#clients.push(client)
+    return client
+  }
+
+  async readyz(): Promise<{ code: number; text: string }> {
+    const client = this.client()
+    const { status, body } = await client.ask('GET', '/readyz?verbose')
+    client.close()
+    return { code: status, text: body.toString() }
+  }
+
+  /** How the edge sees its API server. */
+  async untilCloudIs(state: 'reachable' | 'unreachable'): Promise<void> {
+    await until(async () => new RegExp(`upstream ok: ${state}`).test((await this.readyz()).text), `cloud ${state}`)
+  }
+
+  async end(): Promise<void> {
+    for (const client of this.#clients) client.close()
+    await Promise.all([this.edge, this.cloud].map((serving) => serving?.end('SIGKILL')))
+    await this.link?.close()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** Cloud, line and edge, all gone when `body` has ended. */
+export async function withSite(options: readonly string[], body: (site: Site) => Promise<void>): Promise<void> {
+  const site = new Site()
+  try {
+    await site.startCloud()
+    await site.startEdge(...options)
+    await body(site)
+  } finally {
+    await site.end()
+  }
+}
+
+export async function until(holds: () => boolean | Promise<boolean>, what: string, withinMs = 20_000): Promise<void> {
+  const deadline = Date.now() + withinMs
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await pause(20)
+  }
+}
+
+/** `ake` to its end, with what it printed. */
+export async function outputOf(args: readonly string[]): Promise<Ended & { stdout: string }> {
+  const { child, ended } = runAke(args)
+  let stdout = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  return { ...(await ended), stdout }
+}
