@@ -60,10 +60,23 @@ export class EdgeReading {
     return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
   }
 
-  async read(known: Known, api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+  read(known: Known, api: ApiRequest, request: Request, asker: Asker): Promise<Response> | Response {
     const read = readOf(known, api, callerText(asker))
-    for (;;) {
-      const place = this.#parts.front.place(read)
+    const place = this.#parts.front.place(read)
+    // The common read waits for nothing: it is answered without a promise of its own.
+    if (place.kind === 'local') return this.#local(known, place, read, api, request)
+    return this.#elsewhere(place, known, read, api, request, asker)
+  }
+
+  async #elsewhere(
+    first: Place,
+    known: Known,
+    read: Read,
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+  ): Promise<Response> {
+    for (let place = first; ; place = this.#parts.front.place(read)) {
       switch (place.kind) {
         case 'local':
           return await this.#local(known, place, read, api, request)
@@ -81,18 +94,22 @@ export class EdgeReading {
     }
   }
 
-  async #local(
+  #local(
     known: Known,
     place: { cache: Cache; kept: Kept | undefined; warning?: string },
     read: Read,
     api: ApiRequest,
     request: Request,
-  ): Promise<Response> {
+  ): Promise<Response> | Response {
     const { cache, kept, warning } = place
     const served = this.#servedAs(known, kept?.record.listKind ?? known.resource.listKind)
-    const response = await this.#spell(served, cache, read, api, request)
-    if (warning !== undefined) warn(response, [warning])
-    return response
+    const response = this.#spell(served, cache, read, api, request)
+    if (warning === undefined) return response
+    const warned = (answer: Response) => {
+      warn(answer, [warning])
+      return answer
+    }
+    return response instanceof Promise ? response.then(warned) : warned(response)
   }
 
   #spell(served: Served, cache: Cache, read: Read, api: ApiRequest, request: Request): Promise<Response> | Response {
@@ -144,7 +161,7 @@ export class EdgeReading {
     asker: Asker,
   ): Promise<AsyncIterator<Buffer> | undefined> {
     const outcome = await kept.synced(watchListHoldMsMax)
-    const { cache } = kept
+    const { readable: cache } = kept
     if (outcome === 'late') return undefined
     // The edge may not read it, its caller may: the headers that are out promise JSON.
     const { body, status } =

@@ -2,7 +2,7 @@
  * The only file that touches sockets: TLS with client certificates, HTTP/2 and HTTP/1.1 on one port, bodies in and out
  * with back-pressure, and the limits that keep one client's trouble its own.
  */
-import { createServer as createHttp1, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   constants,
   type OutgoingHttpHeaders,
@@ -13,6 +13,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
+import { createServer as createHttp1 } from '../base/http.ts'
 import type { Log } from '../base/log.ts'
 import { tooManyRequests } from '../kube/status.ts'
 import { Bodies } from './bodies.ts'

@@ -2,9 +2,10 @@
  * Connections that stop being HTTP (exec, attach, port-forward over SPDY or WebSocket): the API server's answer to the
  * upgrade goes out as it came, then bytes go both ways, no faster than either side takes them, until both have ended.
  */
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { STATUS_CODES } from '../base/http.ts'
 import type { Response } from './endpoint.ts'
 import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'

@@ -18,7 +18,12 @@ const waitingMax = 100_000
 const lookEveryMs = 1_000
 
 /** An interest as the feed sees it; its cache is another one when it begins anew. */
-type Side = { readonly interest: Interest; readonly cache: Cache | undefined; readonly heardAt: number }
+type Side = {
+  readonly interest: Interest
+  readonly cache: Cache | undefined
+  readonly readable: Cache | undefined
+  readonly heardAt: number
+}
 
 export class Feed {
   readonly wide: Side
@@ -30,6 +35,7 @@ export class Feed {
   /** What was heard does not tell it all: the states have to be compared. */
   #behind = true
   #wake: (() => void) | undefined
+  #source: Cache | undefined
 
   constructor(parts: { wide: Side; narrow: Side; matches: (item: Item) => boolean; copy: Copy; clock: Clock }) {
     this.wide = parts.wide
@@ -39,11 +45,17 @@ export class Feed {
     this.#clock = parts.clock
   }
 
+  /** Whether what feeds may itself be read, and is what it was. */
+  get isSound(): boolean {
+    return this.#source === undefined || this.wide.readable === this.#source
+  }
+
   /** Until the signal, or until the wider interest is no longer what it was. */
   async run(signal: AbortSignal): Promise<void> {
     const wide = this.wide.cache
     const narrow = this.#narrow.cache
     if (wide === undefined || narrow === undefined) return
+    this.#source = wide
     const isOver = () => signal.aborted || this.wide.cache !== wide || this.#narrow.cache !== narrow
     const push = (what: Event | number) => this.#hear(what)
     const deaf = [wide.observe(push), wide.progress.observe(push)]

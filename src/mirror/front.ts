@@ -68,7 +68,7 @@ export class Front {
     const { scope, key = '', known } = read
     const kept = this.#interests.covering(scope)
     kept?.asked(this.#clock.now())
-    const cache = kept?.cache ?? this.#interests.holding(scope, key)
+    const cache = kept?.readable ?? this.#interests.holding(scope, key)
     if (cache === undefined) {
       const away = this.#away()
       if (away !== undefined) return away
@@ -88,7 +88,7 @@ export class Front {
     const kept = this.#interests.covering(scope, state === 'version' ? read.version : 0)
     if (kept === undefined || kept.hopeless) return this.#uncoveredList(read, kept)
     kept.asked(this.#clock.now())
-    const { cache } = kept
+    const { readable: cache } = kept
     if (state === 'continue' && read.ownToken !== true && this.#upstream.reachability.state === 'reachable') {
       return { kind: 'forward' }
     }
@@ -118,7 +118,7 @@ export class Front {
     const kept = this.#interests.covering(scope, version)
     if (kept !== undefined && !kept.hopeless) {
       kept.asked(this.#clock.now())
-      const { cache } = kept
+      const { readable: cache } = kept
       if (cache === undefined) return this.#away() ?? { kind: 'hold', kept }
       if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
       return { kind: 'local', cache, kept }

@@ -262,6 +262,23 @@ test('objects without a record are what was left of an interest that ended: they
   assert.deepEqual([world.interests.size, (await world.store.load()).interests], [0, []])
 })
 
+test('[A1] an interest that may be of a lost past is not read until the cloud, if it is there, has said that it is not', async () => {
+  const server = new ApiServer()
+  for (let i = 0; i < 4; i++) server.put('pods', `a/k${i}`, { labels: { app: i % 2 === 0 ? 'web' : 'api' } })
+  const world = await MirrorWorld.open({ server })
+  const web = world.begin({ labels: 'app=web' }) as Kept
+  const api = world.begin({ labels: 'app=api' }) as Kept
+  await world.until(() => web.state.kind === 'synced' && api.state.kind === 'synced')
+  api.doubt()
+  assert.equal(api.readable, undefined, 'it may be of a lost past')
+  assert.ok(api.cache !== undefined, 'its data stay')
+  assert.equal(await Promise.race([api.synced(1_000), 'waits']), 'waits')
+  server.reachability.set('unreachable')
+  assert.ok(api.readable !== undefined, 'nobody can say while the cloud is away: what is known counts')
+  server.reachability.set('reachable')
+  await world.until(() => api.readable !== undefined)
+})
+
 test('many informers of one resource cost one upstream list and one watch', async () => {
   const world = await opened()
   const clients = Array.from(

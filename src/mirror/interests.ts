@@ -134,7 +134,7 @@ export class Interests {
   holding(scope: Scope, key: string): Cache | undefined {
     let newest: Cache | undefined
     for (const kept of this.of(scope.group, scope.version, scope.resource)) {
-      const { cache } = kept
+      const cache = kept.readable
       const item = cache === undefined || cache.isCorrupt(key) ? undefined : cache.get(key)
       if (item !== undefined && item.version > (newest?.get(key)?.version ?? 0)) newest = cache
     }
@@ -190,6 +190,10 @@ export class Interests {
       log,
       firstVersion,
       save: (one) => this.#save(one),
+      onRestored: (one) => {
+        for (const other of this.of(interest.group, interest.version, interest.resource))
+          if (other !== one) other.doubt()
+      },
       onSynced: (one) => {
         this.#tell(one)
         this.#widened(one)
@@ -353,7 +357,7 @@ export class Interests {
 
 const none: ReadonlySet<Kept> = new Set()
 
-function rankOf({ cache, interest, hopeless }: Kept, version: number): number {
+function rankOf({ readable: cache, interest, hopeless }: Kept, version: number): number {
   if (cache === undefined) return hopeless ? 0 : 1
   const resumable = version === 0 || version >= cache.history.floor ? 4 : 2
   return resumable + (interest.namespace === '' && interest.labels.empty && interest.fields.empty ? 1 : 0)

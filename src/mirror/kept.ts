@@ -41,6 +41,8 @@ export type KeptParts = {
   /** Writes the record down. */
   readonly save: (kept: Kept) => Promise<void>
   readonly onSynced: (kept: Kept) => void
+  /** It found the cluster put back to an earlier state. */
+  readonly onRestored: (kept: Kept) => void
 }
 
 /** How often somebody who waits for a first sync looks whether it can still be had. */
@@ -58,6 +60,8 @@ export class Kept {
   #feed: Feed | undefined
   #running: Promise<void> = Promise.resolve()
   #stopRun: AbortController | undefined
+  /** Another interest of this resource found the cluster put back: whether that holds for this one has to be asked. */
+  #doubted = false
   /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
   withdrawnAtMs: number | undefined
 
@@ -69,6 +73,12 @@ export class Kept {
 
   get cache(): Cache | undefined {
     return this.withdrawnAtMs === undefined ? this.#parts.copy.caches.get(this.interest.name) : undefined
+  }
+
+  /** The cache, if reads may be answered from it now: not while it may be of a past that another interest found lost. */
+  get readable(): Cache | undefined {
+    const isDoubted = this.#feed === undefined ? this.#doubted : !this.#feed.isSound
+    return isDoubted && this.#parts.upstream.reachability.state === 'reachable' ? undefined : this.cache
   }
 
   get state(): ReflectorState | { readonly kind: 'fed'; readonly by: string } {
@@ -115,10 +125,25 @@ export class Kept {
       onLost: async (version) => {
         this.record.lost = Math.max(this.record.lost, version)
         await this.#parts.save(this)
+        this.#parts.onRestored(this)
       },
+      onVerified: () => this.#trust(),
     })
     this.#reflector = reflector
     this.#running = this.#running.then(() => reflector.run(stop.signal))
+  }
+
+  /** Asks anew whether the cluster is still the one it knows; until then, while the cloud can say, nothing is read here. */
+  doubt(): void {
+    // One that is fed is as sound as what feeds it.
+    if (this.cache === undefined || this.#feed !== undefined) return
+    this.#doubted = true
+    if (this.#reflector !== undefined) this.start()
+  }
+
+  #trust(): void {
+    this.#doubted = false
+    this.#settle('synced')
   }
 
   /** Goes on as a part of a wider interest that covers this one. */
@@ -132,6 +157,7 @@ export class Kept {
       await feed.run(stop.signal)
       if (this.#feed === feed) this.#feed = undefined
       if (stop.signal.aborted) return
+      this.#doubted = true
       // The wider one is no more, or began anew: back to an own reflector, from where we are, or to another wider one.
       this.start()
       if (this.cache !== undefined) this.#parts.onSynced(this)
@@ -149,7 +175,7 @@ export class Kept {
   #begun(listKind: string): void {
     this.record.listKind = listKind
     void this.#parts.save(this).catch(() => {})
-    this.#settle('synced')
+    this.#trust()
     this.#parts.onSynced(this)
   }
 
@@ -159,7 +185,7 @@ export class Kept {
 
   /** Resolves when the first sync is committed, when it cannot be, or when it takes too long. */
   synced(withinMs: number): Promise<Outcome> {
-    if (this.cache !== undefined) return Promise.resolve('synced')
+    if (this.readable !== undefined) return Promise.resolve('synced')
     if (this.hopeless) return Promise.resolve('refused')
     return new Promise((resolve) => {
       const { clock } = this.#parts

@@ -57,6 +57,8 @@ export type ReflectorParts = {
   readonly firstVersion?: number | undefined
   /** The first sync is committed, or the interest began anew. */
   readonly onBegun: (cache: Cache, listKind: string) => void
+  /** The cluster is still the one we know. */
+  readonly onVerified: () => void
   /** Before an interest begins anew: everything up to this version is of a past that no longer exists. */
   readonly onLost: (version: number) => Promise<void>
 }
@@ -125,6 +127,7 @@ export class Reflector {
     let watch: WatchStream | undefined
     if (cache !== undefined && this.#unsure && !this.#restored) this.#restored = await this.#wentBack(cache, signal)
     this.#unsure = false
+    if (cache !== undefined && !this.#restored) this.#parts.onVerified()
     const mustList = cache === undefined || this.#mustList || this.#restored || cache.isDamaged
     if (mustList) watch = await this.#list(signal)
     this.#mustList = false

@@ -1,6 +1,7 @@
 /** Upgrades (exec, attach, port-forward): a connection of their own that becomes bytes both ways. They are HTTP/1.1's. */
-import { type IncomingMessage, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
+import { request } from '../base/http.ts'
 import type { Dialled } from './dial.ts'
 import { pour } from './flow.ts'
 import { rawAnswerHeaders } from './headers.ts'

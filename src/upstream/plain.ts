@@ -1,7 +1,8 @@
 /** The way over HTTP/1.1, for servers and load balancers that offer nothing newer: one request per connection at a time. */
-import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
+import { Agent, request } from '../base/http.ts'
 import type { Dialled } from './dial.ts'
 import { Flow, pour } from './flow.ts'
 import { answerHeaders } from './headers.ts'
