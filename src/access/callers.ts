@@ -36,8 +36,8 @@ const opaqueMsMax = 30 * 86_400_000 // a token without an expiry: a month withou
 
 export const callerKind = 'caller'
 
-export const administrator: Known = fixed({ name: 'ake-admin', uid: '', groups: ['system:masters'] })
-export const anonymous: Known = fixed({ name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] })
+const administrator: Known = fixed({ name: 'ake-admin', uid: '', groups: ['system:masters'] })
+const anonymous: Known = fixed({ name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] })
 
 /** `known` is undefined where the API server did not accept the credential or could not be asked. */
 type Review = { readonly flight: Flight<Subject>; readonly known: Promise<Known | undefined> }

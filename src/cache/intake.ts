@@ -97,7 +97,7 @@ export class Intake {
 
   async #pump(): Promise<void> {
     // Whatever arrives in the same turn shares the commit.
-    await undefined
+    await Promise.resolve()
     try {
       for (;;) {
         const steps = this.#queue.splice(0, stepsPerCommitMax)

@@ -117,7 +117,8 @@ export class EdgeReading {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
         const newer = this.#parts.written.newer(read.scope, read.key ?? '', cache)
-        if (newer !== undefined) return getItem(this.#parts, served, newer, api, request)
+        if (newer !== undefined && newer.version >= read.version)
+          return getItem(this.#parts, served, newer, api, request)
         return getObject(this.#parts, served, cache, api, request)
       }
       case 'list':

@@ -127,13 +127,21 @@ export class Passing {
     const answer = await upstream.ask({
       method: request.method,
       path: request.url,
-      headers: json ? { ...request.headers, accept: 'application/json' } : request.headers,
+      headers: this.#headersFor(api, request, json),
       ...(request.hasBody ? { body: request.stream() } : {}),
       identity: asker.identity,
       headMsMax: withinMs,
     })
     this.#learn(asker, questionOf(api), { status: answer.status, askedAt })
     return answer
+  }
+
+  /** A reply that is read here must not come compressed. */
+  #headersFor(api: ApiRequest, { headers }: Request, json: boolean): Request['headers'] {
+    if (json) return { ...headers, accept: 'application/json' }
+    const isRead = api.isResource && writes.has(api.verb) && headers['accept-encoding'] !== undefined
+    if (!isRead || !this.#parts.written.concerns(scopeOf(api, ''))) return headers
+    return { ...headers, 'accept-encoding': 'identity' }
   }
 
   #learn(asker: Asker, question: Question, outcome: Outcome): void {

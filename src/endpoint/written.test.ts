@@ -50,6 +50,21 @@ test('[A7] a reply is held until the covering interest has reached its version',
   }
 })
 
+test('[A7] a reply that is held is asked for uncompressed, any other as its client wants it', async () => {
+  const world = await synced()
+  replies(world, 200, objectText('configmaps', listed(3, 'new')), 'application/json')
+  world.cloud.server.put('configmaps', 'a/c1', { value: 'new' })
+  const headers = { 'accept-encoding': 'gzip' }
+  const secret = '/api/v1/namespaces/a/secrets/s1'
+  const wanted = async (path: string) => {
+    const asking = world.later('PUT', path, { headers, body: '{}' })
+    await world.until(() => asking.done, 5)
+    return world.cloud.passed('PUT', path).at(-1)?.headers?.['accept-encoding']
+  }
+  assert.deepEqual([await wanted(c1), await wanted(secret)], ['identity', 'gzip'])
+  await world.stop()
+})
+
 test('[A7] a protobuf reply is held like any other, and goes out as it came', async () => {
   const world = await EdgeWorld.open()
   const { server } = world.cloud
@@ -146,6 +161,9 @@ test('[A7] after 2 s it goes out, and its object answers GETs of its key until t
   assert.equal((await put.answer).status, 200)
   const get = async () => (await world.get(`${c1}?resourceVersion=0`)).text
   assert.equal(await get(), objectText('configmaps', listed(3, 'new')))
+  const ahead = world.later('GET', `${c1}?resourceVersion=4`)
+  await world.pass(3_100)
+  assert.equal((await ahead.answer).status, 504, 'it is not newer than it is')
   const list = await world.get(`${maps}?resourceVersion=0`)
   assert.deepEqual([list.json.metadata.resourceVersion, list.json.items[0].value], ['2', 'one'], 'no list shows it')
   const { body } = await world.response('GET', `${maps}?watch=1&resourceVersion=2`, { token: aliceToken })

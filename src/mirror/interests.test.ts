@@ -19,7 +19,7 @@ async function opened(parts: { limits?: { objects: number; bytes: number } } = {
 async function long(world: MirrorWorld, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 5_000) {
     world.server.clock.advance(5_000)
-    for (let turn = 0; turn < 12; turn++) await undefined
+    for (let turn = 0; turn < 12; turn++) await Promise.resolve()
   }
   await world.pass(10_000)
 }

@@ -50,6 +50,7 @@ export class Interests {
   readonly #records = new Map<string, KeptRecord>()
   readonly #restore: Interest[] = []
   readonly #hooks: { readonly of: string; readonly tell: (cache: Cache) => void }[] = []
+  readonly #told = new WeakSet<Cache>()
   /** Those whose record the disk has refused. */
   readonly #unsaved = new Set<Kept>()
   #copy: Copy | undefined
@@ -90,7 +91,10 @@ export class Interests {
 
   #tell({ interest, cache }: Kept): void {
     const name = resourceName(interest.group, interest.version, interest.resource)
-    for (const { of, tell } of this.#hooks) if (of === name && cache !== undefined) tell(cache)
+    // One cache is told of once, however often its interest is taken up again.
+    if (cache === undefined || this.#told.has(cache)) return
+    this.#told.add(cache)
+    for (const { of, tell } of this.#hooks) if (of === name) tell(cache)
   }
 
   /** Takes over the opened copy: from here on what was written down can be read. */

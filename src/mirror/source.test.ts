@@ -1,6 +1,7 @@
 /** What a reflector takes for an answer to its own question, and what it does not. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { AnswerTooLarge } from '../upstream/whole.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { interestOf } from './interest.ts'
 import { Source } from './source.ts'
@@ -39,4 +40,21 @@ test('a list of another kind is refused', async () => {
   assert.equal((await sourceOf({ kind: 'Pod' }).page({}, signal)).kind, 'PodList')
   assert.equal((await sourceOf().page({}, signal)).kind, 'PodList')
   await assert.rejects(sourceOf({ kind: 'ConfigMap' }).page({}, signal), /a list of another kind, PodList/)
+})
+
+test('where a page is too large, fewer objects are asked for at a time; one object that is too large alone is refused', async () => {
+  const upstream = new ApiServer()
+  for (let i = 0; i < 20; i++) upstream.put('pods', `a/p${i}`, { value: 'v'.repeat(500) })
+  const { signal } = new AbortController()
+  const interest = interestOf(scopeOf({}))
+  const source = new Source({ upstream, interest, pageBytes: 2_500 })
+  const names = new Set<string>()
+  for (let token = ''; ; ) {
+    const page = await source.page({ continueToken: token, objects: 100 }, signal)
+    for (const item of page.items) names.add(String(item))
+    token = page.continueToken
+    if (token === '') break
+  }
+  assert.equal(names.size, 20)
+  await assert.rejects(new Source({ upstream, interest, pageBytes: 300 }).page({}, signal), AnswerTooLarge)
 })

@@ -3,13 +3,13 @@ import { type Frame, FrameReader } from '../kube/frames.ts'
 import { type ListPage, readListPage } from '../kube/listpage.ts'
 import type { Scan } from '../kube/object.ts'
 import type { Answered, Upstream } from '../upstream/upstream.ts'
-import { readWhole } from '../upstream/whole.ts'
+import { AnswerTooLarge, readWhole } from '../upstream/whole.ts'
 import { type Interest, pathOf } from './interest.ts'
 
 /** Objects in a page: what client-go's pager asks for. */
 const pageObjects = 500
-/** A page is at most this large: 500 objects of etcd's largest would be more, and are asked for one by one then. */
-const pageBytesMax = 128 * 1024 * 1024
+/** A page is at most this large; where 500 objects are more, fewer are asked for at a time. */
+const pageBytesMax = 32 * 1024 * 1024
 /** How long the head of an answer may take: a list of a large resource on a busy API server takes seconds. */
 const listHeadMsMax = 30_000
 const watchHeadMsMax = 15_000
@@ -66,10 +66,13 @@ export class Source {
   readonly #upstream: Upstream
   readonly #interest: Interest
   readonly #kind: string
+  readonly #pageBytes: number
+  #objectsMax = pageObjects
   readonly #head: Buffer
 
   /** `kind` of the objects, where lists are sure to be named after it. */
-  constructor(parts: { upstream: Upstream; interest: Interest; kind?: string }) {
+  constructor(parts: { upstream: Upstream; interest: Interest; kind?: string; pageBytes?: number }) {
+    this.#pageBytes = parts.pageBytes ?? pageBytesMax
     this.#upstream = parts.upstream
     this.#interest = parts.interest
     this.#kind = parts.kind ?? ''
@@ -89,14 +92,23 @@ export class Source {
     { continueToken = '', exactly, objects = pageObjects }: PageQuery,
     signal: AbortSignal,
   ): Promise<ListPage> {
-    const query: Record<string, string> = { limit: String(objects) }
+    const limit = Math.min(objects, this.#objectsMax)
+    const query: Record<string, string> = { limit: String(limit) }
     if (continueToken !== '') query.continue = continueToken
     if (exactly !== undefined) {
       query.resourceVersion = String(exactly)
       query.resourceVersionMatch = 'Exact'
     }
     const answer = await this.#ask(query, listHeadMsMax, signal)
-    const page = readListPage(await readWhole(answer, pageBytesMax))
+    let bytes: Buffer
+    try {
+      bytes = await readWhole(answer, this.#pageBytes)
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge) || limit === 1) throw error
+      this.#objectsMax = Math.ceil(limit / 8)
+      return await this.page({ continueToken, objects, ...(exactly === undefined ? {} : { exactly }) }, signal)
+    }
+    const page = readListPage(bytes)
     if (this.#kind !== '' && page.kind !== `${this.#kind}List`)
       throw new Busy(`a list of another kind, ${page.kind}`, 0)
     return page
