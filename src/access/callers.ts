@@ -60,6 +60,8 @@ export class Callers {
   readonly #known = new Map<string, Known>()
   readonly #refused = new Map<string, { readonly usedAt: number }>()
   readonly #flights = new Map<string, Review>()
+  /** Of tokens, as long as somebody else holds on to them. */
+  readonly #digests = new WeakMap<Identity, string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -156,7 +158,13 @@ export class Callers {
 
   #digest(identity: Identity): string {
     const { salt, credentialVersion } = this.#parts
-    if (identity.kind === 'token') return hash('sha256', `${salt}token\n${identity.token}`, 'base64url')
+    if (identity.kind === 'token') {
+      const known = this.#digests.get(identity)
+      if (known !== undefined) return known
+      const digest = hash('sha256', `${salt}token\n${identity.token}`, 'base64url')
+      this.#digests.set(identity, digest)
+      return digest
+    }
     const name = identity.kind === 'certificate' ? identity.name : ''
     return hash('sha256', `${salt}${identity.kind}\n${name}\n${credentialVersion(name)}`, 'base64url')
   }

@@ -68,7 +68,7 @@ test('a review that is never answered is given up, and can be asked again', asyn
 
 test('many requests with one unknown token cost one review of each kind', async () => {
   const { access, cloud } = await withAlice()
-  const verdicts = await Promise.all(Array.from({ length: 50 }, () => access.decide(token, pods)))
+  const verdicts = await Promise.all(Array.from({ length: 50 }, async () => await access.decide(token, pods)))
   assert.deepEqual(new Set(verdicts), new Set(['allowed']))
   assert.deepEqual(cloud.asked, ['subject alice', 'access alice'])
 })
@@ -138,7 +138,7 @@ test('a full house of reviews says nothing about the link', async () => {
   clock.advance(299)
   cloud.release()
   assert.equal(await last, 'allowed')
-  assert.deepEqual(new Set(await Promise.all(first)), new Set(['allowed']))
+  assert.deepEqual(new Set(await Promise.all(first.map((one) => Promise.resolve(one)))), new Set(['allowed']))
   assert.deepEqual(cloud.suspicions, [])
 })
 

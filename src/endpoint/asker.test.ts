@@ -33,3 +33,20 @@ test('[I1] a browser shows its token among the subprotocols of a WebSocket; an A
   })
   assert.deepEqual(by({ 'sec-websocket-protocol': 'v5.channel.k8s.io' }), { kind: 'anonymous' })
 })
+
+test('[I1] requests of one connection with one token share an identity; another token, or none, is another', () => {
+  const peer = {}
+  const by = (headers: Record<string, string>) => askerOf({ peer, headers }, parts).identity
+  const first = by({ authorization: 'Bearer t1' })
+  assert.equal(by({ authorization: 'Bearer t1' }), first)
+  assert.deepEqual(by({ authorization: 'Bearer t2' }), { kind: 'token', token: 't2' })
+  assert.deepEqual(by({ authorization: 'Basic t2' }), { kind: 'anonymous' })
+  assert.deepEqual(by({}), { kind: 'anonymous' })
+  const protocol = (token: string) =>
+    `v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
+  for (const token of ['t3', 't4']) {
+    const headers = { authorization: 'Basic x', 'sec-websocket-protocol': protocol(token) }
+    assert.deepEqual(by(headers), { kind: 'token', token })
+  }
+  assert.deepEqual(by({ authorization: 'Bearer t1' }), { kind: 'token', token: 't1' })
+})

@@ -24,8 +24,25 @@ export function askerOf(
   if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate.name)) {
     return { identity: { kind: 'certificate', name: certificate.name }, isAdministrator: false, impersonates }
   }
-  const token = bearerOf(headers.authorization) ?? browserTokenOf(headers['sec-websocket-protocol'])
-  return { identity: token === undefined ? anonymous : { kind: 'token', token }, isAdministrator: false, impersonates }
+  return { identity: bearerIdentity(peer, headers), isAdministrator: false, impersonates }
+}
+
+/**
+ * The requests of a connection mostly show the same token: then they have one identity, and what is worked out for it once
+ * (its digest) need not be again for each of them.
+ */
+const shown = new WeakMap<Request['peer'], { readonly header: string; readonly identity: Identity }>()
+
+function bearerIdentity(peer: Request['peer'], headers: Request['headers']): Identity {
+  const header = headers.authorization
+  const last = header === undefined ? undefined : shown.get(peer)
+  if (last !== undefined && last.header === header) return last.identity
+  const token = bearerOf(header)
+  const other = token ?? browserTokenOf(headers['sec-websocket-protocol'])
+  if (other === undefined) return anonymous
+  const identity: Identity = { kind: 'token', token: other }
+  if (header !== undefined && token !== undefined) shown.set(peer, { header, identity })
+  return identity
 }
 
 /** By any header of the kind: without a user they make no sense, and the API server says so. */

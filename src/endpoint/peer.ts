@@ -26,10 +26,10 @@ export class ClientAuthorities {
 
   /** An unknown authority's certificate, or one out of date, is none. */
   connectionOf(socket: TLSSocket): Connection {
-    if (!socket.authorized) return stranger
+    if (!socket.authorized) return { ...stranger, peer: {} }
     const { subject, valid_to } = socket.getPeerCertificate()
     const issuedBy = this.#issuerOf(socket)
-    if (subject === undefined || issuedBy === undefined) return stranger
+    if (subject === undefined || issuedBy === undefined) return { ...stranger, peer: {} }
     const name = String(subject.CN ?? '')
     const organizations = subject.O === undefined ? [] : [subject.O].flat()
     const groups = [...organizations, 'system:authenticated']

@@ -272,7 +272,7 @@ test('[A1] an interest that may be of a lost past is not read until the cloud, i
   api.doubt()
   assert.equal(api.readable, undefined, 'it may be of a lost past')
   assert.ok(api.cache !== undefined, 'its data stay')
-  assert.equal(await Promise.race([api.synced(1_000), 'waits']), 'waits')
+  assert.equal(await Promise.race([api.synced(1_000), Promise.resolve('waits')]), 'waits')
   server.reachability.set('unreachable')
   assert.ok(api.readable !== undefined, 'nobody can say while the cloud is away: what is known counts')
   server.reachability.set('reachable')
