@@ -62,12 +62,15 @@ export function questionOf(request: ApiRequest): Question {
   return makeQuestion({ ...asking, labels, fields })
 }
 
-/** A selector that cannot be read narrows nothing here; the verb refuses it after authorization, as kube-apiserver does. */
+/**
+ * A selector that cannot be read stands for itself: the verb refuses it after authorization, as kube-apiserver does. It must
+ * not pass for none at all: what the API server allows with a selector that only it can read is not allowed without.
+ */
 function normalised(parse: (text: string) => { toString(): string }, text: string | undefined): string {
   if (text === undefined || text === '') return ''
   try {
     return parse(text).toString()
   } catch {
-    return ''
+    return text
   }
 }

@@ -65,5 +65,6 @@ const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 function browserTokenOf(header: string | undefined): string | undefined {
   const found = header?.split(',').find((one) => one.trim().startsWith(tokenProtocol))
   const token = Buffer.from(found?.trim().slice(tokenProtocol.length) ?? '', 'base64url').toString()
-  return token === '' ? undefined : token
+  // It goes on in a header: what cannot stand in one is no token.
+  return /^[\x21-\x7e]+$/.test(token) ? token : undefined
 }

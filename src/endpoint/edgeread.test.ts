@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeContinue } from '../kube/continue.ts'
-import { admin, aliceToken, answered, EdgeWorld, objectText, settle, warningsOf } from './edgeworld.test-support.ts'
+import {
+  admin,
+  aliceToken,
+  answered,
+  EdgeWorld,
+  objectText,
+  settle,
+  statusText,
+  warningsOf,
+} from './edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 const c1 = `${maps}/c1`
@@ -137,6 +146,17 @@ test('[A6] what a load balancer says for an API server that is away is not passe
     assert.equal(world.cloud.reachability.state, 'suspect')
     await world.stop()
   }
+})
+
+test('[A6] what the API server says of one object is final: its 403 or 404 is not covered up by the copy (kubeedge 1.2)', async () => {
+  const world = await synced()
+  await world.get(`${c1}?resourceVersion=0`)
+  for (const code of [404, 403]) {
+    world.cloud.script = ({ path }) => (path === c1 ? answered(code, statusText(code, 'theirs')) : undefined)
+    const answer = await world.get(c1)
+    assert.deepEqual([answer.status, answer.json.message], [code, 'theirs'])
+  }
+  await world.stop()
 })
 
 test('[A6] a LIST is local: without a warning while its watch is alive, with one when it is silent', async () => {

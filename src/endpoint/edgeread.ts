@@ -53,7 +53,9 @@ export class EdgeReading {
 
   /** Whether this read could be answered here at all. `status` shows the object itself. */
   answers({ resource, mirrorable }: Known, api: ApiRequest): boolean {
-    const inNamespace = api.namespace !== '' && !(resource.group === '' && resource.resource === 'namespaces')
+    // A namespace is addressed within itself, and nowhere else: rights in one namespace say nothing about another.
+    const isItself = resource.group === '' && resource.resource === 'namespaces' && api.namespace === api.name
+    const inNamespace = api.namespace !== '' && !isItself
     if (inNamespace && !resource.namespaced) return false
     if (api.verb === 'get' && resource.namespaced && !inNamespace) return false
     if (!mirrorable || api.subresource === '') return mirrorable
@@ -258,7 +260,7 @@ class Later implements AsyncIterableIterator<Buffer> {
     this.#body ??= this.#open()
     const body = await this.#body
     if (body === undefined || this.#over) {
-      void body?.return?.()
+      body?.return?.().catch(() => {})
       return { value: undefined, done: true }
     }
     return await body.next()
@@ -266,7 +268,8 @@ class Later implements AsyncIterableIterator<Buffer> {
 
   async return(): Promise<IteratorResult<Buffer>> {
     this.#over = true
-    if (this.#body !== undefined) void this.#body.then((body) => body?.return?.())
+    // Why it could not be made is told to whoever waits in `next`; nobody may be left to hear it.
+    this.#body?.then((body) => body?.return?.()).catch(() => {})
     return { value: undefined, done: true }
   }
 }

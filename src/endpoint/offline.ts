@@ -77,7 +77,8 @@ export class Offline {
   async #refuseExisting(api: ApiRequest, request: Request): Promise<void> {
     const { catalog, interests } = this.#parts
     const known = catalog.find(api.group, api.version, api.resource)
-    if (known === undefined) return
+    // What is of no namespace is created in none: whoever may do so there has no right to know what exists.
+    if (known === undefined || (api.namespace !== '' && !known.resource.namespaced)) return
     const name = nameIn(request.headers['content-type'], await request.body())
     if (name === '') return
     const { group, version, resource, namespaced } = known.resource

@@ -46,7 +46,7 @@ export type ServerRequest = {
 
 type Select = (stored: Stored) => boolean
 
-const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node' }
+const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node', namespaces: 'Namespace' }
 
 export class ApiServer implements Upstream {
   readonly clock: FakeClock

@@ -33,7 +33,8 @@ export function interestOf(scope: Omit<Scope, 'labels' | 'fields'> & Partial<Sco
 
 /** `apps/v1/deployments@shop?app=web&metadata.name=x`: readable, and one text for one wish. */
 function nameOf({ group, version, resource, namespace, labels, fields }: Scope): string {
-  const place = namespace === '' ? '' : `@${namespace}`
+  // A caller may write anything where a namespace stands: it must not be taken for the selectors that follow.
+  const place = namespace === '' ? '' : `@${encodeURIComponent(namespace)}`
   const wishes = labels.empty && fields.empty ? '' : `?${labels}&${fields}`
   return `${resourceName(group, version, resource)}${place}${wishes}`
 }

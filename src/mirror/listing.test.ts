@@ -7,8 +7,8 @@ import { planFields, scanObject } from '../kube/object.ts'
 import { Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { ApiServer, type ServerRequest } from './apiserver.test-support.ts'
 import { interestOf } from './interest.ts'
-import { type Listing, type ListingLimits, listItemOf, readListing, TooLarge } from './listing.ts'
-import { Ahead, Busy, Expired, Refused, Source } from './source.ts'
+import { type Listing, type ListingLimits, listItemOf, readListing } from './listing.ts'
+import { Ahead, Busy, Expired, Refused, Source, TooLarge } from './source.ts'
 import { known, scopeOf, settle, type Wish } from './world.test-support.ts'
 
 type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; held?: (key: string) => number | undefined }

@@ -11,16 +11,13 @@ import { type ListPage, listItemForm } from '../kube/listpage.ts'
 import { type FieldPlan, type Scan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import { Unreachable } from '../upstream/upstream.ts'
-import { Busy, Expired, errorOf, type Source, type WatchStream } from './source.ts'
+import { Busy, Expired, errorOf, type Source, TooLarge, type WatchStream } from './source.ts'
 
 /** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
 const heldBytesMax = 32 * 1024 * 1024
 /** One page is asked for this often before the list as a whole is given up. */
 const pageTriesMax = 8
 const pageRetryMs = 500
-
-/** More objects or bytes than this edge is told to mirror. */
-export class TooLarge extends Error {}
 
 export type ListingLimits = { readonly objects: number; readonly bytes: number }
 

@@ -14,16 +14,18 @@ import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Interest } from './interest.ts'
+import { type Listing, type ListingLimits, listItemOf, readListing, statusCode, versionOf } from './listing.ts'
 import {
-  type Listing,
-  type ListingLimits,
-  listItemOf,
-  readListing,
-  statusCode,
+  Ahead,
+  Busy,
+  Expired,
+  errorOf,
+  Refused,
+  Source,
   TooLarge,
-  versionOf,
-} from './listing.ts'
-import { Ahead, Busy, Expired, errorOf, Refused, Source, type WatchStream, watchSecondsMin } from './source.ts'
+  type WatchStream,
+  watchSecondsMin,
+} from './source.ts'
 
 /** What may wait for the disk before the watch is read no further. */
 const queuedBytesMax = 8 * 1024 * 1024

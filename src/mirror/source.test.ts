@@ -1,10 +1,9 @@
 /** What a reflector takes for an answer to its own question, and what it does not. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AnswerTooLarge } from '../upstream/whole.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { interestOf } from './interest.ts'
-import { Source } from './source.ts'
+import { Source, TooLarge } from './source.ts'
 import { scopeOf } from './world.test-support.ts'
 
 function sourceOf(wish: { namespace?: string; kind?: string } = {}) {
@@ -56,5 +55,5 @@ test('where a page is too large, fewer objects are asked for at a time; one obje
     if (token === '') break
   }
   assert.equal(names.size, 20)
-  await assert.rejects(new Source({ upstream, interest, pageBytes: 300 }).page({}, signal), AnswerTooLarge)
+  await assert.rejects(new Source({ upstream, interest, pageBytes: 300 }).page({}, signal), TooLarge)
 })

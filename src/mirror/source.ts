@@ -52,6 +52,9 @@ export class Busy extends Error {
   }
 }
 
+/** More objects or bytes than this edge is told to mirror, or an object that is larger than any can be. */
+export class TooLarge extends Error {}
+
 export type WatchStream = {
   /** Frames as they come; ends when the API server ends it, rejects with `Unreachable` or `FrameFault`. */
   readonly frames: AsyncIterableIterator<readonly Frame[]>
@@ -104,7 +107,8 @@ export class Source {
     try {
       bytes = await readWhole(answer, this.#pageBytes)
     } catch (error) {
-      if (!(error instanceof AnswerTooLarge) || limit === 1) throw error
+      if (!(error instanceof AnswerTooLarge)) throw error
+      if (limit === 1) throw new TooLarge(`an object of more than ${this.#pageBytes} bytes`)
       this.#objectsMax = Math.ceil(limit / 8)
       return await this.page({ continueToken, objects, ...(exactly === undefined ? {} : { exactly }) }, signal)
     }
