@@ -2,6 +2,7 @@
  * What a caller wants to do, in the terms of authorization, with the key under which its decision is held. The key takes two
  * spellings of one wish for the same, and never two wishes for one: it is built once per request, so it is plain text.
  */
+import { hash } from 'node:crypto'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
@@ -26,6 +27,9 @@ export type Question = {
 /** Whatever is not given is ''. */
 export type Asking = { readonly verb: string } & Partial<Omit<Question, 'key' | 'verb'>>
 
+/** Thousands of keys are kept, and a caller may write very much into one: a longer one is known by its digest. */
+const keyCharactersMax = 512
+
 export function makeQuestion(asking: Asking): Question {
   const { verb, group = '', version = '', resource = '', subresource = '' } = asking
   const { namespace = '', name = '', labels = '', fields = '', path = '' } = asking
@@ -42,9 +46,10 @@ export function makeQuestion(asking: Asking): Question {
     labels.includes('\n') ||
     fields.includes('\n') ||
     path.includes('\n')
-  const key = broken
+  const whole = broken
     ? JSON.stringify([verb, group, resource, subresource, namespace, name, labels, fields, path])
     : plain
+  const key = whole.length > keyCharactersMax ? `sha256 ${hash('sha256', whole, 'base64url')}` : whole
   return { key, ...rest }
 }
 

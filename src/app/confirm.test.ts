@@ -42,6 +42,8 @@ test('403 is believed only when a review in the edge’s own name says no to exa
   const rows: [number, object | string, boolean][] = [
     [201, { status: { allowed: false } }, true],
     [201, { status: { allowed: true } }, false],
+    [201, { status: { allowed: false, evaluationError: 'webhook: timeout' } }, false],
+    [201, { status: { allowed: false, denied: true, evaluationError: 'webhook: timeout' } }, true],
     [201, { status: {} }, false],
     [201, {}, false],
     [403, { status: { allowed: false } }, false],

@@ -46,7 +46,9 @@ async function isDenied(upstream: Upstream, interest: Interest): Promise<boolean
   })
   if (answer.status !== 201) return false
   const { status } = JSON.parse((await readWhole(answer, reviewBytesMax)).toString()) as {
-    status?: { allowed?: unknown }
+    status?: { allowed?: unknown; denied?: unknown; evaluationError?: unknown }
   }
-  return status?.allowed === false
+  // An authorizer that failed has not said no.
+  const failed = status?.denied !== true && (status?.evaluationError ?? '') !== ''
+  return status?.allowed === false && !failed
 }

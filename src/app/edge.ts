@@ -77,7 +77,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
-    const reading = new EdgeReading({ catalog, front, upstream, passing, written, measures, clock })
+    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock })
     const health = new Health({
       checks: [
         { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },

@@ -91,3 +91,31 @@ test('[I1] a token ends with the pod it is bound to', async () => {
   assert.equal((await ask('q')).status, 503)
   await world.stop()
 })
+
+test('a token outlives its pod’s leaving of a selector, and ends with the pod', async () => {
+  const world = await EdgeWorld.open()
+  const { server } = world.cloud
+  server.put('pods', 'a/p', { labels: { app: 'web' } })
+  const selected = world.later('GET', '/api/v1/pods?labelSelector=app%3Dweb&resourceVersion=0')
+  await world.until(() => selected.done)
+  await world.synced('pods', 'a')
+  const url = '/api/v1/namespaces/a/serviceaccounts/robot/token'
+  const boundObjectRef = { kind: 'Pod', name: 'p', uid: server.get('pods', 'a/p')?.uid }
+  const token = makeJwt({ exp: 4_000_000_000 })
+  world.cloud.script = ({ path, body }) =>
+    path === url ? answered(201, JSON.stringify({ ...JSON.parse(String(body)), status: { token } })) : undefined
+  const body = { kind: 'TokenRequest', spec: { audiences: [], boundObjectRef } }
+  const ask = async () => (await world.ask('POST', url, { token: aliceToken, body })).status
+  assert.equal(await ask(), 201)
+  server.put('pods', 'a/p', { labels: { app: 'other' } })
+  await world.pass(1_000)
+  world.cloud.reachability.set('unreachable')
+  assert.equal(await ask(), 201)
+  world.cloud.reachability.set('reachable')
+  await world.pass(5_000)
+  server.remove('pods', 'a/p')
+  await world.pass(5_000)
+  world.cloud.reachability.set('unreachable')
+  assert.equal(await ask(), 503)
+  await world.stop()
+})

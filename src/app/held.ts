@@ -33,8 +33,11 @@ export function holdWanted(parts: Parts): void {
   interests.onResource(nameOf(services), (cache) => {
     follow(cache, documents, (name, bytes) => catalog.applyApiService(name, bytes))
   })
-  interests.onResource('v1/pods', (cache) => cache.observe((event) => forgetTokens(parts.keeper, 'Pod', event)))
-  interests.onResource('v1/secrets', (cache) => cache.observe((event) => forgetTokens(parts.keeper, 'Secret', event)))
+  for (const [kind, resource] of [['Pod', 'pods'] as const, ['Secret', 'secrets'] as const]) {
+    interests.onResource(`v1/${resource}`, (cache) =>
+      cache.observe((event) => forgetTokens(parts, kind, resource, event)),
+    )
+  }
   const hold = () => {
     for (const own of [definitions, services]) {
       const known = catalog.find(own.group, own.version, own.resource)
@@ -64,8 +67,11 @@ function follow(cache: Cache, documents: Documents, apply: (name: string, bytes:
   })
 }
 
-/** The bound object is no more: nobody may have its token again. */
-function forgetTokens(keeper: TokenKeeper, kind: string, { item, previous }: Event): void {
+/** The bound object is no more: nobody may have its token again. One that only left a selector is elsewhere still. */
+function forgetTokens({ interests, keeper }: Parts, kind: string, resource: string, event: Event): void {
+  const { item, previous, key } = event
   if (previous === undefined || (item !== undefined && item.uid === previous.uid)) return
+  const elsewhere = interests.holding(interestOf({ group: '', version: 'v1', resource, namespace: '' }), key)
+  if (elsewhere?.get(key)?.uid === previous.uid) return
   keeper.dropBound(kind, previous.namespace, previous.name, previous.uid)
 }

@@ -151,3 +151,11 @@ test('what stands in the way is said in a sentence', async () => {
   writeFileSync(join(data, 'admin.kubeconfig'), 'clusters: []\n')
   await rejects(status({ data, output: 'text' }, clock), UsageError, /is not as ake wrote it/)
 })
+
+test('what callers wrote into selectors neither speaks to the terminal nor fills it', () => {
+  const wish = { ...interest, resource: 'pods', objects: 0, bytes: 0, resourceVersion: 1 }
+  const fields = [`metadata.name=\x1b]0;owned\x07\r\nPassed`, `metadata.name=${'x'.repeat(5_000)}`]
+  const text = statusText({ ...empty, interests: fields.map((one) => ({ ...wish, fields: one })) }, nowMs)
+  assert.doesNotMatch(text, /[\x00-\x09\x0b-\x1f]/)
+  assert.ok(text.split('\n').every((line) => line.length < 400))
+})

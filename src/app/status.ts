@@ -211,8 +211,17 @@ function size(bytes: number): string {
 
 /** Columns as wide as their widest cell, three spaces between; none after the last. */
 function aligned(rows: readonly (readonly string[])[]): string {
-  const columns = Math.max(0, ...rows.map((row) => row.length))
-  const widths = Array.from({ length: columns }, (_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
+  const shown = rows.map((row) => row.map(printable))
+  const columns = Math.max(0, ...shown.map((row) => row.length))
+  const widths = Array.from({ length: columns }, (_, at) => Math.max(...shown.map((row) => row[at]?.length ?? 0)))
   const line = (row: readonly string[]) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('   ')
-  return rows.map((row) => `${line(row).trimEnd()}\n`).join('')
+  return shown.map((row) => `${line(row).trimEnd()}\n`).join('')
+}
+
+const cellCharactersMax = 200 // a line that can still be read
+
+/** Selectors are what callers wrote: they must not speak to the terminal, nor fill it. */
+function printable(cell: string): string {
+  const plain = cell.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]/g, '?')
+  return plain.length > cellCharactersMax ? `${plain.slice(0, cellCharactersMax)}…` : plain
 }

@@ -1,4 +1,5 @@
 /** GET, LIST and WATCH at an edge: from the copy where it covers them, else by the cloud; held while a first sync is on its way. */
+import type { Access } from '../access/access.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
 import { decodeContinue } from '../kube/continue.ts'
@@ -25,6 +26,7 @@ import { watchObjects } from './watch.ts'
 import type { Written } from './written.ts'
 
 type Parts = {
+  readonly access: Pick<Access, 'held'>
   readonly catalog: Catalog
   readonly front: Front
   readonly upstream: Upstream
@@ -40,6 +42,7 @@ const noFields = parseFieldSelector('')
 export class EdgeReading {
   readonly #parts: Parts
   readonly #served = new WeakMap<Known, Map<string, Served>>()
+  #lastWarning: { readonly text: string; readonly header: string | readonly string[] } = { text: '', header: '' }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -63,7 +66,7 @@ export class EdgeReading {
   }
 
   read(known: Known, api: ApiRequest, request: Request, asker: Asker): Promise<Response> | Response {
-    const read = readOf(known, api, callerText(asker))
+    const read = readOf(known, api, this.#parts.access.held(asker.identity)?.name ?? '')
     const place = this.#parts.front.place(read)
     // The common read waits for nothing: it is answered without a promise of its own.
     if (place.kind === 'local') return this.#local(known, place, read, api, request)
@@ -107,11 +110,17 @@ export class EdgeReading {
     const served = this.#servedAs(known, kept?.record.listKind ?? known.resource.listKind)
     const response = this.#spell(served, cache, read, api, request)
     if (warning === undefined) return response
-    const warned = (answer: Response) => {
-      warn(answer, [warning])
-      return answer
-    }
+    const warned = (answer: Response) => this.#warned(answer, warning)
     return response instanceof Promise ? response.then(warned) : warned(response)
+  }
+
+  /** The age is told in seconds: within one, all that are warned are told the same. */
+  #warned(answer: Response, warning: string): Response {
+    if (this.#lastWarning.text !== warning) {
+      warn(answer, [warning])
+      this.#lastWarning = { text: warning, header: answer.headers.warning ?? '' }
+    } else if (this.#lastWarning.header !== '') answer.headers.warning = this.#lastWarning.header
+    return answer
   }
 
   #spell(served: Served, cache: Cache, read: Read, api: ApiRequest, request: Request): Promise<Response> | Response {
@@ -234,12 +243,6 @@ const isStatus = ({ name }: { name: string }) => name === 'status'
 
 function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
   return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
-}
-
-/** For telling callers apart who repeat themselves; never shown, never stored. */
-function callerText({ identity }: Asker): string {
-  if (identity.kind === 'token') return `token ${identity.token}`
-  return identity.kind === 'certificate' ? `certificate ${identity.name}` : identity.kind
 }
 
 /** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */

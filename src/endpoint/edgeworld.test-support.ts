@@ -231,7 +231,7 @@ export class EdgeWorld {
     const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
-    const reading = new EdgeReading({ catalog, front, upstream, passing, written, measures, clock })
+    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock })
     const { copy } = this
     this.endpoint = new EdgeEndpoint({
       access,

@@ -11,6 +11,9 @@ const secondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 /** Fine enough to see a stall that delays PING answers, coarse enough to cost nothing. */
 const loopResolutionMs = 20
 
+/** Resources with series of their own: a cluster with hundreds of definitions has no more. */
+const servedMax = 2_000
+
 const verbs: ReadonlySet<string> = new Set([
   'get',
   'list',
@@ -36,6 +39,7 @@ export class Measures implements Documents, Measuring {
   readonly #seconds = new Histogram(secondsBounds)
   readonly #loop = monitorEventLoopDelay({ resolution: loopResolutionMs })
   readonly #series = new Map<string, string>()
+  readonly #served = new Set<string>()
   readonly traffic: Traffic = { connections: 0, bytesOut: 0, bytesIn: 0, refused: 0, stalled: 0 }
 
   /** `more` is what else this process has to tell, rendered. */
@@ -48,12 +52,21 @@ export class Measures implements Documents, Measuring {
 
   answered(api: ApiRequest | undefined, code: number, ms: number): void {
     // A path that nothing serves, or a method nobody knows, is whatever its sender likes: it gets no series of its own.
-    const known = api?.isResource === true && code !== 404 && code !== 401
+    const known = api?.isResource === true && this.#isServed(api, code)
     const verb = api !== undefined && verbs.has(api.verb) ? api.verb : 'other'
     const resource = known ? api.resource : ''
     const of = this.#seriesFor(verb, known ? api.group : '', resource, known ? api.subresource : '')
     this.#requests.add(`${of},code="${code}"`)
     if (verb !== 'watch') this.#seconds.observe(of, ms / 1000)
+  }
+
+  /** Refusals come before anybody has looked whether the resource exists: a success tells that it does. */
+  #isServed({ group, resource, subresource }: ApiRequest, code: number): boolean {
+    const name = `${group} ${resource} ${subresource}`
+    if (this.#served.has(name)) return true
+    if (code >= 400 || this.#served.size >= servedMax) return false
+    this.#served.add(name)
+    return true
   }
 
   #seriesFor(verb: string, group: string, resource: string, subresource: string): string {

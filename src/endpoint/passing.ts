@@ -106,6 +106,7 @@ export class Passing {
         path: request.url,
         headers: request.headers,
         identity: asker.identity,
+        headMsMax,
       })
       this.#learn(asker, question, { status: connected.status, askedAt })
       return connected

@@ -105,7 +105,9 @@ const SLASH = 47
 function originEnd(url: string): number {
   const scheme = url.indexOf('://')
   const slash = scheme < 0 ? -1 : url.indexOf('/', scheme + 3)
-  return Math.max(slash, 0)
+  // A slash in the query is none of the path.
+  const mark = scheme < 0 ? -1 : url.indexOf('?', scheme + 3)
+  return mark >= 0 && (slash < 0 || mark < slash) ? mark : Math.max(slash, 0)
 }
 
 /** The segments between the first slash and any trailing ones; an empty segment in between stays, and matches nothing. */

@@ -85,6 +85,8 @@ test('never mirrored by default: events, what cannot be watched, what another se
   }
   const service = (spec: unknown) => Buffer.from(JSON.stringify({ metadata: { name: 'v1.pasture.test' }, spec }))
   const own = { group: 'pasture.test', version: 'v1' }
+  // Nobody has said yet whose it is: another server might show each caller something else (I1).
+  assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, false)
   catalog.applyApiService('v1.pasture.test', service(own))
   assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, true)
   catalog.applyApiService('v1.pasture.test', service({ ...own, service: { name: 'a', namespace: 'b' } }))
@@ -93,6 +95,8 @@ test('never mirrored by default: events, what cannot be watched, what another se
   assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, false)
   assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.aggregated, true)
   catalog.applyApiService('v1.pasture.test', undefined)
+  assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, false)
+  catalog.applyDefinition('oxen.pasture.test', definition)
   assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, true)
 })
 

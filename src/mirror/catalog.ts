@@ -47,9 +47,11 @@ export class Catalog {
   #ordered: readonly Entry[] = []
   #groups: readonly DiscoveredGroup[] = []
   readonly #definitions = new Map<string, readonly Defined[]>()
-  /** By the name of the API service: `version.group` of those that another server answers for. */
-  readonly #services = new Map<string, string>()
+  /** By the name of the API service: its `version.group`, and whether another server answers for it. */
+  readonly #services = new Map<string, { readonly of: string; readonly elsewhere: boolean }>()
   #aggregated: ReadonlySet<string> = new Set()
+  /** Group versions that the API server says it serves itself. */
+  #local: ReadonlySet<string> = new Set()
   readonly #listeners = new Set<() => void>()
   #outdated = false
   #complete = false
@@ -129,9 +131,15 @@ export class Catalog {
   /** Takes over an APIService as it is now, undefined when it is gone. */
   applyApiService(name: string, bytes: Buffer | undefined): void {
     const spec = bytes === undefined ? undefined : field(parseJson(bytes), 'spec')
-    if (isObject(field(spec, 'service'))) this.#services.set(name, `${text(spec, 'version')}.${text(spec, 'group')}`)
-    else if (!this.#services.delete(name)) return
-    this.#aggregated = new Set(this.#services.values())
+    const before = this.#services.get(name)
+    const of = `${text(spec, 'version')}.${text(spec, 'group')}`
+    const elsewhere = isObject(field(spec, 'service'))
+    if (bytes === undefined) this.#services.delete(name)
+    else this.#services.set(name, { of, elsewhere })
+    if (bytes === undefined ? before === undefined : before?.of === of && before.elsewhere === elsewhere) return
+    const services = [...this.#services.values()]
+    this.#aggregated = new Set(services.filter((one) => one.elsewhere).map((one) => one.of))
+    this.#local = new Set(services.filter((one) => !one.elsewhere).map((one) => one.of))
     this.#change()
   }
 
@@ -179,7 +187,9 @@ export class Catalog {
     const { group, version, resource: plural, verbs } = resource
     const aggregated = this.#aggregated.has(`${version}.${group}`)
     const { columns, deprecation, selectable = [] } = defined ?? {}
-    const fingerprint = JSON.stringify([resource, aggregated, columns, selectable, deprecation])
+    // Another server may show each caller something else: what nobody knows to be the API server's own is not mirrored.
+    const own = defined !== undefined || builtinGroups().has(group) || this.#local.has(`${version}.${group}`)
+    const fingerprint = JSON.stringify([resource, aggregated, own, columns, selectable, deprecation])
     const before = this.#served.get(group)?.get(version)?.get(plural)
     if (before?.fingerprint === fingerprint) return before
     const readable = (['get', 'list', 'watch'] as const).every((verb) => verbs.includes(verb))
@@ -192,7 +202,7 @@ export class Catalog {
       deprecation,
       aggregated,
       // Events are many, short-lived and read by people, who are online when they do.
-      mirrorable: readable && !aggregated && resource.kind !== '' && !isEvents(resource),
+      mirrorable: readable && own && !aggregated && resource.kind !== '' && !isEvents(resource),
       fingerprint,
     }
   }

@@ -193,8 +193,12 @@ const indexPlace = '/openapi/v3'
 const hashed = '?hash'
 const others = new Set(['/openapi/v2', indexPlace, '/version', '/openid/v1/jwks', '/.well-known/openid-configuration'])
 
+/** Documents are asked for in the edge's own name: only by what nobody on the way could take for another path. */
+const plainPath = /^(\/[\w-][\w.-]*|\/\.well-known)+\/?$/
+
 /** Where a document is kept, undefined if it is none. Queries other than the hash (`timeout`, `pretty`) change nothing. */
 function placeOf(path: string, hash: string): string | undefined {
+  if (!plainPath.test(path)) return undefined
   if (path.startsWith('/openapi/v3/')) return hash === '' ? path : `${path}${hashed}`
   const place = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
   if (isDiscovery(place)) return place

@@ -3,6 +3,7 @@
  * exceptions (decision 4 of docs/architecture.md); what was never synced is held for a moment while the cloud is there and
  * refused while it is not, never shown as empty (A1). Whether the caller may read it was settled before.
  */
+import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
 import { failure, type StatusError, tooManyRequests } from '../kube/status.ts'
@@ -29,6 +30,7 @@ export type Read = {
   readonly exact?: boolean
   /** Whether a continue token is one of ours. */
   readonly ownToken?: boolean
+  /** The same text for every credential of one caller. */
   readonly caller: string
 }
 
@@ -73,7 +75,7 @@ export class Front {
       const away = this.#away()
       if (away !== undefined) return away
       // It is itself forwarded; from the next time on the copy knows.
-      if (kept === undefined && this.#mayMirror(known, scope)) this.#begin(scope, known)
+      if (kept === undefined && this.#mayMirror(known, scope)) this.#begin(read)
       return { kind: 'forward' }
     }
     // A damaged object is fetched from where it is whole.
@@ -109,7 +111,7 @@ export class Front {
     if (away !== undefined) return away
     if (hopeless !== undefined || !this.#mayMirror(known, scope) || state === 'continue') return { kind: 'forward' }
     if (state === 'recent' && !this.#isRepeated(read)) return { kind: 'forward' }
-    const kept = this.#begin(scope, known)
+    const kept = this.#begin(read)
     return kept === undefined ? { kind: 'forward' } : { kind: 'hold', kept }
   }
 
@@ -126,7 +128,7 @@ export class Front {
     const away = this.#away()
     if (away !== undefined) return away
     if (kept !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
-    const begun = this.#begin(scope, known, read.state === 'version' ? version : undefined)
+    const begun = this.#begin(read, read.state === 'version' ? version : undefined)
     return begun === undefined ? { kind: 'forward' } : { kind: 'hold', kept: begun }
   }
 
@@ -148,12 +150,13 @@ export class Front {
     return !(isLeases && (namespace === '' || namespace === 'kube-node-lease'))
   }
 
-  #begin(scope: Scope, known: Mirrored, firstVersion?: number): Kept | undefined {
-    return this.#interests.begin(scope, known, firstVersion === undefined ? {} : { firstVersion })
+  #begin({ scope, known, caller }: Read, firstVersion?: number): Kept | undefined {
+    return this.#interests.begin(scope, known, { by: caller, ...(firstVersion === undefined ? {} : { firstVersion }) })
   }
 
   #isRepeated({ scope, caller }: Read): boolean {
-    const key = `${caller} ${interestOf(scope).name}`
+    // Selectors may be long, and these are many.
+    const key = hash('sha256', `${caller} ${interestOf(scope).name}`, 'base64url')
     const nowMs = this.#clock.steady()
     const before = this.#repeats.get(key)
     this.#repeats.delete(key)

@@ -20,7 +20,7 @@ import {
   resourceName,
   type Scope,
 } from './interest.ts'
-import { Kept, type KeptRecord } from './kept.ts'
+import { Kept, type KeptRecord, recordOf } from './kept.ts'
 import type { ListingLimits } from './listing.ts'
 import type { Mirrored } from './mirror.ts'
 import { mirrorLimits } from './mirror.ts'
@@ -29,6 +29,15 @@ const recordKind = 'interest'
 const tickMs = 5_000
 /** The time nobody asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
+/** That there is no room is said this often. */
+const complainEveryMs = 600_000
+
+type Beginning = {
+  readonly held?: boolean
+  readonly firstVersion?: number
+  /** The caller who asked first; counted since the last start. */
+  readonly by?: string
+}
 
 export type InterestsParts = {
   readonly store: Store
@@ -55,6 +64,8 @@ export class Interests {
   readonly #unsaved = new Set<Kept>()
   #copy: Copy | undefined
   #started = false
+  /** Of what finds no room: it is asked for again and again. */
+  #quietUntil = 0
 
   private constructor(parts: InterestsParts) {
     this.#parts = parts
@@ -146,7 +157,7 @@ export class Interests {
   }
 
   /** Begins an interest, unless there is no room for another. */
-  begin(scope: Scope, known: Mirrored, options: { held?: boolean; firstVersion?: number } = {}): Kept | undefined {
+  begin(scope: Scope, known: Mirrored, options: Beginning = {}): Kept | undefined {
     const interest = interestOf(scope)
     const present = this.#kept.get(interest.name)
     if (present !== undefined) {
@@ -157,7 +168,7 @@ export class Interests {
       // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
     }
-    if (this.#kept.size >= mirrorLimits.interestsMax && options.held !== true) return undefined
+    if (options.held !== true && !this.#hasRoom(interest, options.by)) return undefined
     const { resource, plan } = known
     const kept = this.#add(
       interest,
@@ -174,10 +185,24 @@ export class Interests {
       },
       options.firstVersion,
     )
+    kept.begunBy = options.by
     this.#parts.log.info('interest.begun', { interest: interest.name })
     void this.#save(kept).catch(() => {})
     if (this.#started) kept.start()
     return kept
+  }
+
+  #hasRoom({ name }: Interest, by: string | undefined): boolean {
+    const { clock, log } = this.#parts
+    const { interestsMax, interestsPerCallerMax, nameCharactersMax } = mirrorLimits
+    if (name.length > nameCharactersMax) return false
+    const own = by === undefined ? 0 : [...this.#kept.values()].filter(({ begunBy }) => begunBy === by).length
+    if (this.#kept.size < interestsMax && own < interestsPerCallerMax) return true
+    if (clock.steady() < this.#quietUntil) return false
+    this.#quietUntil = clock.steady() + complainEveryMs
+    const why = own < interestsPerCallerMax ? `there are ${interestsMax}` : `its caller has begun ${own}`
+    log.warn('interest.passedThrough', { interest: name, why })
+    return false
   }
 
   #add(interest: Interest, record: KeptRecord, firstVersion?: number): Kept {
@@ -365,19 +390,4 @@ function rankOf({ readable: cache, interest, hopeless }: Kept, version: number):
   if (cache === undefined) return hopeless ? 0 : 1
   const resumable = version === 0 || version >= cache.history.floor ? 4 : 2
   return resumable + (interest.namespace === '' && interest.labels.empty && interest.fields.empty ? 1 : 0)
-}
-
-function recordOf(printed: Record<string, unknown>): KeptRecord {
-  const paths = Array.isArray(printed.paths) ? printed.paths.map(String) : []
-  return {
-    custom: printed.custom === true,
-    namespaced: printed.namespaced === true,
-    kind: String(printed.kind ?? ''),
-    listKind: String(printed.listKind ?? ''),
-    paths,
-    held: printed.held === true,
-    lost: Number(printed.lost ?? 0),
-    unaskedMs: Number(printed.unaskedMs ?? 0),
-    askedAtMs: Number(printed.askedAtMs ?? 0),
-  }
 }

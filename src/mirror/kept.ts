@@ -62,6 +62,8 @@ export class Kept {
   #stopRun: AbortController | undefined
   /** Another interest of this resource found the cluster put back: whether that holds for this one has to be asked. */
   #doubted = false
+  /** Who asked for it first, if that was since the last start. */
+  begunBy: string | undefined
   /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
   withdrawnAtMs: number | undefined
 
@@ -212,5 +214,21 @@ export class Kept {
     this.#stopRun?.abort()
     this.#settle('refused')
     await this.#running
+  }
+}
+
+/** From what was written down; what is missing there is as if it had never been. */
+export function recordOf(printed: Record<string, unknown>): KeptRecord {
+  const paths = Array.isArray(printed.paths) ? printed.paths.map(String) : []
+  return {
+    custom: printed.custom === true,
+    namespaced: printed.namespaced === true,
+    kind: String(printed.kind ?? ''),
+    listKind: String(printed.listKind ?? ''),
+    paths,
+    held: printed.held === true,
+    lost: Number(printed.lost ?? 0),
+    unaskedMs: Number(printed.unaskedMs ?? 0),
+    askedAtMs: Number(printed.askedAtMs ?? 0),
   }
 }

@@ -24,6 +24,10 @@ export type Mirrored = {
 export const mirrorLimits = {
   /** Each costs a stream upstream and some tens of KB here; a kubelet with 110 pods and their secrets needs a few hundred. */
   interestsMax: 1_000,
+  /** Whoever may list something can ask for it with any number of selectors: room for others is left, a kubelet fits. */
+  interestsPerCallerMax: 600,
+  /** Its name, selectors included, is written down and shown: what is longer is one client's set of names, not a wish. */
+  nameCharactersMax: 2_048,
   /** How long a read that began an interest is held: longer than a first sync on any link worth the name. */
   holdMsMax: 10_000,
   /** A list without a version that comes again within this time is somebody's loop, not a one-off look. */
