@@ -257,7 +257,10 @@ class Proof {
 /** Everything was asked before: lists and watches of what is mirrored need nobody else any more. Pages may be another's. */
 function isCovered({ path, method }: Case, { status }: Answer): boolean {
   if (method !== 'GET' || status !== 200 || path.includes('continue=')) return false
-  const { isResource, resource, verb } = parseRequest(method, path)
+  const { isResource, resource, verb, query } = parseRequest(method, path)
+  // A list at exactly a version from before the copy's history is the API server's to give.
+  const isExact = query.get('resourceVersionMatch') === 'Exact' || query.has('limit')
+  if (verb === 'list' && isExact && Number(query.get('resourceVersion') ?? 0) > 0) return false
   return isResource && resource !== 'events' && (verb === 'list' || verb === 'watch')
 }
 

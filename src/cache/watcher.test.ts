@@ -141,14 +141,14 @@ test('[A8] a reader that does not read is taken off the queue, holds nothing, an
   assert.deepEqual(await slow.drain(), quick.frames)
 })
 
-test('a list of the state, its closing bookmark, and what follows', async () => {
+test('[A2] a list of the state, its closing bookmark and one to count from, and what follows', async () => {
   const world = await openWorld()
   await play(world)
   const items = world.cache.list(filterFor({ namespace: 'a' }))
   const reader = new Reader(world.cache, { kind: 'state', items, closingBookmark: true }, { namespace: 'a' })
   await world.put('a/late', '7')
   await world.put('b/late', '8')
-  assert.deepEqual(await reader.drain(), ['ADDED 4 a/x 3@4', 'SYNCED 6', 'ADDED 7 a/late 7@7'])
+  assert.deepEqual(await reader.drain(), ['ADDED 4 a/x 3@4', 'SYNCED 6', 'BOOKMARK 6', 'ADDED 7 a/late 7@7'])
 })
 
 test('an orderly end: what is queued, a bookmark for who asked, then the end', async () => {

@@ -180,7 +180,10 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
       bytes += frame.length
     }
     if (mode.next === mode.items.length) {
-      if (mode.closing !== undefined) frames.push(this.#form.bookmark(mode.closing, true))
+      // And another: client-go counts from the closing one on, and a stream cut in its first second without a word since
+      // would make it list again.
+      if (mode.closing !== undefined)
+        frames.push(this.#form.bookmark(mode.closing, true), this.#form.bookmark(mode.closing, false))
       this.#mode = { kind: 'history' }
     }
     return join(frames)
