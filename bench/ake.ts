@@ -1,4 +1,4 @@
-/** `ake serve` as a target: started as a user would, filled through its own API. */
+/** `ake serve` and `ake edge` as targets: started as a user would, the first filled through its own API. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,15 +16,17 @@ const program = process.env.AKE_PROGRAM || join(import.meta.dirname, '..', 'bin'
 const writers = 64
 
 type Options = {
+  /** The command and what it is given besides its folder and address. */
+  readonly command?: readonly [string, ...string[]]
   readonly dir: string
   /** Options of the Node that runs it, for profiles. */
   readonly nodeOptions?: string
 }
 
 /** Resolves when it has said that it is ready; what it says otherwise goes to our standard error. */
-export async function startAke({ dir, nodeOptions = '' }: Options): Promise<Target> {
+export async function startAke({ command = ['serve'], dir, nodeOptions = '' }: Options): Promise<Target> {
   const env = { ...process.env, AKE_NODE_OPTIONS: nodeOptions }
-  const args = ['serve', '--listen', '127.0.0.1:0', '--data', dir]
+  const args = [...command, '--listen', '127.0.0.1:0', '--data', dir]
   const startedAt = performance.now()
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   const exit = once(child, 'exit')
@@ -38,12 +40,12 @@ export async function startAke({ dir, nodeOptions = '' }: Options): Promise<Targ
   const url = await Promise.race([
     readyUrl(createInterface(child.stdout)),
     exit.then(([code]) => {
-      throw new Error(`ake serve ended with ${code} before it was ready`)
+      throw new Error(`ake ${command[0]} ended with ${code} before it was ready`)
     }),
   ])
   const restart = async () => {
     await stop()
-    return startAke({ dir, nodeOptions })
+    return startAke({ command, dir, nodeOptions })
   }
   const tls = await readCredentials(join(dir, 'admin.kubeconfig'))
   return { name: 'ake', url, tls, pid: child.pid!, startedAt, restart, stop }

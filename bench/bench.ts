@@ -5,12 +5,17 @@
 
 import type { Load } from './load.ts'
 
-export type Contestant = 'ake' | 'nginx' | 'kube-apiserver' | 'node:sqlite'
+export type Contestant = 'ake' | 'ake serve' | 'nginx' | 'kube-apiserver' | 'node:sqlite'
 
 /** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
 export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }
 
-export type Address = { readonly url: string; readonly tls: Credentials }
+export type Address = {
+  readonly url: string
+  readonly tls: Credentials
+  /** Of a caller who has no certificate: then that of `tls` is not shown. */
+  readonly token?: string
+}
 
 /** A serving process under measurement: one process, so that its CPU time and memory are the whole cost of serving. */
 export type Target = Address & {

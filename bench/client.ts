@@ -16,8 +16,20 @@ export function tlsOptions({ ca, cert, key }: Credentials) {
   return { ca, cert, key, minVersion: 'TLSv1.3', ciphers: 'TLS_AES_128_GCM_SHA256' } as const
 }
 
-export type Ask = { readonly path: string; readonly method?: string; readonly body?: string | Buffer }
-export type Answer = { readonly status: number; readonly bytes: number; readonly text?: string }
+export type Ask = {
+  readonly path: string
+  readonly method?: string
+  readonly body?: string | Buffer
+  /** Over HTTP/2 only. */
+  readonly headers?: Record<string, string>
+}
+export type Answer = {
+  readonly status: number
+  readonly bytes: number
+  readonly text?: string
+  /** What the answer warns of. */
+  readonly warning?: string
+}
 
 export type Connection = {
   /** Reads the whole answer; keeps its text only if asked to. */
@@ -29,9 +41,10 @@ export async function connectTo(at: Address, protocol: 'h2' | 'h1'): Promise<Con
   return protocol === 'h2' ? overHttp2(at) : overHttp1(at)
 }
 
-async function overHttp2({ url, tls }: Address): Promise<Connection> {
+async function overHttp2({ url, tls, token }: Address): Promise<Connection> {
+  const { cert, key, ...anybody } = tlsOptions(tls)
   const session = connect(url, {
-    ...tlsOptions(tls),
+    ...(token === undefined ? { ...anybody, cert, key } : anybody),
     settings: { initialWindowSize: streamWindowBytes, enablePush: false },
     maxSessionMemory: sessionMemoryMb,
   })
@@ -40,25 +53,36 @@ async function overHttp2({ url, tls }: Address): Promise<Connection> {
     session.once('connect', () => ready())
   })
   session.setLocalWindowSize(connectionWindowBytes)
-  return { ask: (asked, keep) => askHttp2(session, asked, keep), close: () => session.destroy() }
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  return {
+    ask: (asked, keep) => askHttp2(session, { ...asked, headers: { ...authorization, ...asked.headers } }, keep),
+    close: () => session.destroy(),
+  }
 }
 
-function askHttp2(session: ClientHttp2Session, { path, method = 'GET', body }: Ask, keep = false): Promise<Answer> {
+function askHttp2(session: ClientHttp2Session, asked: Ask, keep = false): Promise<Answer> {
+  const { path, method = 'GET', body } = asked
   return new Promise((done, fail) => {
-    const headers: Record<string, string> = { ':path': path, ':method': method, accept: 'application/json' }
+    const common = { ':path': path, ':method': method, accept: 'application/json' }
+    const headers: Record<string, string> = { ...common, ...asked.headers }
     if (body !== undefined) headers['content-type'] = 'application/json'
     const stream = session.request(headers, { endStream: body === undefined })
     let status = 0
     let bytes = 0
+    let warned = {}
     const kept: Buffer[] = []
     stream.on('response', (answer) => {
       status = Number(answer[':status'])
+      if (answer.warning !== undefined) warned = { warning: String(answer.warning) }
     })
     stream.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       if (keep) kept.push(chunk)
     })
-    stream.on('end', () => done(keep ? { status, bytes, text: Buffer.concat(kept).toString() } : { status, bytes }))
+    stream.on('end', () => {
+      const text = keep ? { text: Buffer.concat(kept).toString() } : {}
+      done({ status, bytes, ...text, ...warned })
+    })
     stream.on('error', fail)
     if (body !== undefined) stream.end(body)
   })

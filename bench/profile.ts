@@ -1,6 +1,6 @@
 /**
- * `node bench/profile.ts list|get|watch`: runs `ake serve` under that load with V8's sampling profiler on, and prints
- * where its main thread's time went, by function, without what it called.
+ * `node bench/profile.ts list|get|watch|edgewatch…`: runs `ake serve` or `ake edge` under that load with V8's sampling
+ * profiler on, and prints where the time of its threads went, by function, without what it called.
  */
 
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fillByWriting, startAke } from './ake.ts'
 import type { Target } from './bench.ts'
+import { edgeLoads, loadEdge } from './edgeprofile.ts'
 import { makePods, podCount } from './fixture.ts'
 import { type Load, startLoad } from './load.ts'
 import { currentVersion } from './watch.ts'
@@ -73,33 +74,44 @@ function selfTimes({ nodes, samples, timeDeltas }: Profile): string[] {
   })
 }
 
-/** Worker threads write profiles too; the main thread's says 0 as its thread in the name. */
-async function readProfile(dir: string): Promise<Profile> {
-  const file = (await readdir(dir)).find((name) => /^CPU\..*\.0\.\d+\.cpuprofile$/.test(name))
-  if (file === undefined) throw new Error('ake left no profile')
-  return JSON.parse(await readFile(join(dir, file), 'utf8')) as Profile
+/** The main thread says 0 as its thread in the name; the store's is another. */
+async function readProfiles(dir: string): Promise<{ thread: string; profile: Profile }[]> {
+  const files = (await readdir(dir)).filter((name) => name.endsWith('.cpuprofile')).sort()
+  if (files.length === 0) throw new Error('ake left no profile')
+  const read = async (file: string) => JSON.parse(await readFile(join(dir, file), 'utf8')) as Profile
+  return await Promise.all(
+    files.map(async (file) => {
+      const thread = /\.0\.\d+\.cpuprofile$/.test(file) ? 'main' : 'store'
+      return { thread, profile: await read(file) }
+    }),
+  )
+}
+
+async function loadServe(nodeOptions: string): Promise<void> {
+  // Filled by one process and profiled in the next, so that creating the pods is not in the picture.
+  const filler = await startAke({ dir: join(dir, 'store') })
+  await fillByWriting(filler, pods)
+  await filler.stop()
+  const target = await startAke({ dir: join(dir, 'store'), nodeOptions })
+  await loads[choice]?.(target, load)
+  await target.stop()
 }
 
 const choice = process.argv[2] ?? ''
-const chosen = loads[choice]
-if (chosen === undefined) {
-  console.error(`usage: node bench/profile.ts ${Object.keys(loads).join('|')}`)
+if (!(choice in loads) && !(choice in edgeLoads)) {
+  console.error(`usage: node bench/profile.ts ${[...Object.keys(loads), ...Object.keys(edgeLoads)].join('|')}`)
   process.exit(2)
 }
 const dir = await mkdtemp(join(tmpdir(), 'ake-profile-'))
 const load = startLoad()
 try {
-  // Filled by one process and profiled in the next, so that creating the pods is not in the picture.
-  const filler = await startAke({ dir: join(dir, 'store') })
-  await fillByWriting(filler, pods)
-  await filler.stop()
-  const target = await startAke({
-    dir: join(dir, 'store'),
-    nodeOptions: `--cpu-prof --cpu-prof-dir=${join(dir, 'profile')}`,
-  })
-  await chosen(target, load)
-  await target.stop()
-  for (const row of selfTimes(await readProfile(join(dir, 'profile')))) console.log(row)
+  const nodeOptions = `--cpu-prof --cpu-prof-dir=${join(dir, 'profile')}`
+  if (choice in loads) await loadServe(nodeOptions)
+  else await loadEdge(choice, { dir: join(dir, 'edge'), load, nodeOptions })
+  for (const { thread, profile } of await readProfiles(join(dir, 'profile'))) {
+    console.log(`${thread} thread`)
+    for (const row of selfTimes(profile)) console.log(row)
+  }
 } finally {
   load.stop()
   await rm(dir, { recursive: true, force: true })

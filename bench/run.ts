@@ -9,6 +9,14 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Contestant, Figure, Question } from './bench.ts'
 import { commit } from './commit.ts'
+import { edgeburst } from './edgeburst.ts'
+import { edgememory } from './edgememory.ts'
+import { edgeread } from './edgeread.ts'
+import { edgestall } from './edgestall.ts'
+import { edgestart } from './edgestart.ts'
+import { edgeuplink } from './edgeuplink.ts'
+import { edgewatch } from './edgewatch.ts'
+import { edgewatchlist } from './edgewatchlist.ts'
 import { get } from './get.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
@@ -18,7 +26,10 @@ import { start } from './start.ts'
 import { table } from './table.ts'
 import { watch } from './watch.ts'
 
-const questions: readonly Question[] = [list, get, nodename, watch, commit, start, memory]
+const questions: readonly Question[] = [
+  ...[list, get, nodename, watch, commit, start, memory],
+  ...[edgeread, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst, edgememory],
+]
 
 const resultsPath = join(import.meta.dirname, 'results.json')
 const readmePath = join(import.meta.dirname, '..', 'README.md')
