@@ -126,6 +126,8 @@ async function follow(bench: Bench, { dir, origin, scope, rates }: Following): P
     const figures: Figure[] = []
     const [direct, through] = await Promise.all([openWatch(origin.at, scope), openWatch(edge, scope)])
     const idle = await idleCost(edge)
+    // What it missed while it was prepared has come meanwhile, and is not asked about.
+    for (const { late } of [direct, through]) late.splice(0)
     for (const perSecond of rates) {
       const cpu = cpuExactMs(edge.pid)
       const written = writtenBytes(edge.pid)
