@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { differences, read } from './compare.ts'
 import { groups } from './corpus/groups.ts'
 import { type Case, type Group, post } from './corpus.ts'
-import { type Answer, Side, type Variables } from './exchange.ts'
+import { type Answer, Side, take, type Variables } from './exchange.ts'
 import { admits, type Listed, readListed } from './listed.ts'
 import { Mapping } from './mapping.ts'
 import { startOracle } from './oracle.ts'
@@ -115,22 +115,5 @@ class Comparison {
     for (const id of removed.flatMap((ids) => [...ids])) listed.add(id)
     for (const ids of removed) ids.clear()
     this.#outcomes.push({ name, open, listed })
-  }
-}
-
-function take(one: Case, answer: Answer, variables: Variables): void {
-  for (const [variable, path] of Object.entries(one.take ?? {})) {
-    const value = path.startsWith('header.')
-      ? answer.headers[path.slice('header.'.length)]
-      : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], parseOr(answer.body))
-    variables.set(variable, String(value))
-  }
-}
-
-function parseOr(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

@@ -12,7 +12,7 @@ import { startEdge } from './edge.ts'
 import { byteDifferences, isForwarded } from './edgebytes.ts'
 import { type Asked, edgeGroups, startOf } from './edgecases.ts'
 import { type Phase, peerChecks, preparePeers } from './edgepeers.ts'
-import { type Answer, Side, type Variables } from './exchange.ts'
+import { type Answer, Side, take, type Variables } from './exchange.ts'
 import { startLink } from './link.ts'
 import { admits, type Listed, readListed } from './listed.ts'
 import { ask, type Oracle, startOracle } from './oracle.ts'
@@ -272,21 +272,4 @@ function outcomeOf(name: string, found: Outcome['open'], entries: readonly Liste
     return admitting.length === 0
   })
   return { name, open, listed }
-}
-
-function take(one: Case, answer: Answer, variables: Variables): void {
-  for (const [variable, path] of Object.entries(one.take ?? {})) {
-    const value = path.startsWith('header.')
-      ? answer.headers[path.slice('header.'.length)]
-      : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], parseOr(answer.body))
-    variables.set(variable, String(value))
-  }
-}
-
-function parseOr(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -121,3 +121,21 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
   const bytes = Buffer.concat(chunks)
   return (incoming.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString()
 }
+
+/** What a case wants remembered of its answer, for the cases after it. */
+export function take(one: Case, answer: Answer, variables: Variables): void {
+  for (const [variable, path] of Object.entries(one.take ?? {})) {
+    const value = path.startsWith('header.')
+      ? answer.headers[path.slice('header.'.length)]
+      : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], parseOr(answer.body))
+    variables.set(variable, String(value))
+  }
+}
+
+function parseOr(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

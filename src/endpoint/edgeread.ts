@@ -4,14 +4,13 @@ import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
 import { decodeContinue } from '../kube/continue.ts'
 import { narrowedTo } from '../kube/fields.ts'
-import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseGetOptions, parseListOptions } from '../kube/listoptions.ts'
 import { negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
-import { parseLabelSelector } from '../kube/selector.ts'
 import type { Catalog, Known } from '../mirror/catalog.ts'
 import { type Front, notSynced, type Place, type Read } from '../mirror/front.ts'
+import { scopeOfName } from '../mirror/interest.ts'
 import type { Kept } from '../mirror/kept.ts'
 import { mirrorLimits } from '../mirror/mirror.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -35,9 +34,6 @@ type Parts = {
   readonly measures: Measuring
   readonly clock: Clock
 }
-
-const noLabels = parseLabelSelector('')
-const noFields = parseFieldSelector('')
 
 export class EdgeReading {
   readonly #parts: Parts
@@ -181,11 +177,7 @@ export class EdgeReading {
         ? await this.#local(known, { cache, kept }, read, api, request)
         : await this.#parts.passing.pass(api, request, asker, { json: true })
     if (status !== 200) return undefined
-    if (Buffer.isBuffer(body)) return [body].values() as unknown as AsyncIterator<Buffer>
-    if (Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
-    return (async function* () {
-      yield* body
-    })()
+    return piecesOf(body)
   }
 
   #servedAs(known: Known, listKind: string): Served {
@@ -213,7 +205,7 @@ function readOf(known: Known, api: ApiRequest, caller: string): Read {
   const base = { group, version, resource: resource.resource, namespace }
   if (api.verb === 'get') {
     const state = parseGetOptions(api.query)
-    const scope = { ...base, labels: noLabels, fields: narrowedTo(api.name, noFields) }
+    const scope = scopeOfName(base, api.name)
     const kind = state.kind === 'notOlderThan' ? 'version' : state.kind
     const at = state.kind === 'notOlderThan' ? state.version : 0
     return { verb: 'get', known, scope, key: objectKey(namespace, api.name), state: kind, version: at, caller }
@@ -243,6 +235,13 @@ const isStatus = ({ name }: { name: string }) => name === 'status'
 
 function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
   return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
+}
+
+function piecesOf(body: Response['body']): AsyncIterator<Buffer> {
+  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
+  return (async function* () {
+    yield* Buffer.isBuffer(body) ? [body] : body
+  })()
 }
 
 /** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */

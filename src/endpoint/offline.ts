@@ -5,16 +5,14 @@
  */
 import type { Access } from '../access/access.ts'
 import { questionOf } from '../access/question.ts'
-import { narrowedTo } from '../kube/fields.ts'
-import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { scanObject } from '../kube/object.ts'
 import { isProtobuf, readEnvelope, readObjectMeta } from '../kube/protobuf.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
-import { parseLabelSelector } from '../kube/selector.ts'
 import { alreadyExists, failure, type StatusError, unauthorized } from '../kube/status.ts'
 import type { Catalog } from '../mirror/catalog.ts'
 import { neverSynced } from '../mirror/front.ts'
+import { scopeOfName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Asker } from './asker.ts'
@@ -28,9 +26,6 @@ type Parts = {
   readonly tokens: Tokens
   readonly upstream: Upstream
 }
-
-const noLabels = parseLabelSelector('')
-const noFields = parseFieldSelector('')
 
 export class Offline {
   readonly #parts: Parts
@@ -83,7 +78,7 @@ export class Offline {
     if (name === '') return
     const { group, version, resource, namespaced } = known.resource
     const namespace = namespaced ? api.namespace : ''
-    const scope = { group, version, resource, namespace, labels: noLabels, fields: narrowedTo(name, noFields) }
+    const scope = scopeOfName({ group, version, resource, namespace }, name)
     if (interests.holding(scope, objectKey(namespace, name)) !== undefined) throw alreadyExists(known.resource, name)
   }
 }

@@ -6,15 +6,12 @@ import type { Access, Outcome } from '../access/access.ts'
 import { type Question, questionOf } from '../access/question.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { narrowedTo } from '../kube/fields.ts'
-import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { replyVersion } from '../kube/replies.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
-import { parseLabelSelector } from '../kube/selector.ts'
 import { failure } from '../kube/status.ts'
 import type { Catalog } from '../mirror/catalog.ts'
-import type { Scope } from '../mirror/interest.ts'
+import { type Scope, scopeOfName } from '../mirror/interest.ts'
 import { type Answered, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Asker } from './asker.ts'
 import type { Request, Response } from './endpoint.ts'
@@ -39,9 +36,6 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
 }
-
-const noLabels = parseLabelSelector('')
-const noFields = parseFieldSelector('')
 
 export class Passing {
   readonly #parts: Parts
@@ -201,14 +195,7 @@ function scopeOf(api: ApiRequest, name: string): Scope {
   const { group, version, resource } = api
   const isNamespaces = group === '' && resource === 'namespaces'
   const namespace = isNamespaces ? '' : api.namespace
-  return {
-    group,
-    version,
-    resource,
-    namespace,
-    labels: noLabels,
-    fields: name === '' ? noFields : narrowedTo(name, noFields),
-  }
+  return scopeOfName({ group, version, resource, namespace }, name)
 }
 
 function rereadable(request: Request): Request {

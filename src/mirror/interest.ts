@@ -3,6 +3,7 @@
  * one wish are the same interest. Which interest covers which read is decided here, conservatively: every requirement of
  * the interest must stand in the request.
  */
+import { narrowedTo } from '../kube/fields.ts'
 import { type FieldSelector, parseFieldSelector } from '../kube/fieldselector.ts'
 import { type LabelSelector, parseLabelSelector } from '../kube/selector.ts'
 
@@ -29,6 +30,13 @@ const noFields = parseFieldSelector('')
 export function interestOf(scope: Omit<Scope, 'labels' | 'fields'> & Partial<Scope>): Interest {
   const { group, version, resource, namespace, labels = noLabels, fields = noFields } = scope
   return { group, version, resource, namespace, labels, fields, name: nameOf({ ...scope, labels, fields }) }
+}
+
+/** The scope of one object, '' for all: what a GET asks for, and what a write concerns. */
+export function scopeOfName(of: Omit<Scope, 'labels' | 'fields'>, name: string): Scope {
+  const { group, version, resource, namespace } = of
+  const fields = name === '' ? noFields : narrowedTo(name, noFields)
+  return { group, version, resource, namespace, labels: noLabels, fields }
 }
 
 /** `apps/v1/deployments@shop?app=web&metadata.name=x`: readable, and one text for one wish. */
