@@ -189,10 +189,8 @@ async function foundBy(client: Client): Promise<Found> {
   const watch = new Watch(client, `${configMaps}?watch=1&resourceVersion=1&timeoutSeconds=1`, (frame) => {
     history.set(versionOf(frame), `${nameOf(frame)} ${stateOf(frame)}`)
   })
-  // A fresh store has no history of config maps; otherwise the newest step of each object has to come.
-  const newest = Math.max(0, ...[...objects.values()].map((object) => object.version))
-  await watch.until(() => newest === 0 || history.has(newest))
-  watch.stream.close()
+  // To its end: the newest step may be a removal, of which the list knows nothing.
+  await watch.ended
   return { objects, history, version, floor: 1 }
 }
 
