@@ -5,7 +5,7 @@
 
 import type { Load } from './load.ts'
 
-export type Contestant = 'ake' | 'ake serve' | 'nginx' | 'kube-apiserver' | 'node:sqlite'
+export type Contestant = 'ake' | 'ake serve' | 'nginx' | 'kube-apiserver' | 'node:sqlite' | 'bare relay'
 
 /** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
 export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }
@@ -15,6 +15,8 @@ export type Address = {
   readonly tls: Credentials
   /** Of a caller who has no certificate: then that of `tls` is not shown. */
   readonly token?: string
+  /** Sent with every request, whoever asks. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A serving process under measurement: one process, so that its CPU time and memory are the whole cost of serving. */

@@ -41,7 +41,7 @@ export async function connectTo(at: Address, protocol: 'h2' | 'h1'): Promise<Con
   return protocol === 'h2' ? overHttp2(at) : overHttp1(at)
 }
 
-async function overHttp2({ url, tls, token }: Address): Promise<Connection> {
+async function overHttp2({ url, tls, token, headers: own = {} }: Address): Promise<Connection> {
   const { cert, key, ...anybody } = tlsOptions(tls)
   const session = connect(url, {
     ...(token === undefined ? { ...anybody, cert, key } : anybody),
@@ -55,7 +55,8 @@ async function overHttp2({ url, tls, token }: Address): Promise<Connection> {
   session.setLocalWindowSize(connectionWindowBytes)
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
   return {
-    ask: (asked, keep) => askHttp2(session, { ...asked, headers: { ...authorization, ...asked.headers } }, keep),
+    ask: (asked, keep) =>
+      askHttp2(session, { ...asked, headers: { ...own, ...authorization, ...asked.headers } }, keep),
     close: () => session.destroy(),
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Contestant, Figure } from './bench.ts'
 
-const others: readonly Contestant[] = ['ake serve', 'nginx', 'kube-apiserver', 'node:sqlite']
+const others: readonly Contestant[] = ['ake serve', 'nginx', 'kube-apiserver', 'node:sqlite', 'bare relay']
 
 export function table(figures: readonly Figure[]): string {
   const head = [

@@ -14,11 +14,10 @@ import type { History } from './history.ts'
 import { type Item, relabel } from './item.ts'
 import { join } from './join.ts'
 import type { Held, Pace } from './pace.ts'
+import { WaitingFrames } from './waiting.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
 const chunkBytesMax = 128 * 1024
-/** What may wait for one reader before it has to read history instead: a burst, not a backlog. */
-const queueBytesMax = 1024 * 1024
 /** client-go takes a watch that ends within a second without an event for a fault and lists again. */
 const ageMsMin = 1_000
 
@@ -63,9 +62,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   readonly #errorFrame: (status: Status) => Buffer
   #mode: Mode
   #cursor: Cursor
-  #queue: Buffer[] = []
-  #queueFirst: Cursor | undefined
-  #queueBytes = 0
+  readonly #queue = new WaitingFrames()
   #waiting: ((result: IteratorResult<Buffer>) => void) | undefined
   #wake: (() => void) | undefined
   #finishing = false
@@ -280,13 +277,13 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   #push(frame: Buffer, before: Cursor): void {
     const { pace } = this.#source
     const reading = this.#waiting !== undefined
-    if (reading && !pace.holding && this.#queue.length === 0) {
+    if (reading && !pace.holding && this.#queue.isEmpty) {
       this.#spoke = true
       pace.delivered()
       this.#give({ value: frame, done: false })
       return
     }
-    if (this.#queueBytes + frame.length > queueBytesMax && this.#queue.length > 0) {
+    if (!this.#queue.hasRoomFor(frame)) {
       // A reader that waits is not slow: it gets what is held for it. Any other has to read history.
       if (!reading) {
         this.#fallBack()
@@ -294,9 +291,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
       }
       this.release()
     }
-    this.#queueFirst ??= before
-    this.#queue.push(frame)
-    this.#queueBytes += frame.length
+    this.#queue.push(frame, before)
     if (reading) pace.hold(this)
   }
 
@@ -308,25 +303,16 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   }
 
   #fallBack(): void {
-    this.#cursor = this.#queueFirst as Cursor
+    this.#cursor = this.#queue.before as Cursor
     this.#source.dispatch.delete(this)
-    this.#clearQueue()
+    this.#queue.clear()
     this.#form.dropped?.()
     this.#mode = { kind: 'history' }
   }
 
-  #clearQueue(): void {
-    this.#queue = []
-    this.#queueBytes = 0
-    this.#queueFirst = undefined
-  }
-
   #takeQueued(): Buffer | undefined {
-    if (this.#queue.length === 0) return undefined
-    this.#spoke = true
-    const chunk = join(this.#queue)
-    this.#clearQueue()
-    return chunk
+    if (!this.#queue.isEmpty) this.#spoke = true
+    return this.#queue.take()
   }
 
   /** Tells how far the stream is, if its client asked to know and nothing else is on the way to it. */
@@ -368,7 +354,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     if (this.#mode.kind === 'ended') return
     const frame = this.#errorFrame(status)
     if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
-    this.#clearQueue()
+    this.#queue.clear()
     this.#mode = { kind: 'failing', frame }
     this.#wake?.()
     const waiting = this.#waiting
@@ -395,7 +381,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     if (this.#mode.kind === 'ended') return
     if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
     this.#mode = { kind: 'ended' }
-    this.#clearQueue()
+    this.#queue.clear()
     this.#wake?.()
     this.#give(done)
     for (const ending of this.#endings) ending()
