@@ -1,5 +1,5 @@
 /**
- * The process that crash.test.ts kills: a copy over a SQLite store with several writers at once. Whatever it was told, it
+ * The process that crash.test.ts kills: a copy over a durable store with several writers at once. Whatever it was told, it
  * says so on standard output with a synchronous write, one line each, before it goes on: what the parent has read is
  * exactly what a client could have known at the moment of the kill.
  */
@@ -10,7 +10,7 @@ import { Copy } from '../src/cache/copy.ts'
 import type { Form } from '../src/cache/event.ts'
 import { everything } from '../src/cache/filter.ts'
 import { noFields } from '../src/kube/object.ts'
-import { openSqlite } from '../src/store/sqlite.ts'
+import { openDurable } from '../src/store/durable.ts'
 import { afterAll } from '../src/store/store.ts'
 
 const [folder, seedText, writersText, historyText] = process.argv.slice(2) as [string, string, string, string]
@@ -35,7 +35,9 @@ function say(line: string): void {
 }
 
 const interest = '/configmaps'
-const store = openSqlite({ folder, historyBytesMax: Number(historyText) })
+// Small segments: those that are emptied and removed are part of what is killed.
+const segmentBytes = Math.max(16 * 1024, Number(historyText) / 16)
+const store = openDurable({ folder, historyBytesMax: Number(historyText), segmentBytes })
 const copy = await Copy.open({ store, clock: systemClock, log: silentLog, planOf: () => noFields })
 const cache = copy.cache(interest)
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { readCases } from '../conformance/apply/cases.ts'
 import { differences } from '../conformance/compare.ts'
 import { groups } from '../conformance/corpus/groups.ts'
 import { admits, parseListed } from '../conformance/listed.ts'
@@ -12,18 +13,22 @@ const now = Date.parse('2026-05-06T07:08:09Z')
 const row = (cells: string) => `x\n<!-- differences -->\n| a |\n| - |\n${cells}\n<!-- /differences -->\n`
 
 test('every admitted difference names cases that exist, and each id stands once', async () => {
-  const listed = parseListed(await readFile(join(import.meta.dirname, '..', 'docs', 'api.md'), 'utf8'))
-  const names = groups.flatMap(({ name, cases }) =>
+  const document = await readFile(join(import.meta.dirname, '..', 'docs', 'api.md'), 'utf8')
+  const corpus = groups.flatMap(({ name, cases }) =>
     cases.flatMap((one) => [one, ...(one.watch?.during ?? [])].map((each) => `${name}/${each.name}`)),
   )
-  for (const { id, places } of listed) {
-    for (const { name } of places)
-      assert.ok(
-        names.some((one) => name.test(one)),
-        `${id}: no case ${name}`,
-      )
+  const applied = (await readCases()).map(({ name }) => name)
+  for (const [table, names] of [['differences', corpus] as const, ['apply differences', applied] as const]) {
+    const listed = parseListed(document, table)
+    for (const { id, places } of listed) {
+      for (const { name } of places)
+        assert.ok(
+          names.some((one) => name.test(one)),
+          `${id}: no case ${name}`,
+        )
+    }
+    assert.equal(new Set(listed.map(({ id }) => id)).size, listed.length)
   }
-  assert.equal(new Set(listed.map(({ id }) => id)).size, listed.length)
 })
 
 test('no two cases of a group have one name', () => {

@@ -134,7 +134,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       assert.equal(here.body.toString(), there.body.toString(), 'byte for byte')
       for (const file of readdirSync(site.edgeFolder, { recursive: true }) as string[]) {
         const { mode } = statSync(join(site.edgeFolder, file))
-        if (/admin|ake\.db|key/.test(file)) assert.equal(mode & 0o077, 0, file)
+        if (/admin|ake\.db|log|key/.test(file)) assert.equal(mode & 0o077, 0, file)
       }
       assert.equal(statSync(join(site.edgeFolder, 'admin.kubeconfig')).mode & 0o777, 0o600)
       assert.equal(statSync(join(site.edgeFolder, 'ake.db')).mode & 0o777, 0o600)

@@ -62,7 +62,12 @@ test('cycles between files and between folders are found', () => {
 })
 
 test('another form of path, a missing file, and a table that lies are found', () => {
-  assert.match(faults({ 'src/app/other.ts': "import '../../src/kube/kind.ts'" })[0] ?? '', /write ".*" as/)
+  assert.match(
+    faults({ 'src/app/other.ts': "import '../../src/kube/kind.ts'" })[0] ?? '',
+    /write ".*" as "..\/kube\/kind.ts"/,
+  )
+  assert.match(faults({ 'src/app/in/other.ts': "import '../../app/cli.ts'" })[0] ?? '', /write ".*" as "..\/cli.ts"/)
+  assert.deepEqual(faults({ 'src/cache/in/other.ts': "import '../cache.ts'\nimport '../../kube/kind.ts'" }), [])
   assert.match(faults({ 'src/app/other.ts': "import '../kube/gone.ts'" })[0] ?? '', /does not exist/)
   assert.deepEqual(faults({ 'src/new/x.ts': '' }), ['the table does not list the folder new'])
   assert.deepEqual(faults({}, table.replace('`cache` |', '`cache` `store` |')), [

@@ -110,7 +110,9 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       const { code, stderr } = await site.edge.end()
       assert.equal(code, 0)
       assert.doesNotMatch(stderr, / (error|warn) /, 'nothing went wrong, and nothing says so (kubeedge 1.3)')
-      const files = readdirSync(site.edgeFolder).filter((name) => name.startsWith('ake.db'))
+      const files = readdirSync(site.edgeFolder, { recursive: true, encoding: 'utf8' }).filter(
+        (name) => name.startsWith('ake.db') || name.startsWith('log/'),
+      )
       const stored = Buffer.concat(files.map((file) => readFileSync(join(site.edgeFolder, file))))
       assert.deepEqual([stored.includes('kept-here'), stored.includes('only-passing')], [true, false])
     }))

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { openSqlite } from '../store/sqlite.ts'
+import { openDurable } from '../store/durable.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
 import type { Kept } from './kept.ts'
@@ -255,7 +254,7 @@ test('[D4] damaged bytes are found, fetched again, and no client hears of it', a
   const server = new ApiServer()
   for (let i = 0; i < 3; i++) server.put('pods', `a/k${i}`, { value: 'value to be damaged' })
   try {
-    const first = openSqlite({ folder, historyBytesMax: 1 << 28 })
+    const first = openDurable({ folder, historyBytesMax: 1 << 28 })
     const world = new MirrorWorld({ server, store: first })
     await world.start()
     const disk = async (holds: () => boolean) => {
@@ -269,16 +268,12 @@ test('[D4] damaged bytes are found, fetched again, and no client hears of it', a
     await disk(() => synced(world.kept({})))
     world.crash()
     await first.close()
-    const file = new DatabaseSync(join(folder, 'ake.db'))
-    const tables = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[]
-    const bodies = tables.map(({ name }) => name).find((name) => /bod/.test(name)) as string
-    const columns = file.prepare(`PRAGMA table_info(${bodies})`).all() as { name: string; type: string }[]
-    const column = columns.find(({ type }) => type === 'BLOB')?.name as string
-    const damage = `UPDATE ${bodies} SET ${column} = CAST(replace(CAST(${column} AS TEXT), 'damaged', 'DAMAGED') AS BLOB)`
-    file.exec(`${damage} WHERE CAST(${column} AS TEXT) LIKE '%"k1"%'`)
-    file.close()
+    const file = join(folder, 'log', '0000000001.log')
+    const log = readFileSync(file)
+    log.write('DAMAGED', log.indexOf('damaged', log.indexOf('"k1"')))
+    writeFileSync(file, log)
     server.reachability.set('unreachable')
-    const second = openSqlite({ folder, historyBytesMax: 1 << 28 })
+    const second = openDurable({ folder, historyBytesMax: 1 << 28 })
     world.store = second
     await world.start()
     const cache = world.kept({})?.cache

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openSqlite } from '../store/sqlite.ts'
+import { openDurable } from '../store/durable.ts'
 import type { Store } from '../store/store.ts'
 import { ApiServer, type Fault } from './apiserver.test-support.ts'
 import { Client } from './client.test-support.ts'
@@ -303,7 +303,7 @@ function watched(inner: Store): { store: Store; idle: () => Promise<void> } {
 test('[A2] [D1] a few more over a real disk', async () => {
   for (let run = 0; run < Math.min(3, runs); run++) {
     const folder = mkdtempSync(join(tmpdir(), 'ake-mirror-'))
-    const store = openSqlite({ folder, historyBytesMax: 1 << 28 })
+    const store = openDurable({ folder, historyBytesMax: 1 << 28 })
     try {
       await simulate(firstSeed + run, watched(store))
     } finally {

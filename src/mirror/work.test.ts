@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openMemory } from '../store/memory.ts'
-import { openSqlite } from '../store/sqlite.ts'
+import { openDurable } from '../store/durable.ts'
 import type { Batch, Store } from '../store/store.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
@@ -169,7 +169,7 @@ test('on a real disk one event in 5,000 objects writes some pages, not the list 
     return
   }
   const folder = mkdtempSync(join(tmpdir(), 'ake-work-'))
-  const sqlite = openSqlite({ folder, historyBytesMax: 1 << 30 })
+  const sqlite = openDurable({ folder, historyBytesMax: 1 << 30 })
   try {
     const noting = new Noting(sqlite)
     const server = filled()

@@ -1,19 +1,30 @@
-/** The SQLite file: how it is opened, kept from others' eyes and made safe, and every statement the engine runs. */
+/** The SQLite file of the index: how it is opened, kept from others' eyes and made safe, and every statement it runs. */
 import { chmodSync, closeSync, existsSync, fdatasyncSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { migrate } from './schema.ts'
+import { migrate, migrations } from './schema.ts'
+import { ownerOnly, syncFolder } from './segment.ts'
 import { StoreUnusable } from './store.ts'
+import { carryBodies } from './upgrade.ts'
 
-/** Secrets and tokens lie in it: nobody but its owner reads it. */
-const ownerOnly = 0o600
+/** A file that is mostly free pages is made small again, unless it is small anyway. */
+const freePagesMax = 1_024
 
-export function open(path: string): DatabaseSync {
+export function open(path: string, parts: { folder: string; segmentBytes: number }): DatabaseSync {
   let db: DatabaseSync | undefined
   try {
     keepPrivate(path)
     db = new DatabaseSync(path)
     db.exec(pragmas)
-    migrate(db)
+    const isNew = migrate(
+      db,
+      migrations((opened) => carryBodies(opened, parts)),
+    )
+    // Whatever is written to the log from now on counts on it.
+    if (isNew) syncIndex(path)
+    shrink(db)
+    // From now on nothing of an open transaction goes to the disk: one that cannot be committed can still be read.
+    db.exec('PRAGMA cache_spill = OFF')
     return db
   } catch (error) {
     db?.close()
@@ -22,11 +33,12 @@ export function open(path: string): DatabaseSync {
   }
 }
 
-// EXCLUSIVE before WAL: no shared-memory file, and a second process is refused by the file itself. The log is cut back
-// after a transaction that made it larger than a first sync's chunks do.
+// EXCLUSIVE before WAL: no shared-memory file, and a second process is refused by the file itself. NORMAL: the index may
+// lose its last transactions in a power cut, the log has them.
 const pragmas = `
   PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = NORMAL;
   PRAGMA journal_size_limit = ${16 * 1024 * 1024};
   PRAGMA foreign_keys = OFF;
   PRAGMA cache_size = -2048;
@@ -41,20 +53,39 @@ function keepPrivate(path: string): void {
   }
 }
 
+/** After bodies have moved out of the file, or far fewer objects than once: what nobody needs goes back to the disk. */
+function shrink(db: DatabaseSync): void {
+  const count = (name: string) => Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0] as number
+  const free = count('freelist_count')
+  if (free < freePagesMax || free * 2 < count('page_count')) return
+  try {
+    db.exec('VACUUM')
+  } catch {
+    // No room to do it in: at the next start, perhaps.
+  }
+}
+
 /**
- * Makes what was committed without a sync safe against a power cut. The frames of the log carry checksums: recovery takes
- * whatever is whole. A checkpoint would do it too, but writes every page a second time for a lone event.
+ * Makes every transaction so far safe against a power cut. The frames of SQLite's log carry checksums: recovery takes
+ * whatever is whole. A checkpoint would do it too, but writes every page a second time.
  */
-export function syncLog(path: string): void {
+export function syncIndex(path: string): void {
   const log = openSync(`${path}-wal`, 'r')
   try {
     fdatasyncSync(log)
   } finally {
     closeSync(log)
   }
+  // SQLite makes that file anew at every start.
+  syncFolder(dirname(path))
 }
 
 const queries = {
+  applied: 'SELECT segment, start, sequence FROM applied',
+  setApplied: 'UPDATE applied SET segment = ?, start = ?, sequence = ?',
+  segments: 'SELECT number, size, live FROM segments',
+  setSegment: 'INSERT INTO segments VALUES (?1, ?2, ?3) ON CONFLICT (number) DO UPDATE SET size = ?2, live = ?3',
+  dropSegment: 'DELETE FROM segments WHERE number = ?',
   interests: `SELECT i.id, i.name, i.floor, i.synced,
       (SELECT coalesce(sum(size), 0) FROM history h WHERE h.interest = i.id) AS bytes
     FROM interests i ORDER BY i.id`,
@@ -63,20 +94,21 @@ const queries = {
   dropInterest: 'DELETE FROM interests WHERE id = ?',
   newest: 'SELECT version, position FROM history WHERE interest = ? ORDER BY version DESC, position DESC LIMIT 1',
   gaps: 'SELECT position, version, key FROM history WHERE interest = ? AND kind = 2',
-  current: 'SELECT h.id, h.body FROM objects o JOIN heads h ON h.id = o.head WHERE o.interest = ? AND o.key = ?',
-  size: 'SELECT length(bytes) FROM bodies WHERE id = ?',
-  addBody: 'INSERT INTO bodies (version, checksum, bytes) VALUES (?, ?, ?)',
-  reuseBody: 'UPDATE bodies SET version = ?, checksum = ?, bytes = ? WHERE id = ?',
-  dropBody: 'DELETE FROM bodies WHERE id = ?',
+  current: `SELECT h.id, h.body, b.length FROM objects o JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
+    WHERE o.interest = ? AND o.key = ?`,
+  addBody: 'INSERT INTO bodies (version, checksum, segment, start, length) VALUES (?, ?, ?, ?, ?)',
+  dropBody: 'DELETE FROM bodies WHERE id = ? RETURNING segment, length',
+  bodiesOf: 'SELECT id, segment, start, length, checksum FROM bodies WHERE segment = ? LIMIT ?',
+  moveBody: 'UPDATE bodies SET segment = ?, start = ? WHERE id = ?',
   addHead: 'INSERT INTO heads (body) VALUES (?)',
   setHead: 'UPDATE heads SET body = ? WHERE id = ?',
   dropHead: 'DELETE FROM heads WHERE id = ?',
   addObject: 'INSERT INTO objects VALUES (?, ?, ?)',
   dropObject: 'DELETE FROM objects WHERE interest = ? AND key = ?',
-  objects: `SELECT o.key, b.version, b.checksum, b.bytes
+  objects: `SELECT o.key, b.version, b.segment, b.start, b.length, b.checksum
     FROM objects o LEFT JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
     WHERE o.interest = ? ORDER BY o.key`,
-  addEntry: 'INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  addEntry: 'INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   // No body has this number: reading the entry finds its body missing.
   loseBody: `UPDATE history SET body = -1
     WHERE interest = ?1 AND version = (SELECT version FROM bodies WHERE id = ?2) AND body = ?2`,
@@ -84,28 +116,25 @@ const queries = {
     ORDER BY version, position LIMIT ?`,
   dropEntry: 'DELETE FROM history WHERE interest = ? AND version = ? AND position = ?',
   page: `SELECT h.version, h.position, h.kind, h.key,
-      h.body, b.version, b.checksum, b.bytes, h.previous, p.version, p.checksum, p.bytes
+      h.body, b.version, b.segment, b.start, b.length, b.checksum,
+      h.previous, p.version, p.segment, p.start, p.length, p.checksum
     FROM history h LEFT JOIN bodies b ON b.id = h.body LEFT JOIN bodies p ON p.id = h.previous
     WHERE h.interest = ?1 AND (h.version, h.position) > (?2, ?3) ORDER BY h.version, h.position`,
   // A body belongs to one interest: to its object, or to the entry that replaced it. One pass over each.
   dropObjectBodies: `DELETE FROM bodies WHERE id IN
-    (SELECT h.body FROM objects o JOIN heads h ON h.id = o.head WHERE o.interest = ?)`,
+    (SELECT h.body FROM objects o JOIN heads h ON h.id = o.head WHERE o.interest = ?) RETURNING segment, length`,
   dropReplacedBodies: `DELETE FROM bodies WHERE id IN
-    (SELECT previous FROM history WHERE interest = ? AND previous IS NOT NULL)`,
+    (SELECT previous FROM history WHERE interest = ? AND previous IS NOT NULL) RETURNING segment, length`,
   dropHeads: 'DELETE FROM heads WHERE id IN (SELECT head FROM objects WHERE interest = ?)',
   dropObjects: 'DELETE FROM objects WHERE interest = ?',
   dropHistory: 'DELETE FROM history WHERE interest = ?',
-  // Slots that were used again are struck out late.
-  slots: `SELECT body, size, body IN (SELECT body FROM heads)
-      OR body IN (SELECT previous FROM history WHERE previous IS NOT NULL)
-    FROM slots`,
-  addSlot: 'INSERT OR REPLACE INTO slots VALUES (?, ?)',
-  dropSlot: 'DELETE FROM slots WHERE body = ?',
-  setRecord: `INSERT INTO records (kind, key, checksum, value) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (kind, key) DO UPDATE SET checksum = ?3, value = ?4`,
+  recordBody: 'SELECT body FROM records WHERE kind = ? AND key = ?',
+  setRecord: 'INSERT INTO records VALUES (?1, ?2, ?3) ON CONFLICT (kind, key) DO UPDATE SET body = ?3',
   dropRecord: 'DELETE FROM records WHERE kind = ? AND key = ?',
-  records: 'SELECT key, checksum, value FROM records WHERE kind = ? ORDER BY key',
-  record: 'SELECT key, checksum, value FROM records WHERE kind = ? AND key = ?',
+  records: `SELECT r.key, b.segment, b.start, b.length, b.checksum FROM records r JOIN bodies b ON b.id = r.body
+    WHERE r.kind = ? ORDER BY r.key`,
+  record: `SELECT r.key, b.segment, b.start, b.length, b.checksum FROM records r JOIN bodies b ON b.id = r.body
+    WHERE r.kind = ? AND r.key = ?`,
 } as const
 
 export type Statements = Record<keyof typeof queries, StatementSync>

@@ -2,19 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Engine, storeContract } from './contract.ts'
+import { openDurable } from './durable.ts'
 import { openMemory } from './memory.ts'
 import { mirrorContract } from './mirrorcontract.ts'
-import { openSqlite } from './sqlite.ts'
 
 const engines: Record<string, Engine> = {
   memory: { open: async (historyBytesMax) => ({ store: openMemory({ historyBytesMax }), remove: () => {} }) },
-  sqlite: {
+  durable: {
     open: async (historyBytesMax) => {
       const folder = mkdtempSync(join(tmpdir(), 'ake-store-'))
-      const store = openSqlite({ folder, historyBytesMax })
+      const store = openDurable({ folder, historyBytesMax })
       const reopen = async () => {
         await store.close()
-        return openSqlite({ folder, historyBytesMax })
+        return openDurable({ folder, historyBytesMax })
       }
       return { store, reopen, remove: () => rmSync(folder, { recursive: true }) }
     },

@@ -133,6 +133,7 @@ export function storeContract(name: string, engine: Engine): void {
       const gap: Change = { interest: '/pods', position: 3, version: 6, key: '20', kind: 'gap' }
       await store.commit(synced(gap, at(4, drop(6, 'a')), at(5, drop(6, 'b')), at(6, put(30, 'c'))))
       await store.commit(synced(at(7, put(31, 'd')), at(8, put(32, 'e'))))
+      await store.load()
       assert.equal(store.floor('/pods'), 20)
       await assert.rejects(store.history('/pods', { version: 6, position: afterAll }, all), HistoryGone)
       const { entries } = await store.history('/pods', { version: 20, position: afterAll }, all)
@@ -157,6 +158,7 @@ export function storeContract(name: string, engine: Engine): void {
       await store.commit(synced(put(2, 'quiet', 'q', '/nodes')))
       for (let version = 3; version < 203; version++)
         await store.commit(synced(put(version, 'busy', 'x'.repeat(1_000))))
+      await store.load()
       assert.ok(store.figures.historyBytes <= 20_000, `${store.figures.historyBytes}`)
       assert.equal(store.floor('/nodes'), 0)
       const floor = store.floor('/pods')

@@ -36,6 +36,7 @@ export function mirrorContract(name: string, engine: Engine): void {
   check('seeds are objects without history, and nothing of what they replace is kept', async (store, reopen) => {
     await store.commit(synced(seed(9, 'b'), seed(7, 'a')))
     await store.commit(synced(seed(5, 'c'), seed(11, 'b', 'newer')))
+    await store.load()
     assert.equal(store.figures.historyBytes, 0)
     await now(store, reopen, async (asked) => {
       const pods = await loaded(asked)
@@ -102,6 +103,7 @@ export function mirrorContract(name: string, engine: Engine): void {
     const forget = { interest: '/pods', forget: true as const }
     await store.commit({ changes: [], interests: [forget, { interest: '/never', forget: true }], synced: true })
     assert.equal(store.floor('/pods'), 0)
+    await store.load()
     assert.equal(store.figures.historyBytes, 128 + 'n'.length)
     await now(store, reopen, async (asked) => {
       const { version, interests } = await asked.load()

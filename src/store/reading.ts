@@ -1,7 +1,7 @@
-/** What is read from the SQLite file: interests, objects, pages of history and records, each body behind its checksum. */
-import { crc32 } from 'node:zlib'
+/** What is read from the index: interests, objects, pages of history and records, and where the bodies of them lie. */
+import type { BodyRow } from './bodies.ts'
 import type { Statements } from './connection.ts'
-import { type Cursor, type EntryKind, type Gap, HistoryGone, type HistoryLimit } from './store.ts'
+import type { Cursor, EntryKind, Gap, HistoryLimit } from './store.ts'
 
 /** An interest as the engine keeps it at hand. `bytes` is what its history holds. */
 export type InterestRow = {
@@ -21,18 +21,22 @@ export type ReadInterest = {
   readonly gaps: Gap[]
 }
 
-type Body = { readonly version: number; readonly bytes: Uint8Array }
+/** `body` undefined where the index itself has lost it. */
+export type ReadObject = { readonly key: string; readonly version: number; readonly body: BodyRow | undefined }
+
+type VersionedBody = BodyRow & { readonly version: number }
 
 export type ReadEntry = {
   readonly position: number
   readonly version: number
   readonly key: string
   readonly kind: EntryKind
-  readonly body: Body | undefined
-  readonly previous: Body | undefined
+  /** `lost`: there was one, and the index has no place for it. */
+  readonly body: VersionedBody | 'lost' | undefined
+  readonly previous: VersionedBody | 'lost' | undefined
 }
 
-export type ReadRecord = { readonly key: string; readonly value: Uint8Array }
+export type ReadRecord = { readonly key: string; readonly body: BodyRow }
 
 /** A kind is stored as its place in this row. */
 export const kinds: readonly EntryKind[] = ['put', 'delete', 'gap']
@@ -57,69 +61,63 @@ export function readInterest(use: Statements, { id, name, floor, synced }: Inter
   }
 }
 
-/** The objects of an interest in key order; `bytes` undefined where the checksum does not hold. */
-export function* readObjects(
-  use: Statements,
-  interest: number,
-): Iterable<{ key: string; version: number; bytes: Uint8Array | undefined }> {
+/** The objects of an interest in key order. */
+export function* readObjects(use: Statements, interest: number): Iterable<ReadObject> {
   for (const found of use.objects.iterate(interest)) {
-    const [key, version, checksum, bytes] = found as unknown as [string, number, number, Uint8Array | null]
-    const sound = bytes !== null && crc32(bytes) === checksum
-    yield { key, version: version ?? 0, bytes: sound ? bytes : undefined }
+    const [key, version, ...place] = found as unknown as [string, number | null, ...PlaceColumns]
+    yield { key, version: version ?? 0, body: bodyOf(place) }
   }
 }
 
 export function readHistory(
   use: Statements,
-  { id, name }: InterestRow,
-  after: Cursor,
-  limit: HistoryLimit,
+  interest: number,
+  { after, limit }: { after: Cursor; limit: HistoryLimit },
 ): { entries: ReadEntry[]; more: boolean } {
   const entries: ReadEntry[] = []
   let bytes = 0
-  for (const found of use.page.iterate(id, after.version, after.position)) {
+  for (const found of use.page.iterate(interest, after.version, after.position)) {
     if (entries.length >= limit.entries || bytes >= limit.bytes) return { entries, more: true }
     const columns = found as unknown as PageRow
-    const body = readBody(columns, 4)
-    const previous = readBody(columns, 8)
-    if (body === 'corrupt' || previous === 'corrupt') {
-      if (entries.length > 0) return { entries, more: true }
-      // As good as forgotten: whoever needs this step has to list again.
-      throw new HistoryGone(name, columns[0])
-    }
     const [version, position, kind, key] = columns
+    const body = entryBody(columns, 4)
+    const previous = entryBody(columns, 10)
     entries.push({ version, position, kind: kinds[kind] as EntryKind, key, body, previous })
-    bytes += (body?.bytes.length ?? 0) + (previous?.bytes.length ?? 0)
+    for (const one of [body, previous]) if (typeof one === 'object') bytes += one.length
   }
   return { entries, more: false }
 }
 
-/** The records of a kind, or the one with this key, without those whose checksum fails. */
+/** The records of a kind, or the one with this key. */
 export function readRecords(use: Statements, kind: string, key?: string): ReadRecord[] {
   const rows = key === undefined ? use.records.all(kind) : use.record.all(kind, key)
-  return (rows as unknown as [string, number, Uint8Array][])
-    .filter(([, checksum, value]) => crc32(value) === checksum)
-    .map(([name, , value]) => ({ key: name, value }))
+  return (rows as unknown as [string, ...PlaceColumns][]).flatMap(([name, ...place]) => {
+    const body = bodyOf(place)
+    return body === undefined ? [] : [{ key: name, body }]
+  })
 }
+
+type PlaceColumns = [segment: number | null, start: number, length: number, checksum: number]
 
 type PageRow = [
   version: number,
   position: number,
   kind: number,
   key: string,
-  id: number | null,
+  body: number | null,
   bodyVersion: number,
-  checksum: number,
-  bytes: Uint8Array | null,
-  previousId: number | null,
+  ...body: PlaceColumns,
+  previous: number | null,
   previousVersion: number,
-  previousChecksum: number,
-  previousBytes: Uint8Array | null,
+  ...previous: PlaceColumns,
 ]
 
-function readBody(row: PageRow, at: 4 | 8): Body | 'corrupt' | undefined {
+function bodyOf([segment, start, length, checksum]: PlaceColumns): BodyRow | undefined {
+  return segment === null ? undefined : { segment, start, length, checksum }
+}
+
+function entryBody(row: PageRow, at: 4 | 10): VersionedBody | 'lost' | undefined {
   if (row[at] === null) return undefined
-  const bytes = row[at + 3] as Uint8Array | null
-  if (bytes === null || crc32(bytes) !== row[at + 2]) return 'corrupt'
-  return { version: row[at + 1] as number, bytes }
+  const body = bodyOf(row.slice(at + 2, at + 6) as PlaceColumns)
+  return body === undefined ? 'lost' : { ...body, version: row[at + 1] as number }
 }

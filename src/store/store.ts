@@ -122,7 +122,10 @@ export interface Store {
   commit(batch: Batch): Promise<void>
   /** Entries strictly after the cursor. Rejects with `HistoryGone` when the cursor lies below the floor. */
   history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage>
-  /** The version below which an interest's history was forgotten; 0 when all of it is there. */
+  /**
+   * The version below which an interest's history was forgotten; 0 when all of it is there. One that was said counts at
+   * once; what forgetting raises, and `historyBytes`, may be known a few seconds late, or with the next `load`.
+   */
   floor(interest: string): number
   /** Every sound record of a kind, ordered by key: one whose checksum fails is left out. */
   records(kind: string): Promise<readonly StoredRecord[]>
@@ -143,8 +146,8 @@ export class HistoryGone extends Error {
 }
 
 /**
- * The disk refused a write: full, failing or gone. Nothing of the batch was stored; only when the engine itself died in
- * the middle (its message says so) is that unknown.
+ * The disk refused a write: full, failing or gone. Nothing of the batch was stored; only if the process or the power goes
+ * in the moment of the refusal is that unknown.
  */
 export class StoreRefused extends Error {
   readonly full: boolean

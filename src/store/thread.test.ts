@@ -1,13 +1,13 @@
 /** The disk's thread ends without being asked to: out of memory, or a bug. The store goes on with a new one. */
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import { type FakeClock, fakeClock } from '../base/clock.ts'
-import { openSqlite } from './sqlite.ts'
-import { type Batch, type Store, StoreRefused } from './store.ts'
+import { openDurable } from './durable.ts'
+import { type Batch, type Store, StoreRefused, StoreUnusable } from './store.ts'
 
 type World = { store: Store; clock: FakeClock; threads: Worker[]; folder: string; kill(): Promise<unknown> }
 
@@ -20,7 +20,7 @@ async function inWorld(body: (world: World) => Promise<void>): Promise<void> {
     threads.push(worker)
     return worker
   }
-  const store = openSqlite({ folder, historyBytesMax: 1 << 20, clock, startThread })
+  const store = openDurable({ folder, historyBytesMax: 1 << 20, clock, startThread })
   try {
     await store.load()
     await body({ store, clock, threads, folder, kill: () => (threads.at(-1) as Worker).terminate() })
@@ -49,22 +49,19 @@ test('[D3] a thread that ended is followed by another, which has everything that
     assert.equal(store.figures.bytesWritten, 3)
   }))
 
-test('[D3] whoever waits for a thread that ends is refused', () =>
+test('[D3] whoever asks a thread that ends is refused; commits need none', () =>
   inWorld(async ({ store, kill }) => {
     const killed = kill()
     const limit = { entries: 1, bytes: 1 }
-    const asked = [
-      store.commit(put(2)),
-      store.load(),
-      store.record('token', 'a'),
-      store.history('/pods', { version: 0, position: 0 }, limit),
-    ]
+    const committed = store.commit(put(2))
+    const asked = [store.load(), store.record('token', 'a'), store.history('/pods', { version: 0, position: 0 }, limit)]
     const outcomes = await Promise.allSettled(asked)
     await killed
+    await committed
     for (const outcome of outcomes) {
       assert.ok(outcome.status === 'rejected' && outcome.reason instanceof StoreRefused, outcome.status)
     }
-    await store.commit(put(3))
+    assert.deepEqual(await keys(store), ['k2'])
   }))
 
 test('[D3] a thread that keeps ending is given a rest, and then another try', () =>
@@ -74,37 +71,47 @@ test('[D3] a thread that keeps ending is given a rest, and then another try', ()
       // The end is known when the next question is answered or refused.
       if (i < 3) await store.load()
     }
-    await assert.rejects(store.commit(put(2)), StoreRefused)
+    await assert.rejects(store.load(), StoreRefused)
+    await store.commit(put(2))
     assert.equal(threads.length, 4)
     clock.advance(60_000)
-    await store.commit(put(2))
+    assert.deepEqual(await keys(store), ['k2'])
     assert.equal(threads.length, 5)
   }))
 
-test('[D3] a new thread that finds the file unusable for now does not end the store', () =>
+test('[D3] a new thread that finds the file unusable for now does not end the store, and makes it anew from the log', () =>
   inWorld(async ({ store, clock, folder, kill }) => {
     await store.commit(put(2))
     const path = join(folder, 'ake.db')
     await kill()
-    rmSync(path)
+    for (const name of readdirSync(folder)) if (name.startsWith('ake.db')) rmSync(join(folder, name))
     writeFileSync(path, 'this is no database, and long enough to be looked at'.repeat(20))
     chmodSync(path, 0o600)
-    await assert.rejects(store.commit(put(3)), StoreRefused)
-    clock.advance(60_000)
+    await assert.rejects(store.load(), StoreRefused)
+    await store.commit(put(3))
     rmSync(path)
-    // Lost with the file, but the store takes writes again.
-    for (let i = 0; i < 50; i++) {
-      if (
-        await store.commit(put(4)).then(
-          () => true,
-          () => false,
-        )
-      )
-        break
+    let found: string[] | undefined
+    for (let i = 0; i < 50 && found === undefined; i++) {
       clock.advance(60_000)
+      found = await keys(store).catch(() => undefined)
     }
-    assert.deepEqual(await keys(store), ['k4'])
+    assert.deepEqual(found, ['k2', 'k3'])
   }))
+
+test('[D3] a store whose thread never gets as far as the log is told to be unusable, also to commits that wait', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-thread-'))
+  let threads = 0
+  const startThread = (options: WorkerOptions) => {
+    threads++
+    return new Worker('throw new Error("broken")', { ...options, eval: true })
+  }
+  const store = openDurable({ folder, historyBytesMax: 1 << 20, clock: fakeClock(), startThread })
+  await assert.rejects(store.commit(put(2)), StoreUnusable)
+  assert.equal(threads, 4)
+  await assert.rejects(store.load(), StoreUnusable)
+  await store.close()
+  rmSync(folder, { recursive: true })
+})
 
 test('a store whose thread has ended closes', () =>
   inWorld(async ({ store, kill }) => {

@@ -1,0 +1,281 @@
+/**
+ * The durable engine: a log, which is the truth, and an index of it in a SQLite file that a thread of its own keeps. A
+ * commit is one write to the log and waits for nothing else; whoever asks about the past first has the index brought up
+ * to what was committed.
+ */
+import { join } from 'node:path'
+import type { Worker, WorkerOptions } from 'node:worker_threads'
+import { type Clock, systemClock } from '../base/clock.ts'
+import type { Disk } from './disk.ts'
+import { Floors } from './floors.ts'
+import { Log } from './log.ts'
+import { Questions } from './questions.ts'
+import { logFolder, segmentBytesUsual } from './segment.ts'
+import {
+  type Batch,
+  type Cursor,
+  type HistoryLimit,
+  type HistoryPage,
+  type Loaded,
+  type LoadedObject,
+  type Make,
+  type Store,
+  type StoredRecord,
+  type StoreFigures,
+  StoreRefused,
+  StoreUnusable,
+} from './store.ts'
+import { IndexThread, startWorker } from './thread.ts'
+import type { FromWorker, Reach } from './wire.ts'
+
+/** What was committed without a sync reaches the disk within this time: a power cut takes back no more. */
+const unsyncedMsMax = 3_000
+/**
+ * The index follows at the same pace, or when so much has come, which is applied again after a crash; or so large a part
+ * of what history may hold: it is the index that forgets.
+ */
+const unappliedBytesMax = 4 * 1024 * 1024
+const unappliedPerHistory = 1 / 16
+
+type DurableParts = {
+  readonly folder: string
+  readonly historyBytesMax: number
+  readonly segmentBytes?: number
+  readonly clock?: Clock
+  readonly disk?: Disk
+  readonly startThread?: (options: WorkerOptions) => Worker
+}
+
+export function openDurable(parts: DurableParts): Store {
+  return new DurableStore(parts)
+}
+
+class DurableStore implements Store {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #thread: IndexThread
+  readonly #floors = new Floors()
+  readonly #questions = new Questions()
+  /** Whether the end of the log is known. */
+  #isOpen = false
+  /** Whether the index has been of use: if not, there is no point in trying again. */
+  #isUsable = false
+  readonly #unappliedBytesMax: number
+  #toldBytes = 0
+  #cancelRound: (() => void) | undefined
+  #closing: Promise<void> | undefined
+  /** Nothing more will be written. */
+  #isClosed = false
+  #closed: (() => void) | undefined
+  /** Why nothing can be asked any more. */
+  #broken: Error | undefined
+  readonly figures: StoreFigures = { commits: 0, groups: 0, bytesWritten: 0, historyBytes: 0, failures: 0 }
+
+  constructor(parts: DurableParts) {
+    const { folder, historyBytesMax, segmentBytes = segmentBytesUsual, clock = systemClock } = parts
+    this.#clock = clock
+    this.#unappliedBytesMax = Math.min(unappliedBytesMax, historyBytesMax * unappliedPerHistory)
+    const segments = { folder: logFolder(folder), segmentBytes }
+    this.#log = new Log({
+      ...segments,
+      ...(parts.disk && { disk: parts.disk }),
+      written: (batch, sequence) => this.#written(batch, sequence),
+      settled: (outcome) => this.#settled(outcome),
+    })
+    this.#thread = new IndexThread({
+      clock,
+      startThread: parts.startThread ?? startWorker,
+      partsOf: () => ({ path: join(folder, 'ake.db'), ...segments, historyBytesMax, isFirst: !this.#isOpen }),
+      receive: (message) => this.#receive(message),
+      ended: (why) => this.#ended(why),
+      gaveUp: (why) => this.#gaveUp(why),
+    })
+  }
+
+  commit(batch: Batch): Promise<void> {
+    return this.#broken === undefined ? this.#log.append(batch) : Promise.reject(this.#broken)
+  }
+
+  #written(batch: Batch, sequence: number): void {
+    this.#floors.commit(batch, sequence)
+    this.#questions.commit(batch, sequence)
+    this.figures.commits++
+    for (const { body } of batch.changes) this.figures.bytesWritten += body?.length ?? 0
+    for (const { value } of batch.records ?? []) this.figures.bytesWritten += value?.length ?? 0
+  }
+
+  #settled(outcome: object | Error): void {
+    if (outcome instanceof Error) {
+      this.figures.failures++
+      return
+    }
+    this.figures.groups++
+    this.#roundLater()
+    if (this.#log.bytes - this.#toldBytes >= this.#unappliedBytesMax) this.#tell()
+  }
+
+  #roundLater(): void {
+    if (this.#isClosed) return
+    this.#cancelRound ??= this.#clock.setTimer(unsyncedMsMax, () => void this.#round())
+  }
+
+  /** Syncs what is not synced, and lets the index follow. */
+  async #round(): Promise<void> {
+    this.#cancelRound = undefined
+    if (this.#log.unsynced) {
+      await this.#log.sync().catch(() => {
+        this.figures.failures++
+        this.#roundLater()
+      })
+    }
+    if (this.#closing === undefined && this.#broken === undefined) this.#tell()
+  }
+
+  #tell(): void {
+    const reach = this.#reach()
+    if (reach === undefined) return
+    this.#toldBytes = reach.bytes
+    if (!this.#thread.send({ kind: 'reach', reach })) this.#log.noteIndex({ fails: true })
+  }
+
+  /** How far the log is written: what an answer has to know. */
+  #reach(): Reach | undefined {
+    const { end, bytes } = this.#log
+    return end === undefined ? undefined : { ...end, bytes }
+  }
+
+  load<Made = LoadedObject>(make: Make<Made> = asItIs): Promise<Loaded<Made>> {
+    return this.#questions.load(make, () => this.#send({ kind: 'load', reach: this.#reach() }))
+  }
+
+  history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage> {
+    const reach = this.#questions.isNews('interest', interest) ? this.#reach() : undefined
+    return this.#questions.ask((id) => this.#send({ kind: 'history', id, interest, after, limit, reach }), interest)
+  }
+
+  records(kind: string): Promise<readonly StoredRecord[]> {
+    const reach = this.#questions.isNews('record', kind) ? this.#reach() : undefined
+    return this.#questions.ask((id) => this.#send({ kind: 'records', id, of: kind, reach }))
+  }
+
+  async record(kind: string, key: string): Promise<Buffer | undefined> {
+    const reach = this.#questions.isNews('record', kind) ? this.#reach() : undefined
+    const found = await this.#questions.ask<readonly StoredRecord[]>((id) =>
+      this.#send({ kind: 'records', id, of: kind, key, reach }),
+    )
+    return found[0]?.value
+  }
+
+  #send(message: Parameters<IndexThread['send']>[0]): void {
+    if (this.#broken !== undefined) throw this.#broken
+    if (this.#closing !== undefined) throw closedError()
+    if (!this.#thread.send(message)) throw new StoreRefused('the thread of the store ended too often', false)
+  }
+
+  floor(interest: string): number {
+    return this.#floors.of(interest)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    // Commits that came before the log was found wait for that.
+    while (!this.#isOpen && this.#broken === undefined) await this.#questions.opened
+    await this.#log.close(closedError())
+    this.#isClosed = true
+    this.#cancelRound?.()
+    if (this.#broken !== undefined) return
+    await new Promise<void>((resolve) => {
+      this.#closed = resolve
+      if (!this.#thread.isLive || !this.#thread.send({ kind: 'close', reach: this.#reach() }))
+        this.#break(closedError())
+    })
+  }
+
+  #receive(message: FromWorker): void {
+    switch (message.kind) {
+      case 'opened':
+        this.#isOpen = true
+        this.#log.start(message)
+        this.#questions.open()
+        return
+      case 'applied':
+        this.#isUsable = true
+        this.figures.historyBytes = message.historyBytes
+        if (message.behind !== undefined) this.#noteBehind()
+        else this.#log.noteIndex({ bytes: message.reach.bytes, fails: false })
+        this.#questions.applied(message.reach.sequence)
+        this.#floors.applied(message.reach.sequence)
+        this.#floors.told(message.floors)
+        return
+      case 'stuck':
+        this.#questions.unsettle()
+        this.#noteBehind()
+        return
+      case 'loaded':
+        this.#isUsable = true
+        this.figures.historyBytes = message.historyBytes
+        this.#questions.receive(message)
+        return
+      case 'interest':
+        this.#floors.told([[message.name, message.floor]])
+        this.#questions.receive(message)
+        return
+      case 'unusable':
+        // One that has been of use may be so again: the thread ends now, and the next one tries.
+        if (!this.#isUsable) this.#break(new StoreUnusable(message.message))
+        else this.#thread.blame(new Error(message.message))
+        return
+      case 'closed':
+        this.#break(closedError())
+        return
+      default:
+        this.#questions.receive(message)
+    }
+  }
+
+  /** The index is tried again with the next round, and commits go on as long as the log takes them. */
+  #noteBehind(): void {
+    this.figures.failures++
+    this.#log.noteIndex({ fails: true })
+    this.#roundLater()
+  }
+
+  #ended(why: Error): void {
+    if (this.#closed !== undefined) {
+      this.#break(closedError())
+      return
+    }
+    this.#log.noteIndex({ fails: true })
+    const refusal = new StoreRefused(`the thread of the store ended: ${why.message}`, false)
+    this.#questions.unsettle()
+    this.#questions.reject(refusal)
+    // What it was told last it may not have done.
+    if (this.#isOpen) this.#roundLater()
+  }
+
+  /** Without an end of the log nothing can ever be written. */
+  #gaveUp(why: Error): void {
+    if (!this.#isOpen) this.#break(new StoreUnusable(`the thread of the store ends: ${why.message}`))
+  }
+
+  #break(error: Error): void {
+    this.#broken ??= error
+    this.#thread.stop()
+    this.#log.fail(this.#broken)
+    this.#questions.reject(this.#broken)
+    this.#questions.open()
+    this.#closed?.()
+  }
+}
+
+function closedError(): Error {
+  return new Error('the store is closed')
+}
+
+function asItIs<Made>(_: string, object: LoadedObject): Made {
+  return object as Made
+}

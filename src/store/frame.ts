@@ -1,0 +1,250 @@
+/**
+ * A batch as it lies in the log: one frame, a head that describes every change and then the bodies as they are. The
+ * head's checksum covers the lengths and checksums of the bodies, so a frame is whole exactly when all of them hold.
+ */
+import { crc32 } from 'node:zlib'
+import { type Batch, type Change, type InterestChange, StoreRefused } from './store.ts'
+
+/** Checksum of what follows in the head; length of the head without this; length of all bodies; sequence. */
+const headAt = 4
+const bodiesAt = 8
+const sequenceAt = 12
+export const prefixBytes = 20
+const countsBytes = 12
+/** Far above what one batch holds, and what a length in a damaged prefix may claim before anybody believes it. */
+const headBytesMax = 256 * 1024 * 1024
+const bodiesBytesMax = 1024 * 1024 * 1024
+
+/** A kind is written as its place in this row. */
+const kinds: readonly Change['kind'][] = ['put', 'delete', 'gap', 'seed']
+const kindBits = 0x0f
+const withBody = 0x80
+const sameInterest = 0x40
+const said = { forgotten: 0, synced: 1, floor: 2 }
+
+/** Where a body lies, counted from the beginning of its frame. */
+export type Piece = { readonly start: number; readonly length: number; readonly checksum: number }
+
+export type FrameChange = Omit<Change, 'body'> & { readonly body: Piece | undefined }
+type FrameRecord = { readonly kind: string; readonly key: string; readonly value: Piece | undefined }
+
+export type Frame = {
+  readonly changes: readonly FrameChange[]
+  readonly interests: readonly InterestChange[]
+  readonly records: readonly FrameRecord[]
+  /** Every body and value, in order. */
+  readonly pieces: readonly Piece[]
+}
+
+/** A frame that only lacks its sequence. The bodies are the caller's own buffers: nothing is copied. */
+export type Draft = { readonly head: Buffer; readonly bodies: readonly Buffer[]; readonly bytes: number }
+
+export function draftFrame({ changes, interests = [], records = [] }: Batch): Draft {
+  const head = new HeadWriter()
+  const bodies: Buffer[] = []
+  let bytes = 0
+  const place = (body: Buffer) => {
+    bodies.push(body)
+    bytes += body.length
+    head.uint32(body.length)
+    head.uint32(crc32(body))
+  }
+  for (const { length } of [changes, interests, records]) head.uint32(length)
+  let last: string | undefined
+  for (const { interest, position, version, key, kind, body } of changes) {
+    const same = interest === last
+    head.uint8(kinds.indexOf(kind) | (body === undefined ? 0 : withBody) | (same ? sameInterest : 0))
+    head.number(version)
+    head.number(position)
+    if (!same) head.text(interest)
+    head.text(key)
+    if (body !== undefined) place(body)
+    last = interest
+  }
+  for (const change of interests) {
+    const forgets = 'forget' in change
+    head.uint8(forgets ? said.forgotten : change.floor === undefined ? said.synced : said.floor)
+    head.text(change.interest)
+    if (forgets) continue
+    head.number(change.synced)
+    if (change.floor !== undefined) head.number(change.floor)
+  }
+  for (const { kind, key, value } of records) {
+    head.uint8(value === undefined ? 0 : withBody)
+    head.text(kind)
+    head.text(key)
+    if (value !== undefined) place(value)
+  }
+  const whole = head.whole()
+  if (bytes > bodiesBytesMax || whole.length > headBytesMax) throw new StoreRefused('a batch is too large', false)
+  whole.writeUInt32LE(whole.length - prefixBytes, headAt)
+  whole.writeUInt32LE(bytes, bodiesAt)
+  return { head: whole, bodies, bytes: bytes + whole.length }
+}
+
+/** Gives the draft its place in the log. */
+export function numberFrame({ head }: Draft, sequence: number): void {
+  head.writeDoubleLE(sequence, sequenceAt)
+  head.writeUInt32LE(crc32(head.subarray(headAt)), 0)
+}
+
+/** How long the head and the bodies of a frame are; undefined for a prefix that cannot be one. */
+export function frameLengths(prefix: Buffer): { head: number; bodies: number } | undefined {
+  if (prefix.length < prefixBytes) return undefined
+  const head = prefix.readUInt32LE(headAt)
+  const bodies = prefix.readUInt32LE(bodiesAt)
+  if (head < countsBytes || head > headBytesMax || bodies > bodiesBytesMax) return undefined
+  return { head: prefixBytes + head, bodies }
+}
+
+/** Reads a head with its prefix; undefined unless it is whole and the one with this sequence. Bodies are not looked at. */
+export function parseFrame(head: Buffer, sequence: number): Frame | undefined {
+  const lengths = frameLengths(head)
+  if (lengths === undefined || lengths.head !== head.length) return undefined
+  if (crc32(head.subarray(headAt)) !== head.readUInt32LE(0) || head.readDoubleLE(sequenceAt) !== sequence)
+    return undefined
+  try {
+    return new HeadReader(head, lengths.bodies).frame()
+  } catch (error) {
+    // A read beyond the end, or a number that no writer gives.
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+/** Grows as it is written to: most frames hold one change. */
+class HeadWriter {
+  #bytes = Buffer.allocUnsafe(prefixBytes + 236)
+  #at = prefixBytes
+
+  whole(): Buffer {
+    return this.#bytes.subarray(0, this.#at)
+  }
+
+  /** Where the next so many bytes go. */
+  #take(length: number): number {
+    const at = this.#at
+    this.#at += length
+    if (this.#at > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(this.#at * 2)
+      this.#bytes.copy(larger, 0, 0, at)
+      this.#bytes = larger
+    }
+    return at
+  }
+
+  uint8(value: number): void {
+    const at = this.#take(1)
+    this.#bytes[at] = value
+  }
+
+  uint32(value: number): void {
+    const at = this.#take(4)
+    this.#bytes.writeUInt32LE(value, at)
+  }
+
+  /** Versions and positions: whatever is written can be applied. */
+  number(value: number): void {
+    if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no version or position`)
+    const at = this.#take(8)
+    this.#bytes.writeDoubleLE(value, at)
+  }
+
+  text(value: string): void {
+    const length = Buffer.byteLength(value)
+    this.uint32(length)
+    const at = this.#take(length)
+    this.#bytes.write(value, at)
+  }
+}
+
+class HeadReader {
+  readonly #bytes: Buffer
+  readonly #end: number
+  readonly #pieces: Piece[] = []
+  #at = prefixBytes
+  #bodyAt: number
+
+  constructor(bytes: Buffer, bodies: number) {
+    this.#bytes = bytes
+    this.#bodyAt = bytes.length
+    this.#end = bytes.length + bodies
+  }
+
+  frame(): Frame {
+    const [changeCount, interestCount, recordCount] = [this.#uint32(), this.#uint32(), this.#uint32()]
+    let last = ''
+    const changes = this.#several(changeCount, () => {
+      const change = this.#change(last)
+      last = change.interest
+      return change
+    })
+    const interests = this.#several(interestCount, () => this.#interest())
+    const records = this.#several(recordCount, () => this.#record())
+    if (this.#at !== this.#bytes.length || this.#bodyAt !== this.#end) throw new RangeError('lengths do not add up')
+    return { changes, interests, records, pieces: this.#pieces }
+  }
+
+  /** A count is believed one by one: a false one runs into the end of the head. */
+  #several<One>(count: number, read: () => One): One[] {
+    const found: One[] = []
+    for (let i = 0; i < count; i++) found.push(read())
+    return found
+  }
+
+  #change(last: string): FrameChange {
+    const flags = this.#uint8()
+    const kind = kinds[flags & kindBits]
+    if (kind === undefined) throw new RangeError('no such kind')
+    const version = this.#number()
+    const position = this.#number()
+    const interest = (flags & sameInterest) === 0 ? this.#text() : last
+    const key = this.#text()
+    return { interest, position, version, key, kind, body: this.#piece(flags) }
+  }
+
+  #interest(): InterestChange {
+    const what = this.#uint8()
+    const interest = this.#text()
+    if (what === said.forgotten) return { interest, forget: true }
+    const synced = this.#number()
+    return what === said.floor ? { interest, synced, floor: this.#number() } : { interest, synced }
+  }
+
+  #record(): FrameRecord {
+    const flags = this.#uint8()
+    return { kind: this.#text(), key: this.#text(), value: this.#piece(flags) }
+  }
+
+  #piece(flags: number): Piece | undefined {
+    if ((flags & withBody) === 0) return undefined
+    const piece = { start: this.#bodyAt, length: this.#uint32(), checksum: this.#uint32() }
+    this.#bodyAt += piece.length
+    this.#pieces.push(piece)
+    return piece
+  }
+
+  #uint8(): number {
+    return this.#bytes.readUInt8(this.#at++)
+  }
+
+  #uint32(): number {
+    this.#at += 4
+    return this.#bytes.readUInt32LE(this.#at - 4)
+  }
+
+  #number(): number {
+    this.#at += 8
+    const value = this.#bytes.readDoubleLE(this.#at - 8)
+    if (!Number.isSafeInteger(value)) throw new RangeError('no version or position')
+    return value
+  }
+
+  #text(): string {
+    const length = this.#uint32()
+    const start = this.#at
+    this.#at += length
+    if (this.#at > this.#bytes.length) throw new RangeError('a text beyond the end')
+    return this.#bytes.toString('utf8', start, this.#at)
+  }
+}

@@ -1,0 +1,181 @@
+/** The index on a disk that takes no writes: what the log has is found all the same, and nothing is lost when it heals. */
+import assert from 'node:assert/strict'
+import fs, { mkdtempSync, rmSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { mock, test } from 'node:test'
+import type { Position } from './segment.ts'
+import type { Batch, Change } from './store.ts'
+import { compare, copyKilled, type Limits, modelOf, World } from './world.test-support.ts'
+
+const usual: Limits = { historyBytesMax: 1 << 20, segmentBytes: 1 << 20 }
+
+async function inWorld(body: (world: World, folder: string) => Promise<void>, limits = usual): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-index-'))
+  const inside = join(folder, 'store')
+  fs.mkdirSync(inside)
+  const world = new World({ folder: inside, limits })
+  try {
+    await body(world, folder)
+  } finally {
+    mock.restoreAll()
+    syncBuiltinESMExports()
+    await world.close()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const put = (position: number, key = `n/${position}`, size = 20): Batch => ({
+  changes: [
+    { interest: '/pods', position, version: position + 1, key, kind: 'put', body: Buffer.alloc(size, `${position};`) },
+  ],
+  synced: false,
+})
+
+const check = async ({ index, frames }: World) => compare(index, await modelOf(frames, usual.historyBytesMax))
+
+/** Statements that reach the disk fail while `isFailing` says so. */
+function failing(isFailing: (sql: string) => boolean): void {
+  const { exec } = DatabaseSync.prototype
+  mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+    if (isFailing(sql)) throw Object.assign(new Error('database or disk is full'), { errcode: 13 })
+    return exec.call(this, sql)
+  })
+}
+
+test('[D3] what cannot be committed can be read, stays in the log, and is committed as soon as that can be', () =>
+  inWorld(async (world, folder) => {
+    await world.commit(put(1))
+    world.follow()
+    let fails = true
+    failing((sql) => fails && sql === 'COMMIT')
+    for (let i = 2; i < 5; i++) {
+      await world.commit(put(i))
+      world.follow()
+      assert.match(world.index.behind?.message ?? '', /full/)
+      await check(world)
+      assert.equal(world.index.tidy(), false)
+    }
+    const killed = join(folder, 'killed')
+    copyKilled(world.folder, killed)
+    fails = false
+    // A question alone does not try it: where it failed again, all of it would have to be applied anew.
+    await world.commit(put(5))
+    world.index.apply(world.log.end as Position, { triesAgain: false })
+    assert.match(world.index.behind?.message ?? '', /full/)
+    await check(world)
+    const again = new World({ folder: killed, limits: usual, frames: world.frames })
+    assert.equal(again.frames.length, 4)
+    await check(again)
+    await again.close()
+    world.follow()
+    assert.equal(world.index.behind, undefined)
+    await check(world)
+  }))
+
+test('[D3] a store that was full can be opened on a full disk', () =>
+  inWorld(async (world, folder) => {
+    for (let i = 1; i < 4; i++) await world.commit(put(i))
+    const killed = join(folder, 'killed')
+    copyKilled(world.folder, killed)
+    failing((sql) => sql === 'COMMIT')
+    const again = new World({ folder: killed, limits: usual, frames: world.frames })
+    assert.notEqual(again.index.behind, undefined)
+    assert.equal(again.frames.length, 3)
+    await check(again)
+    mock.restoreAll()
+    await again.close()
+  }))
+
+test('[D3] while the file cannot be opened again nothing is told; once it can, nothing is lost', () =>
+  inWorld(async (world) => {
+    await world.commit(put(1))
+    world.follow()
+    let fails = true
+    // Everything that reaches the disk fails, opening included; only the beginning of a transaction does not.
+    failing((sql) => fails && !sql.startsWith('BEGIN'))
+    await world.commit(put(2))
+    for (let i = 0; i < 3; i++) assert.throws(() => world.follow())
+    fails = false
+    world.follow()
+    await check(world)
+  }))
+
+test('[D3] an index that cannot read the log says so, and does not go beyond what it cannot read', () =>
+  inWorld(async (world) => {
+    await world.commit(put(1))
+    world.follow()
+    await world.commit(put(2))
+    const { segment, offset } = world.log.end as { segment: number; offset: number }
+    const path = join(world.folder, 'log', `${String(segment).padStart(10, '0')}.log`)
+    const bytes = fs.readFileSync(path)
+    bytes[offset - 40] = (bytes[offset - 40] as number) ^ 1
+    fs.writeFileSync(path, bytes)
+    await world.commit(put(3))
+    assert.throws(() => world.follow(), /damaged in segment 1/)
+    assert.deepEqual(
+      [...world.index.objects('/pods')].map(({ key }) => key),
+      ['n/1'],
+    )
+  }))
+
+test('whatever the log holds can be applied: a place in history that is taken, a removal of nothing', () =>
+  inWorld(async (world) => {
+    const at = (change: Partial<Change>): Batch => ({
+      changes: [{ ...(put(1).changes[0] as Change), ...change }],
+      synced: false,
+    })
+    await world.commit(put(1, 'a'))
+    await world.commit(at({ key: 'a', body: Buffer.from('taken') }))
+    const { body: _, ...nothing } = put(1).changes[0] as Change
+    await world.commit({ changes: [{ ...nothing, key: 'never', kind: 'delete', position: 9 }], synced: false })
+    await world.commit({ changes: [{ ...nothing, key: 'a', kind: 'delete' }], synced: false })
+    await world.commit({
+      changes: [],
+      interests: [{ interest: '/none', forget: true }],
+      records: [{ kind: 'x', key: 'y', value: undefined }],
+      synced: false,
+    })
+    world.follow()
+    assert.deepEqual([...world.index.objects('/pods')], [])
+    assert.equal(world.index.applied.sequence, 6)
+    // The number of the body that went is given again: the entry that brought it must not show the new one.
+    await world.commit(put(20, 'b'))
+    world.follow()
+    const { entries } = world.index.history('/pods', { version: 0, position: 0 }, { entries: 9, bytes: 1 << 20 })
+    assert.deepEqual(
+      entries.map(({ key, body }) => `${key} ${typeof body === 'object' ? 'body' : body}`),
+      ['a lost', 'never undefined', 'b body'],
+    )
+  }))
+
+test('[D3] a disk that is full while bodies are moved: they stay where they are, and are moved later', () =>
+  inWorld(
+    async (world) => {
+      let position = 0
+      for (let round = 0; round < 60; round++) {
+        for (const key of ['a', 'b', `rare-${round}`]) await world.commit(put(++position, key, 900))
+      }
+      world.follow()
+      const { writeSync } = fs
+      let writes = 0
+      const fails = mock.method(fs, 'writeSync', (...parts: Parameters<typeof writeSync>) => {
+        if (++writes % 2 === 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+        return writeSync(...parts)
+      })
+      syncBuiltinESMExports()
+      for (let i = 0; i < 10; i++) while (world.index.tidy());
+      assert.ok(writes > 10, 'nothing was to be moved')
+      const kept = fs.readdirSync(join(world.folder, 'log')).filter((name) => name.endsWith('.kept'))
+      const keptBytes = kept.reduce((sum, name) => sum + fs.statSync(join(world.folder, 'log', name)).size, 0)
+      assert.ok(keptBytes <= 2 * 900, 'what failed is written over')
+      await check(world)
+      fails.mock.restore()
+      syncBuiltinESMExports()
+      while (world.index.tidy());
+      await check(world)
+    },
+    { historyBytesMax: 4_000, segmentBytes: 6_000 },
+  ))

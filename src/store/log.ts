@@ -1,0 +1,299 @@
+/**
+ * The append side of the log, on the main thread. One write is under way at a time; what waits meanwhile goes together in
+ * the next one, and one sync covers all of it. A write that fails takes back its whole group and nothing else: the next
+ * group is tried again.
+ */
+import { type Disk, systemDisk } from './disk.ts'
+import { type Draft, draftFrame, numberFrame } from './frame.ts'
+import { encodeHeader, headerBytes, type Position, segmentPath } from './segment.ts'
+import { type Batch, StoreRefused } from './store.ts'
+
+/** One write takes at most so much, unless a single batch is larger: it must not take long, nor the next wait long. */
+const groupBytesMax = 4 * 1024 * 1024
+/** What waits for a disk that is too slow is held in memory: twice what the cache lets clients write ahead. */
+const waitingBytesMax = 128 * 1024 * 1024
+/** How far the index may fall behind: so much has to be applied again after a crash, and no segment of it can go. */
+const lagBytesMax = 64 * 1024 * 1024
+/** Space that has to be there before a disk that was full counts as healed: a last free page would only be a tease. */
+const roomBytesMin = 1024 * 1024
+
+type Waiting = {
+  readonly batch: Batch
+  readonly draft: Draft
+  resolve(): void
+  reject(error: Error): void
+}
+
+type Segment = { readonly number: number; readonly file: number }
+
+export type LogParts = {
+  readonly folder: string
+  readonly segmentBytes: number
+  readonly disk?: Disk
+  /** A batch is in the log: called in order, before its commit resolves. */
+  readonly written: (batch: Batch, sequence: number) => void
+  /** A group is in the log, or was refused. */
+  readonly settled: (outcome: { batches: number; bytes: number } | Error) => void
+}
+
+export class Log {
+  readonly #parts: LogParts
+  readonly #disk: Disk
+  #waiting: Waiting[] = []
+  #waitingBytes = 0
+  #running: Promise<void> | undefined
+  /** Undefined until it is known where the log ends. */
+  #end: Position | undefined
+  /** The one written to; undefined where the next write has to begin another. */
+  #segment: Segment | undefined
+  #mayReopen = false
+  /** Full, but perhaps not on the disk yet. */
+  readonly #sealed: Segment[] = []
+  /** Not known of a file that a killed process has left. */
+  #folderSynced = false
+  #unsynced = false
+  #syncing: Promise<void> = Promise.resolve()
+  #closed: Error | undefined
+  /** All that was written since the process began, and how much of it the index has. */
+  bytes = 0
+  #indexed = 0
+  #indexFails = false
+  #indexMoved: (() => void) | undefined
+
+  constructor(parts: LogParts) {
+    this.#parts = parts
+    this.#disk = parts.disk ?? systemDisk
+  }
+
+  /** After everything that counts. */
+  get end(): Position | undefined {
+    return this.#end
+  }
+
+  /** Whether something was written that a power cut could take back. */
+  get unsynced(): boolean {
+    return this.#unsynced
+  }
+
+  /** The log ends here: from now on it is written, in the same file if that ends here too. */
+  start({ end, isWhole }: { end: Position; isWhole: boolean }): void {
+    this.#end = end
+    this.#mayReopen = isWhole
+    this.#run()
+  }
+
+  append(batch: Batch): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed !== undefined) throw this.#closed
+      const draft = draftFrame(batch)
+      if (this.#waitingBytes > 0 && this.#waitingBytes + draft.bytes > waitingBytesMax) {
+        throw new StoreRefused('the disk is slower than the writes', false)
+      }
+      this.#waiting.push({ batch, draft, resolve, reject })
+      this.#waitingBytes += draft.bytes
+      this.#run()
+    })
+  }
+
+  /** How far the index has come, and whether it gets on. */
+  noteIndex({ bytes = this.#indexed, fails }: { bytes?: number; fails: boolean }): void {
+    this.#indexed = bytes
+    this.#indexFails = fails
+    this.#indexMoved?.()
+  }
+
+  #run(): void {
+    if (this.#end === undefined || this.#waiting.length === 0) return
+    this.#running ??= this.#writeAll().finally(() => {
+      this.#running = undefined
+      this.#run()
+    })
+  }
+
+  async #writeAll(): Promise<void> {
+    // One turn later: what is handed over in the same turn shares a write.
+    await Promise.resolve()
+    while (this.#waiting.length > 0) {
+      await this.#untilIndexed()
+      const group = this.#takeGroup()
+      // Meanwhile all of them may have been refused.
+      if (group.length === 0) return
+      try {
+        if (this.bytes - this.#indexed > lagBytesMax) throw new StoreRefused('the index cannot follow the log', true)
+        await this.#write(group)
+      } catch (error) {
+        const refusal = refusalOf(error)
+        this.#parts.settled(refusal)
+        for (const { reject } of group) reject(refusal)
+        continue
+      }
+      for (const { resolve } of group) resolve()
+    }
+  }
+
+  /** An index that gets on is waited for: it is only slower. */
+  async #untilIndexed(): Promise<void> {
+    while (this.bytes - this.#indexed > lagBytesMax && !this.#indexFails) {
+      await new Promise<void>((resolve) => {
+        this.#indexMoved = resolve
+      })
+    }
+  }
+
+  #takeGroup(): Waiting[] {
+    let bytes = 0
+    let count = 0
+    for (const { draft } of this.#waiting) {
+      if (count > 0 && bytes + draft.bytes > groupBytesMax) break
+      bytes += draft.bytes
+      count++
+    }
+    this.#waitingBytes -= bytes
+    return this.#waiting.splice(0, count)
+  }
+
+  async #write(group: readonly Waiting[]): Promise<void> {
+    const end = this.#end as Position
+    if (group.every(({ batch }) => isEmpty(batch))) await this.#probe()
+    let { sequence } = end
+    const buffers: Buffer[] = []
+    for (const { draft } of group) {
+      numberFrame(draft, sequence++)
+      buffers.push(draft.head, ...draft.bodies)
+    }
+    const bytes = group.reduce((sum, { draft }) => sum + draft.bytes, 0)
+    if (this.#mayReopen) await this.#reopen(end.segment)
+    const segment = end.offset < this.#parts.segmentBytes ? this.#segment : undefined
+    const at = segment === undefined ? await this.#begin(end, buffers) : await this.#extend(segment, end, buffers)
+    if (group.some(({ batch }) => batch.synced)) await this.#syncOrTakeBack(at)
+    else this.#unsynced = true
+    this.#end = { segment: at.segment, offset: at.offset + bytes, sequence }
+    this.bytes += bytes
+    for (const [index, { batch }] of group.entries()) this.#parts.written(batch, end.sequence + index)
+    this.#parts.settled({ batches: group.length, bytes })
+  }
+
+  /** Rejects unless there is room for more than the write that follows. */
+  async #probe(): Promise<void> {
+    const free = await this.#disk.freeBytes(this.#parts.folder)
+    if (free < roomBytesMin) throw Object.assign(new Error('the disk is full'), { code: 'ENOSPC' })
+  }
+
+  async #reopen(number: number): Promise<void> {
+    this.#mayReopen = false
+    const file = await this.#disk.openAgain(segmentPath(this.#parts.folder, number)).catch(() => undefined)
+    if (file !== undefined) this.#segment = { number, file }
+  }
+
+  async #extend(segment: Segment, end: Position, buffers: Buffer[]): Promise<Position> {
+    try {
+      await this.#disk.write(segment.file, buffers, end.offset)
+      return end
+    } catch (error) {
+      await this.#disk.truncate(segment.file, end.offset).catch(() => this.#giveUp())
+      throw error
+    }
+  }
+
+  /** A new segment, with its first frames. Until they are written the log ends in the one before. */
+  async #begin(end: Position, buffers: Buffer[]): Promise<Position> {
+    const { folder } = this.#parts
+    const number = end.segment + 1
+    const path = segmentPath(folder, number)
+    const file = await this.#disk.create(path)
+    try {
+      const header = { segment: number, sequence: end.sequence, previousEnd: end.offset }
+      await this.#disk.write(file, [encodeHeader(header), ...buffers], 0)
+    } catch (error) {
+      await this.#disk.truncate(file, 0).catch(() => {})
+      await this.#disk.close(file).catch(() => {})
+      await this.#disk.remove(path).catch(() => {})
+      throw error
+    }
+    if (this.#segment !== undefined) this.#sealed.push(this.#segment)
+    this.#segment = { number, file }
+    this.#folderSynced = false
+    // Not waited for: a full segment is of no concern to whoever asked for no sync.
+    if (this.#sealed.length > 0) void this.sync().catch(() => {})
+    return { segment: number, offset: headerBytes, sequence: end.sequence }
+  }
+
+  /** What a failed sync has left on the disk nobody knows: that segment is written to no more. */
+  async #syncOrTakeBack(at: Position): Promise<void> {
+    try {
+      await this.sync()
+    } catch (error) {
+      if (this.#segment !== undefined) await this.#disk.truncate(this.#segment.file, at.offset).catch(() => {})
+      this.#end = at
+      this.#giveUp()
+      throw error
+    }
+  }
+
+  /** What it holds still has to reach the disk before anything that follows can count as synced. */
+  #giveUp(): void {
+    if (this.#segment !== undefined) this.#sealed.push(this.#segment)
+    this.#segment = undefined
+  }
+
+  /** Makes everything that was written safe against a power cut. */
+  sync(): Promise<void> {
+    const synced = this.#syncing.then(() => this.#syncAll())
+    this.#syncing = synced.catch(() => {})
+    return synced
+  }
+
+  async #syncAll(): Promise<void> {
+    const wasUnsynced = this.#unsynced
+    this.#unsynced = false
+    try {
+      for (let sealed = this.#sealed[0]; sealed !== undefined; sealed = this.#sealed[0]) {
+        await this.#disk.sync(sealed.file)
+        this.#sealed.shift()
+        await this.#disk.close(sealed.file).catch(() => {})
+      }
+      if (!this.#folderSynced) {
+        this.#folderSynced = true
+        await this.#disk.syncFolder(this.#parts.folder).catch((error: unknown) => {
+          this.#folderSynced = false
+          throw error
+        })
+      }
+      if (this.#segment !== undefined) await this.#disk.sync(this.#segment.file)
+    } catch (error) {
+      this.#unsynced ||= wasUnsynced
+      throw error
+    }
+  }
+
+  /** Nothing more can be written, for this reason. */
+  fail(error: Error): void {
+    this.#closed ??= error
+    const waiting = this.#waiting.splice(0)
+    this.#waitingBytes = 0
+    for (const { reject } of waiting) reject(error)
+  }
+
+  /** Waits for what was handed over. */
+  async close(error: Error): Promise<void> {
+    this.#closed ??= error
+    if (this.#end === undefined) this.fail(error)
+    while (this.#running !== undefined) await this.#running
+    if (this.#unsynced) await this.sync().catch(() => {})
+    await this.#syncing
+    for (const { file } of this.#sealed.splice(0)) await this.#disk.close(file).catch(() => {})
+    const segment = this.#segment
+    this.#segment = undefined
+    if (segment !== undefined) await this.#disk.close(segment.file).catch(() => {})
+  }
+}
+
+function isEmpty({ changes, interests = [], records = [] }: Batch): boolean {
+  return changes.length + interests.length + records.length === 0
+}
+
+function refusalOf(error: unknown): StoreRefused {
+  if (error instanceof StoreRefused) return error
+  const { message, code } = error as NodeJS.ErrnoException
+  return new StoreRefused(message, code === 'ENOSPC' || code === 'EDQUOT')
+}

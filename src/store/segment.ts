@@ -1,0 +1,86 @@
+/**
+ * The files of the log. Segments with positive numbers hold frames, in the order in which they were committed; those
+ * with negative ones hold bodies only, which were moved there when their own segment was mostly dead.
+ *
+ * A segment begins with a header that says where the one before it ends: what lies behind that, in a file that could not
+ * be cut back after a failed write, never counts.
+ */
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+
+/** Secrets and tokens lie in them: nobody but their owner reads them. */
+export const ownerOnly = 0o600
+const ownerOnlyFolder = 0o700
+
+/**
+ * Small enough that emptying one is soon done and a few of them are no waste on a small flash, large enough that a store
+ * of hundreds of megabytes is a hundred files.
+ */
+export const segmentBytesUsual = 4 * 1024 * 1024
+
+/** A place in the log: at this offset begins the frame with this sequence. */
+export type Position = { readonly segment: number; readonly offset: number; readonly sequence: number }
+
+type Header = { readonly segment: number; readonly sequence: number; readonly previousEnd: number }
+
+const magic = Buffer.from('ake.log\n')
+export const headerBytes = 36
+
+/** Where the log of an empty folder ends: the first segment is still to come. */
+export const logStart: Position = { segment: 0, offset: 0, sequence: 1 }
+
+export function encodeHeader({ segment, sequence, previousEnd }: Header): Buffer {
+  const bytes = Buffer.alloc(headerBytes)
+  magic.copy(bytes)
+  bytes.writeDoubleLE(segment, 8)
+  bytes.writeDoubleLE(sequence, 16)
+  bytes.writeDoubleLE(previousEnd, 24)
+  bytes.writeUInt32LE(crc32(bytes.subarray(0, 32)), 32)
+  return bytes
+}
+
+export function parseHeader(bytes: Buffer): Header | undefined {
+  if (bytes.length < headerBytes || !bytes.subarray(0, magic.length).equals(magic)) return undefined
+  if (crc32(bytes.subarray(0, 32)) !== bytes.readUInt32LE(32)) return undefined
+  return { segment: bytes.readDoubleLE(8), sequence: bytes.readDoubleLE(16), previousEnd: bytes.readDoubleLE(24) }
+}
+
+export function logFolder(folder: string): string {
+  return join(folder, 'log')
+}
+
+export function segmentPath(folder: string, segment: number): string {
+  const name = String(Math.abs(segment)).padStart(10, '0')
+  return join(folder, segment > 0 ? `${name}.log` : `${name}.kept`)
+}
+
+/** The numbers of all segments in the folder. */
+export function readSegments(folder: string): number[] {
+  const found: number[] = []
+  for (const name of readdirSync(folder)) {
+    const [, digits, kind] = /^(\d{10,})\.(log|kept)$/.exec(name) ?? []
+    if (digits !== undefined) found.push(kind === 'log' ? Number(digits) : -Number(digits))
+  }
+  return found.sort((one, another) => one - another)
+}
+
+/** Makes the folder, or takes from others what they could read of it. */
+export function makeLogFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: ownerOnlyFolder })
+  if ((statSync(folder).mode & 0o077) !== 0) chmodSync(folder, ownerOnlyFolder)
+  for (const segment of readSegments(folder)) {
+    const path = segmentPath(folder, segment)
+    if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, ownerOnly)
+  }
+}
+
+/** A file that was made is there after a power cut only when its folder was synced too. */
+export function syncFolder(folder: string): void {
+  const opened = openSync(folder, 'r')
+  try {
+    fsyncSync(opened)
+  } finally {
+    closeSync(opened)
+  }
+}

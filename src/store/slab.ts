@@ -1,0 +1,102 @@
+/** Answers of the index with their bodies, packed for the other thread: bodies that are damaged are told, never packed. */
+import type { Bodies, BodyRow } from './bodies.ts'
+import type { ReadEntry, ReadObject, ReadRecord } from './reading.ts'
+import { HistoryGone } from './store.ts'
+import type { PackedEntry, PackedObject, PackedRecord } from './wire.ts'
+
+/** Objects are handed over in slabs of this size at load: few allocations, and one live object pins no more than it. */
+const slabBytes = 128 * 1024
+
+type Slab<Row> = { readonly rows: Row[]; readonly bytes: Uint8Array<ArrayBuffer> }
+
+/** Objects, a slab at a time; `corrupt` hears of those whose checksum fails. */
+export function* packObjects(
+  bodies: Bodies,
+  objects: Iterable<ReadObject>,
+  corrupt: (key: string) => void,
+): Iterable<Slab<PackedObject>> {
+  let waiting: (ReadObject & { body: BodyRow })[] = []
+  let size = 0
+  for (const object of objects) {
+    const { body } = object
+    if (body === undefined) {
+      corrupt(object.key)
+      continue
+    }
+    if (size + body.length > slabBytes && size > 0) {
+      yield packRows(bodies, waiting, corrupt)
+      waiting = []
+      size = 0
+    }
+    waiting.push({ ...object, body })
+    size += body.length
+  }
+  if (waiting.length > 0) yield packRows(bodies, waiting, corrupt)
+}
+
+export function packRecords(bodies: Bodies, records: readonly ReadRecord[]): Slab<PackedRecord> {
+  return packRows(bodies, records, () => {})
+}
+
+function packRows<Row extends { readonly key: string; readonly body: BodyRow }>(
+  bodies: Bodies,
+  rows: readonly Row[],
+  corrupt: (key: string) => void,
+): Slab<Omit<Row, 'body'> & { start: number; end: number }> {
+  const { bytes, sound } = read(
+    bodies,
+    rows.map(({ body }) => body),
+  )
+  const packed: (Omit<Row, 'body'> & { start: number; end: number })[] = []
+  let start = 0
+  for (const [index, { body, ...row }] of rows.entries()) {
+    if (sound[index] === true) packed.push({ ...row, start, end: start + body.length })
+    else corrupt(row.key)
+    start += body.length
+  }
+  return { rows: packed, bytes }
+}
+
+/** A page of history ends before a step that can no longer be told; where it would begin with one, history is gone. */
+export function packPage(
+  bodies: Bodies,
+  interest: string,
+  { entries, more }: { entries: readonly ReadEntry[]; more: boolean },
+): Slab<PackedEntry> & { more: boolean } {
+  const places: BodyRow[] = []
+  for (const { body, previous } of entries) {
+    for (const one of [body, previous]) if (typeof one === 'object') places.push(one)
+  }
+  const { bytes, sound } = read(bodies, places)
+  const rows: PackedEntry[] = []
+  let next = 0
+  let at = 0
+  const place = (body: ReadEntry['body']): [number, number] | undefined => {
+    if (body === 'lost') return undefined
+    if (body === undefined) return [-1, -1]
+    const start = at
+    at += body.length
+    return sound[next++] === true ? [start, at] : undefined
+  }
+  for (const { body, previous, ...entry } of entries) {
+    const placed = place(body)
+    const placedPrevious = place(previous)
+    if (placed === undefined || placedPrevious === undefined) {
+      // As good as forgotten: whoever needs this step has to list again.
+      if (rows.length === 0) throw new HistoryGone(interest, entry.version)
+      return { rows, bytes, more: true }
+    }
+    const [start, end] = placed
+    const [previousStart, previousEnd] = placedPrevious
+    const previousVersion = typeof previous === 'object' ? previous.version : 0
+    rows.push({ ...entry, start, end, previousStart, previousEnd, previousVersion })
+  }
+  return { rows, bytes, more }
+}
+
+function read(bodies: Bodies, rows: readonly BodyRow[]): { bytes: Uint8Array<ArrayBuffer>; sound: boolean[] } {
+  const size = rows.reduce((sum, { length }) => sum + length, 0)
+  const buffer = Buffer.allocUnsafeSlow(size)
+  const sound = bodies.readInto(buffer, rows)
+  return { bytes: new Uint8Array(buffer.buffer as ArrayBuffer), sound }
+}

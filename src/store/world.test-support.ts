@@ -1,0 +1,240 @@
+/**
+ * The log and its index without threads, and what a disk would hold of them if the power went now: of each file what was
+ * synced, and of the rest as much as chance wants.
+ */
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { basename, join } from 'node:path'
+import { mock } from 'node:test'
+import { type Disk, systemDisk } from './disk.ts'
+import { Index } from './index.ts'
+import { Log } from './log.ts'
+import { openMemory } from './memory.ts'
+import { logFolder } from './segment.ts'
+import { packObjects, packPage, packRecords } from './slab.ts'
+import { afterAll, type Batch, HistoryGone, type Store } from './store.ts'
+
+const all = { entries: 100_000, bytes: 1 << 30 }
+
+export type Random = (below: number) => number
+
+export function seeded(seed: number): Random {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return (state >>> 8) % below
+  }
+}
+
+export type Limits = { historyBytesMax: number; segmentBytes: number }
+
+/** What is known to be on the disk. Real syncs are left out: nobody turns the power off. */
+export class Synced {
+  readonly files = new Map<string, Buffer>()
+  readonly names = new Set<string>()
+
+  note(path: string): void {
+    // Of the database both files together: they are of one moment.
+    const paths = path.endsWith('-wal') ? [path, path.slice(0, -4)] : [path]
+    for (const one of paths) this.files.set(one, fs.readFileSync(one))
+  }
+
+  noteFile(file: number): void {
+    const path = fs.readlinkSync(`/proc/self/fd/${file}`)
+    if (fs.fstatSync(file).isDirectory()) for (const name of fs.readdirSync(path)) this.names.add(join(path, name))
+    else this.note(path)
+  }
+
+  /** From now on synchronous syncs are heard of. */
+  listen(): void {
+    for (const name of ['fdatasyncSync', 'fsyncSync'] as const) {
+      mock.method(fs, name, (file: number) => this.noteFile(file))
+    }
+    syncBuiltinESMExports()
+  }
+
+  static deaf(): void {
+    mock.restoreAll()
+    syncBuiltinESMExports()
+  }
+}
+
+/** Faults that a disk may have; each is asked before it is done. */
+export type Faults = { write?: () => boolean; truncate?: () => boolean; sync?: () => boolean }
+
+const failure = () => Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+
+export function faultyDisk(faults: Faults, synced?: Synced): Disk {
+  return {
+    ...systemDisk,
+    async write(file, buffers, position) {
+      if (faults.write?.() !== true) return systemDisk.write(file, buffers, position)
+      const whole = Buffer.concat(buffers)
+      await systemDisk.write(file, [whole.subarray(0, whole.length >> 1), Buffer.of(1)], position)
+      throw failure()
+    },
+    async truncate(file, length) {
+      if (faults.truncate?.() === true) throw failure()
+      return systemDisk.truncate(file, length)
+    },
+    async sync(file) {
+      if (faults.sync?.() === true) throw failure()
+      if (synced === undefined) await systemDisk.sync(file)
+      else synced.noteFile(file)
+    },
+    async syncFolder(path) {
+      if (synced === undefined) return systemDisk.syncFolder(path)
+      for (const name of fs.readdirSync(path)) synced.names.add(join(path, name))
+    },
+  }
+}
+
+export class World {
+  readonly folder: string
+  readonly index: Index
+  readonly log: Log
+  /** Every batch that the log holds, in order. */
+  readonly frames: Batch[]
+  /** So many of them were synced before they were acknowledged. */
+  syncedFrames = 0
+
+  constructor(parts: { folder: string; limits: Limits; disk?: Disk; frames?: Batch[] }) {
+    this.folder = parts.folder
+    const folder = logFolder(parts.folder)
+    this.index = new Index({ ...parts.limits, folder, path: join(parts.folder, 'ake.db') })
+    const found = this.index.recover()
+    this.frames = (parts.frames ?? []).slice(0, found.end.sequence - 1)
+    this.log = new Log({
+      folder,
+      segmentBytes: parts.limits.segmentBytes,
+      ...(parts.disk && { disk: parts.disk }),
+      written: (batch) => void this.frames.push(batch),
+      settled: () => {},
+    })
+    this.log.start(found)
+  }
+
+  async commit(batch: Batch): Promise<boolean> {
+    try {
+      await this.log.append(batch)
+    } catch {
+      return false
+    }
+    if (batch.synced) this.syncedFrames = this.frames.length
+    return true
+  }
+
+  follow(): void {
+    const { end } = this.log
+    if (end !== undefined) this.index.apply(end)
+  }
+
+  async close(): Promise<void> {
+    await this.log.close(new Error('closed'))
+    this.index.close()
+  }
+}
+
+/** A folder as a killed process leaves it. */
+export function copyKilled(folder: string, to: string): void {
+  fs.cpSync(folder, to, { recursive: true })
+}
+
+/** A folder as a power cut leaves it. */
+export function copyCut(folder: string, to: string, { synced, random }: { synced: Synced; random: Random }): void {
+  fs.mkdirSync(join(to, 'log'), { recursive: true })
+  for (const name of ['ake.db', 'ake.db-wal']) {
+    fs.writeFileSync(join(to, name), synced.files.get(join(folder, name)) as Buffer)
+  }
+  const inLog = logFolder(folder)
+  const present = fs.readdirSync(inLog).map((name) => join(inLog, name))
+  const paths = new Set([...present, ...[...synced.files.keys()].filter((path) => path.startsWith(inLog))])
+  for (const path of paths) {
+    const kept = synced.files.get(path)
+    const isPresent = present.includes(path)
+    if (!isPresent && random(2) === 0) continue
+    if (isPresent && !synced.names.has(path) && random(2) === 0) continue
+    const now = isPresent ? fs.readFileSync(path) : (kept as Buffer)
+    fs.writeFileSync(join(to, 'log', basename(path)), someOf(kept ?? Buffer.alloc(0), now, random))
+  }
+}
+
+function someOf(kept: Buffer, now: Buffer, random: Random): Buffer {
+  // Cut back after a refusal: if the power went in that very moment, whether it is stored would be unknown.
+  if (now.length <= kept.length) return now
+  const rest = now.length - kept.length
+  const found = Buffer.from(now)
+  // What was not synced may be missing from anywhere.
+  const hole = random(3)
+  if (hole === 0) found.fill(0, kept.length + random(rest), now.length)
+  if (hole === 1) found.fill(0, kept.length, kept.length + random(rest) + 1)
+  return random(3) === 0 ? found : found.subarray(0, kept.length + random(rest + 1))
+}
+
+/** What a store that cannot forget has after these batches. */
+export async function modelOf(frames: readonly Batch[], historyBytesMax: number): Promise<Store> {
+  const memory = openMemory({ historyBytesMax })
+  for (const batch of frames) await memory.commit(batch)
+  return memory
+}
+
+/** What both have to agree on: every object and record, and every step of history that both still have. */
+export async function compare(index: Index, memory: Store, recordKinds: readonly string[] = []): Promise<void> {
+  const expected = (await memory.load()).interests
+  const found = index.interests()
+  assert.deepEqual(found.map(({ name }) => name).sort(), expected.map(({ name }) => name).sort())
+  for (const { name, floor, synced } of found) {
+    const model = expected.find((one) => one.name === name)
+    assert.deepEqual(
+      objectsOf(index, name),
+      model?.objects.map(({ key, version, body }) => `${key} ${version} ${text(body)}`),
+    )
+    assert.equal(synced, model?.synced)
+    const after = { version: Math.max(floor, memory.floor(name)), position: afterAll }
+    const steps = await memory.history(name, after, all).then(({ entries }) => entries.map(step), gone)
+    assert.deepEqual(historyOf(index, name, after), steps)
+  }
+  for (const kind of recordKinds) {
+    const { rows, bytes } = packRecords(index.bodies, index.records(kind))
+    assert.deepEqual(
+      rows.map(({ key, start, end }) => `${key} ${text(bytes.subarray(start, end))}`),
+      (await memory.records(kind)).map(({ key, value }) => `${key} ${text(value)}`),
+    )
+  }
+}
+
+export function objectsOf(index: Index, name: string): string[] {
+  const corrupt: string[] = []
+  const found: string[] = []
+  for (const { rows, bytes } of packObjects(index.bodies, index.objects(name), (key) => corrupt.push(key))) {
+    for (const { key, version, start, end } of rows) found.push(`${key} ${version} ${text(bytes.subarray(start, end))}`)
+  }
+  assert.deepEqual(corrupt, [])
+  return found
+}
+
+function historyOf(index: Index, name: string, after: { version: number; position: number }): unknown {
+  try {
+    const { rows, bytes } = packPage(index.bodies, name, index.history(name, after, all))
+    return rows.map(({ version, start, end, previousStart, previousEnd }) => {
+      const part = (from: number, to: number) => (from < 0 ? undefined : bytes.subarray(from, to))
+      return step({ version, body: part(start, end), previous: part(previousStart, previousEnd) })
+    })
+  } catch (error) {
+    return gone(error)
+  }
+}
+
+function step(entry: { version: number; body: Uint8Array | undefined; previous: Uint8Array | undefined }): string {
+  return `${entry.version} ${text(entry.previous)} ${text(entry.body)}`
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? '-' : `${bytes.length} ${Buffer.from(bytes.subarray(0, 12))}`
+}
+
+function gone(error: unknown): string {
+  assert.ok(error instanceof HistoryGone, String(error))
+  return 'gone'
+}
