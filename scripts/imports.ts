@@ -1,6 +1,6 @@
 /**
  * Who may import whom: checks every import between the folders of src (type imports too) against the table in
- * docs/architecture.md, so that the table cannot lie. Also: one flat form of path, and no cycles between files or folders.
+ * docs/architecture.md, so that the table cannot lie. Also: one form of path, and no cycles between files or folders.
  * Tests may compose what they need; for them only the form is checked.
  */
 import { readFileSync } from 'node:fs'
@@ -21,7 +21,8 @@ export function checkImports(files: ReadonlyMap<string, string>, document: strin
       if (specifier === '../../package.json') continue // the version, which has no other home
       const target = posix.join(posix.dirname(path), specifier)
       const to = folderOf(target)
-      if (!isFlat(specifier, from, to)) faults.push(`${path}: write "${specifier}" as ./file.ts or ../folder/file.ts`)
+      const shortest = pathBetween(path, target)
+      if (specifier !== shortest) faults.push(`${path}: write "${specifier}" as "${shortest}"`)
       else if (!files.has(target)) faults.push(`${path}: "${specifier}" does not exist`)
       else if (!isTest(path)) {
         link(fileGraph, path, target)
@@ -81,9 +82,10 @@ function folderOf(path: string): string {
   return /^src\/([^/]+)\//.exec(path)?.[1] ?? ''
 }
 
-function isFlat(specifier: string, from: string, to: string): boolean {
-  if (from === '') return /^\.\/[\w-]+\/[\w.-]+$/.test(specifier)
-  return from === to ? /^\.\/[\w.-]+$/.test(specifier) : /^\.\.\/[\w-]+\/[\w.-]+$/.test(specifier)
+/** The one form of a path from file to file: the shortest. */
+function pathBetween(from: string, to: string): string {
+  const path = posix.relative(posix.dirname(from), to)
+  return path.startsWith('.') ? path : `./${path}`
 }
 
 const isTest = (path: string): boolean => /\.test(-support)?\.ts$/.test(path)

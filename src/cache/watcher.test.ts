@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openSqlite } from '../store/sqlite.ts'
+import { openDurable } from '../store/durable.ts'
 import { after, filterFor, openWorld, Reader, type World } from './fixture.test-support.ts'
 
 const steps = ['ADDED 2 a/x 1@2', 'ADDED 3 a/y 2@3', 'MODIFIED 4 a/x 3@4', 'DELETED 5 a/y 2@5', 'ADDED 6 b/z 4@6']
@@ -33,11 +33,11 @@ test('[A3] a watch from any version in memory yields what came after it, in orde
 
 test('[A3] so it does from disk after a restart, and across the edge of the window', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ake-cache-'))
-  let store = openSqlite({ folder, historyBytesMax: 1 << 30 })
+  let store = openDurable({ folder, historyBytesMax: 1 << 30 })
   try {
     await play(await openWorld({ store }))
     await store.close()
-    store = openSqlite({ folder, historyBytesMax: 1 << 30 })
+    store = openDurable({ folder, historyBytesMax: 1 << 30 })
     const world = await openWorld({ store })
     assert.equal(world.cache.history.window.size, 0)
     await resumesEverywhere(world)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { equalJson, fromPlain, JsonError, parseJson, printJson } from './json.ts'
-import { parseYaml, printYaml } from './yaml.ts'
+import { parseYaml, printYaml, repeatedKeys } from './yaml.ts'
 
 const testdata = (name: string): Buffer => readFileSync(new URL(`./testdata/${name}`, import.meta.url))
 
@@ -79,8 +79,22 @@ test('what cannot be JSON, or would never end, is refused', async () => {
     { length: 40 },
     (_, i) => `a${i}: &a${i} [${i === 0 ? 'x' : `*a${i - 1},*a${i - 1},*a${i - 1}`}]`,
   )
-  for (const source of ['a: [', 'a: b\n  c: d', '---\na\n---\nb', '.inf', '{null: 1}', '&a [*a]', bomb.join('\n')]) {
+  for (const source of ['a: [', 'a: b\n  c: d', '.inf', '{null: 1}', '&a [*a]', bomb.join('\n')]) {
     await assert.rejects(parseYaml(source), JsonError, source)
   }
   await assert.rejects(parseYaml('['.repeat(100_000)), JsonError)
+})
+
+test('of several documents the first counts', async () => {
+  assert.equal(await parseYaml('---\na\n---\nb'), 'a')
+})
+
+test('keys that stand twice are named with their lines', async () => {
+  const source = Buffer.from('a: 1\nb:\n  c: 1\n  c: 2\n1: x\n1: y\na: 3\n')
+  assert.deepEqual(await repeatedKeys(source), [
+    'line 4: key "c" already set in map',
+    'line 6: key 1 already set in map',
+    'line 7: key "a" already set in map',
+  ])
+  assert.deepEqual(await repeatedKeys(Buffer.from('{"a":{"a":1},"b":[{"a":1},{"a":2}]}')), [])
 })

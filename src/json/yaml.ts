@@ -3,6 +3,7 @@
  * the first document comes: most clients speak JSON only. Printing needs no library.
  */
 import { bytewise } from './goformat.ts'
+import { quoted } from './gotext.ts'
 import { type Json, JsonError, Spelled } from './json.ts'
 import { DEPTH_MAX } from './jsonreader.ts'
 import { plainValue } from './yamlscalar.ts'
@@ -12,9 +13,15 @@ export { printYaml } from './yamlprint.ts'
 /** Aliases can make a small text expand without end; more nodes than this cannot come from a body of legal size. */
 const NODES_MAX = 2_000_000
 
-let loading: Promise<(text: string) => unknown> | undefined
+/** More complaints than this help nobody, and each costs a reading of the text. */
+const REPEATED_MAX = 20
 
-/** One document, the keys of each object in order, as Go leaves them; throws JsonError. Of repeated keys the last wins. */
+/** `spared`: how many repeated keys are let pass; the next one is an error. */
+type Load = (text: string, spared?: number) => unknown
+
+let loading: Promise<Load> | undefined
+
+/** The first document, the keys of each object in order, as Go leaves them; throws JsonError. Of repeated keys the last wins. */
 export async function parseYaml(source: Buffer | string): Promise<Json> {
   loading ??= loader()
   const load = await loading
@@ -22,8 +29,29 @@ export async function parseYaml(source: Buffer | string): Promise<Json> {
   return converter()(load(text), 0)
 }
 
-async function loader(): Promise<(text: string) => unknown> {
+/** The keys that stand twice in a document that can be read, as Go complains: `line 3: key "a" already set in map`. */
+export async function repeatedKeys(source: Buffer): Promise<string[]> {
+  loading ??= loader()
+  const load = await loading
+  const text = source.toString('utf8')
+  const found: string[] = []
+  while (found.length < REPEATED_MAX) {
+    try {
+      load(text, found.length)
+      break
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+      found.push(error.message.slice(FAULT.length))
+    }
+  }
+  return found
+}
+
+const FAULT = 'error converting YAML to JSON: yaml: '
+
+async function loader(): Promise<Load> {
   const yaml = await import('js-yaml')
+  let left = Number.POSITIVE_INFINITY
   const plain = yaml.defineScalarTag('tag:yaml.org,2002:null', {
     implicit: true,
     resolve: (source, isExplicit) => {
@@ -38,6 +66,9 @@ async function loader(): Promise<(text: string) => unknown> {
   const mapping = yaml.defineMappingTag('tag:yaml.org,2002:map', {
     create: () => new Map<unknown, unknown>(),
     addPair: (map, key, value) => {
+      if (map.has(key) && left-- <= 0) {
+        return `key ${typeof key === 'string' ? quoted(key) : keyText(key)} already set in map`
+      }
       map.set(key, value)
       return ''
     },
@@ -48,15 +79,14 @@ async function loader(): Promise<(text: string) => unknown> {
     identify: () => false,
   })
   const schema = new yaml.Schema([yaml.strTag, yaml.seqTag, mapping, plain, ...typed, yaml.mergeTag])
-  return (text) => {
+  return (text, spared = Number.POSITIVE_INFINITY) => {
+    left = spared
     try {
-      const [first = null, ...rest] = yaml.loadAll(text, { schema, maxDepth: DEPTH_MAX })
-      if (rest.length > 0) throw new JsonError('error converting YAML to JSON: yaml: more than one document')
-      return first
+      return yaml.loadAll(text, { schema, maxDepth: DEPTH_MAX })[0] ?? null
     } catch (error) {
       if (!(error instanceof yaml.YAMLException)) throw error
       const line = error.mark === undefined ? '' : `line ${error.mark.line + 1}: `
-      throw new JsonError(`error converting YAML to JSON: yaml: ${line}${error.reason}`)
+      throw new JsonError(`${FAULT}${line}${error.reason}`)
     }
   }
 }

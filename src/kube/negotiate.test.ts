@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  acceptOf,
   bodyFormat,
-  type Codec,
-  codecs,
   type Endpoint,
+  firstAccepted,
   negotiate,
   patchFormat,
   wantsAggregatedDiscovery,
@@ -65,8 +65,8 @@ test('negotiate() takes the best clause that can be satisfied', () => {
     ['*/*,application/yaml', 'yaml'],
     ['application/yaml;q=0', 'yaml'],
     ['application/json;q=x,application/yaml;q=0.1', 'yaml'],
-    ['application/vnd.kubernetes.protobuf,application/json', 'json'],
-    ['application/vnd.kubernetes.protobuf, */*', 'json'],
+    ['application/vnd.kubernetes.protobuf,application/json', 'protobuf'],
+    ['application/vnd.kubernetes.protobuf, */*', 'protobuf'],
     ['application/cbor,application/json', 'json'],
     ['application/json;charset=utf-8', 'json'],
     ['application/json;drop=metadata.managedFields', 'json'],
@@ -103,7 +103,6 @@ test('negotiate() refuses with the lists of kube-apiserver', () => {
   assert.equal(outcome('application/json;stream=foo'), only)
   assert.equal(outcome('application/json;v=v1'), only)
   assert.equal(outcome('application/json;sv=v2'), only)
-  assert.equal(outcome('application/vnd.kubernetes.protobuf'), only)
   assert.equal(
     outcome('application/yaml,application/json', 'watch'),
     `406 only the following media types are accepted: ${streams}`,
@@ -123,18 +122,55 @@ test('negotiate() refuses a singular form of a list and a list of one', () => {
   )
 })
 
-test('another codec needs only a place in the list', () => {
-  const mediaType = 'application/vnd.kubernetes.protobuf'
-  const protobuf: Codec = { name: 'protobuf', mediaType, streams: true, tables: false, custom: false }
-  const all = [...codecs, protobuf]
-  const name = (accept: string, resource: Resource, shape: Endpoint['shape'] = 'object') =>
-    negotiate(accept, { shape, resource, codecs: all }).codec.name
-  assert.equal(name(`${mediaType},application/json`, pods), 'protobuf')
-  assert.equal(name(`${mediaType},application/json`, pods, 'watch'), 'protobuf')
-  assert.equal(name(`${mediaType},application/json`, shirts), 'json')
-  assert.equal(name(`${mediaType};as=PartialObjectMetadata${meta}`, shirts), 'protobuf')
-  assert.equal(name(`${mediaType};as=Table${meta},application/json`, pods), 'json')
-  assert.equal(bodyFormat(mediaType, all), 'protobuf')
+const protobuf = 'application/vnd.kubernetes.protobuf'
+
+test('protobuf is spoken where the client prefers it and the object has such a form', () => {
+  assert.equal(outcome(`${protobuf},application/json`), 'protobuf')
+  assert.equal(outcome(`${protobuf}, */*`, 'list'), 'protobuf')
+  assert.equal(outcome(`${protobuf};q=0.5,application/json`), 'json')
+  assert.equal(outcome(`application/json;q=0.5,${protobuf}`), 'protobuf')
+  assert.equal(outcome(`${protobuf},application/json`, 'watch'), 'protobuf')
+  assert.equal(outcome(`${protobuf};stream=watch`, 'watch'), 'protobuf')
+  assert.equal(outcome(protobuf, 'document', undefined), 'protobuf')
+})
+
+test('custom resources have protobuf for their metadata alone', () => {
+  assert.equal(outcome(`${protobuf},application/json`, 'object', shirts), 'json')
+  for (const shape of ['object', 'list', 'watch'] as const) assert.equal(outcome(protobuf, shape, shirts), only)
+  const partial = `${protobuf};as=PartialObjectMetadata${meta}`
+  assert.equal(outcome(partial, 'object', shirts), 'protobuf PartialObjectMetadata.v1')
+  assert.equal(outcome(`${partial},application/json`, 'watch', shirts), 'protobuf PartialObjectMetadata.v1')
+})
+
+test('a built-in of another Kubernetes, whose message is not known, is shown in JSON', () => {
+  const later: Resource = { ...pods, group: 'apps', version: 'v9', resource: 'gadgets', kind: 'Gadget' }
+  assert.equal(outcome(`${protobuf},application/json`, 'object', later), 'json')
+})
+
+test('no Table is written in protobuf', () => {
+  const table = `${protobuf};as=Table${meta}`
+  assert.equal(outcome(table), only)
+  assert.equal(outcome(`${table},application/json`), 'json')
+})
+
+test('what was chosen can be asked of another API server so that it has no other choice', () => {
+  for (const accept of [
+    `${protobuf};as=PartialObjectMetadata${meta},application/json`,
+    `${protobuf},*/*`,
+    'application/json',
+  ]) {
+    const choice = negotiate(accept, { shape: 'watch', resource: pods })
+    assert.deepEqual(negotiate(acceptOf(choice), { shape: 'watch', resource: pods }), choice)
+  }
+})
+
+test('firstAccepted() goes by the client’s preference, then by what is offered first', () => {
+  const offered = ['application/json', 'application/a@b', 'application/a.b']
+  assert.equal(firstAccepted(undefined, offered), 'application/json')
+  assert.equal(firstAccepted('*/*', offered), 'application/json')
+  assert.equal(firstAccepted('application/a.b, application/json', offered), 'application/a.b')
+  assert.equal(firstAccepted('application/a@b;q=0.5, application/json', offered), 'application/json')
+  assert.equal(firstAccepted('text/plain', offered), undefined)
 })
 
 test('wantsAggregatedDiscovery() finds the request anywhere in the header', () => {
@@ -164,17 +200,19 @@ test('bodyFormat() reads the media type and refuses the rest', () => {
     assert.equal(bodyFormat(type), 'json', type ?? 'none')
   }
   assert.equal(bodyFormat('application/yaml'), 'yaml')
-  const message =
-    'the body of the request was in an unknown format - accepted media types include: application/json, application/yaml'
+  assert.equal(bodyFormat('application/vnd.kubernetes.protobuf'), 'protobuf')
+  assert.equal(bodyFormat('application/vnd.kubernetes.protobuf;type=x'), 'protobuf')
+  const list = 'application/json, application/yaml'
+  const message = `the body of the request was in an unknown format - accepted media types include: ${list}`
+  assert.throws(() => bodyFormat(protobuf, { anyShape: true }), { message, code: 415 })
   for (const type of [
     'text/plain',
     'application/cbor',
-    'application/vnd.kubernetes.protobuf',
     'application/json; charset',
     'application/json;a=b;A=c',
     'application/json,text/x',
   ]) {
-    assert.throws(() => bodyFormat(type), { message, code: 415 }, type)
+    assert.throws(() => bodyFormat(type), { message: `${message}, ${protobuf}`, code: 415 }, type)
   }
 })
 

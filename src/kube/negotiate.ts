@@ -1,8 +1,9 @@
 /**
  * Which form an answer takes, from the Accept header, as kube-apiserver decides it: clauses by quality, the first that
- * some codec and the endpoint can satisfy wins. Protobuf will be one more codec in the list; nothing else changes then.
+ * some codec and the endpoint can satisfy wins. Objects whose shape only a CRD knows have no protobuf form.
  */
-import type { Resource } from './resource.ts'
+import { messageOf } from './protobuf/protobuf.ts'
+import { apiVersion, type Resource } from './resource.ts'
 import { failure, notAcceptable, type StatusError, unsupportedMediaType } from './status.ts'
 
 export type Codec = {
@@ -11,19 +12,25 @@ export type Codec = {
   /** Whether watch events can be framed in it. */
   readonly streams: boolean
   readonly tables: boolean
-  /** Whether it can carry objects whose shape only a CRD knows. */
-  readonly custom: boolean
+  /** Whether it can carry an object of any shape, and not only those whose messages are known. */
+  readonly anyShape: boolean
 }
 
-const json: Codec = { name: 'json', mediaType: 'application/json', streams: true, tables: true, custom: true }
-const yaml: Codec = { name: 'yaml', mediaType: 'application/yaml', streams: false, tables: true, custom: true }
+const json: Codec = { name: 'json', mediaType: 'application/json', streams: true, tables: true, anyShape: true }
+const yaml: Codec = { name: 'yaml', mediaType: 'application/yaml', streams: false, tables: true, anyShape: true }
+const protobuf: Codec = {
+  name: 'protobuf',
+  mediaType: 'application/vnd.kubernetes.protobuf',
+  streams: true,
+  tables: false,
+  anyShape: false,
+}
 
-/** What this server can write, in the order in which a wildcard tries them. */
-export const codecs: readonly Codec[] = [json, yaml]
+/** What is spoken here, in the order in which a wildcard tries them and refusals name them. */
+const codecs: readonly Codec[] = [json, yaml, protobuf]
 
-/** What kube-apiserver says it can write. Clients see these lists in refusals, so they stay its own. */
-const written = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
-const streamed = ['application/json;stream=watch', 'application/vnd.kubernetes.protobuf;stream=watch']
+const written = codecs.map(({ mediaType }) => mediaType)
+const streamed = codecs.filter(({ streams }) => streams).map(({ mediaType }) => `${mediaType};stream=watch`)
 
 export type Transform = {
   readonly kind: 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList'
@@ -45,45 +52,76 @@ export type Endpoint = {
   readonly resource?: Resource
   /** Whether kube-apiserver's router looks at Accept before the handler does: on all but custom resources, /apis, /apis/x. */
   readonly routed?: boolean
-  readonly codecs?: readonly Codec[]
+  /** Which shape the answer will have is not known yet: whether the form fits it is seen later. */
+  readonly unshaped?: boolean
+  /** Whether protobuf is only for those who take nothing else. */
+  readonly avoidsProtobuf?: (() => boolean) | undefined
 }
 
 export function negotiate(accept: string | undefined, endpoint: Endpoint): MediaChoice {
-  const { shape, resource, codecs: offered = codecs } = endpoint
-  if (accept === undefined || accept === '') return { codec: offered[0] as Codec, pretty: false }
+  const { shape, resource } = endpoint
+  if (accept === undefined || accept === '') return { codec: json, pretty: false }
   const { clauses, types } = parsed(accept)
   if (endpoint.routed ?? (resource !== undefined && !resource.custom)) checkRoute(types, shape)
+  const choice = choose(clauses, endpoint)
+  if (choice === undefined) throw notAcceptable(written)
+  if (shape === 'watch' && !choice.codec.streams) throw notAcceptable(streamed)
+  if (endpoint.unshaped !== true) checkShape(choice, shape, resource)
+  return choice
+}
+
+function choose(clauses: readonly Clause[], endpoint: Endpoint): MediaChoice | undefined {
+  let second: MediaChoice | undefined
   for (const clause of clauses) {
-    for (const codec of offered) {
+    for (const codec of codecs) {
       const choice = satisfy(clause, codec, endpoint)
       if (choice === undefined) continue
-      if (shape === 'watch' && !codec.streams) throw notAcceptable(streamed)
-      checkShape(choice, shape, resource)
-      return choice
+      if (codec !== protobuf || endpoint.avoidsProtobuf?.() !== true) return choice
+      second ??= choice
     }
   }
-  throw notAcceptable(written)
+  return second
+}
+
+/** The Accept header that leaves an API server no other choice. */
+export function acceptOf({ codec, as }: MediaChoice): string {
+  return as === undefined ? codec.mediaType : `${codec.mediaType};as=${as.kind};g=${as.group};v=${as.version}`
 }
 
 /** On /api and /apis any clause that asks for the aggregated document gets it, whatever stands before it. */
-export function wantsAggregatedDiscovery(accept: string | undefined, offered = codecs): Codec | undefined {
+export function wantsAggregatedDiscovery(accept: string | undefined): Codec | undefined {
   if (accept === undefined) return undefined
   for (const clause of parsed(accept).clauses) {
     const { params } = clause
     const list = params.get('as') === 'APIGroupDiscoveryList' && params.get('g') === 'apidiscovery.k8s.io'
     if (!list || params.get('v') !== 'v2') continue
-    const codec = offered.find((one) => covers(clause, one))
+    const codec = codecs.find((one) => covers(clause, one))
     if (codec !== undefined) return codec
   }
   return undefined
 }
 
-/** The format of a request's body. */
-export function bodyFormat(contentType: string | undefined, allowed: readonly Codec[] = codecs): Codec['name'] {
-  if (contentType === undefined || contentType === '') return (allowed[0] as Codec).name
+/** Which of these media types comes first by the client's preference: for documents that have forms of their own. */
+export function firstAccepted(accept: string | undefined, offered: readonly string[]): string | undefined {
+  if (accept === undefined || accept === '') return offered[0]
+  for (const { type, subtype } of parsed(accept).clauses) {
+    const found = offered.find((one) => {
+      const [ownType, ownSubtype] = one.split('/')
+      return (type === '*' || type === ownType) && (subtype === '*' || subtype === ownSubtype)
+    })
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** The format of a request's body. `anyShape`: of an object that may have no protobuf form. */
+export function bodyFormat(contentType: string | undefined, { anyShape = false } = {}): Codec['name'] {
+  if (contentType === undefined || contentType === '') return json.name
   const mediaType = mediaTypeOf(contentType)
-  const codec = allowed.find((one) => one.mediaType === mediaType)
-  if (codec === undefined) throw unsupportedMediaType(allowed.map((one) => one.mediaType))
+  const codec = codecs.find((one) => one.mediaType === mediaType)
+  if (codec === undefined) throw unsupportedMediaType(written)
+  // kube-apiserver falls over a custom resource in protobuf and cuts the connection: this is what it should say.
+  if (anyShape && !codec.anyShape) throw unsupportedMediaType([json.mediaType, yaml.mediaType])
   return codec.name
 }
 
@@ -118,7 +156,8 @@ type Clause = {
 }
 
 type Accept = {
-  readonly clauses: readonly Clause[] /** The bare types, in order. */
+  readonly clauses: readonly Clause[]
+  /** The bare types, in order. */
   readonly types: readonly string[]
 }
 
@@ -136,10 +175,16 @@ function satisfy(clause: Clause, codec: Codec, { shape, resource }: Endpoint): M
   if (served !== '' && (served !== 'v1' || shape === 'document')) return undefined
   const pretty = params.get('pretty') === '1'
   if (!params.has('as') && !params.has('g') && !params.has('v')) {
-    return resource?.custom && !codec.custom ? undefined : { codec, pretty }
+    return codec.anyShape || hasMessage(resource) ? { codec, pretty } : undefined
   }
   const as = shape === 'document' ? undefined : transformOf(params, codec)
   return as === undefined ? undefined : { codec, as, pretty }
+}
+
+/** What belongs to no resource (a Status, discovery) has one. */
+function hasMessage(resource: Resource | undefined): boolean {
+  if (resource === undefined) return true
+  return !resource.custom && messageOf(apiVersion(resource), resource.kind) !== undefined
 }
 
 function transformOf(params: ReadonlyMap<string, string>, codec: Codec): Transform | undefined {
@@ -154,9 +199,19 @@ function transformOf(params: ReadonlyMap<string, string>, codec: Codec): Transfo
 /** The router knows only whole types and the full wildcard, and lists everything the route could produce. */
 function checkRoute(types: readonly string[], shape: Endpoint['shape']): void {
   if (types.some((type) => type === '*/*' || written.includes(type))) return
-  const produced = shape === 'list' || shape === 'watch' ? [...written, ...streamed] : written
+  throw notProduced(shape === 'list' || shape === 'watch' ? [...written, ...streamed] : written)
+}
+
+/** For a document of which there is nothing but JSON. */
+export function requireJson(accept: string | undefined): void {
+  if (accept === undefined || accept === '') return
+  if (!parsed(accept).types.some((type) => type === '*/*' || type === json.mediaType))
+    throw notProduced([json.mediaType])
+}
+
+function notProduced(produced: readonly string[]): StatusError {
   const message = `406: Not Acceptable\n\nAvailable representations: ${produced.join(', ')}`
-  throw failure(406, 'NotAcceptable', message, {})
+  return failure(406, 'NotAcceptable', message, {})
 }
 
 /** The singular form of a list, or a list of one object, is refused rather than skipped. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { configMap, deleted, notFound, partial, tokenRequest } from './protobuf.test-support.ts'
+import { configMap, deleted, notFound, partial, tokenRequest } from './protobuf/messages.test-support.ts'
 import { replyVersion } from './replies.ts'
 
 const json = 'application/json'

@@ -3,7 +3,8 @@
  * client that wrote version n must not be shown an older one afterwards, so n has to be read from an answer passed through.
  */
 import { scanObject } from './object.ts'
-import { isProtobuf, ProtobufFault, readEnvelope, readObjectMeta, readStatus } from './protobuf.ts'
+import { readObjectMeta, readStatus } from './protobuf/peek.ts'
+import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'
 import {
   closeBracket,
   eachMember,

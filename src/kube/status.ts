@@ -2,6 +2,7 @@
  * The Kubernetes `Status`: every refusal this program makes is one of these, thrown by name where the fault is found and
  * rendered in one place (endpoint/respond). Texts are those of kube-apiserver, because clients match on them.
  */
+import { quoted } from '../json/gotext.ts'
 
 export type StatusCause = { reason?: string; message?: string; field?: string }
 
@@ -65,7 +66,7 @@ function detailsOf(of: Named, name: string): StatusDetails {
 }
 
 export function notFound(of: Named, name: string): StatusError {
-  return failure(404, 'NotFound', `${qualified(of)} "${name}" not found`, detailsOf(of, name))
+  return failure(404, 'NotFound', `${qualified(of)} ${quoted(name)} not found`, detailsOf(of, name))
 }
 
 /** A path that no resource serves. */
@@ -74,11 +75,11 @@ export function pathNotFound(): StatusError {
 }
 
 export function alreadyExists(of: Named, name: string): StatusError {
-  return failure(409, 'AlreadyExists', `${qualified(of)} "${name}" already exists`, detailsOf(of, name))
+  return failure(409, 'AlreadyExists', `${qualified(of)} ${quoted(name)} already exists`, detailsOf(of, name))
 }
 
 export function conflict(of: Named, name: string, why: string): StatusError {
-  const message = `Operation cannot be fulfilled on ${qualified(of)} "${name}": ${why}`
+  const message = `Operation cannot be fulfilled on ${qualified(of)} ${quoted(name)}: ${why}`
   return failure(409, 'Conflict', message, detailsOf(of, name))
 }
 
@@ -88,7 +89,7 @@ export function badRequest(message: string): StatusError {
 
 export function forbidden(of: Named, name: string, why: string): StatusError {
   const message =
-    name === '' ? `${qualified(of)} is forbidden: ${why}` : `${qualified(of)} "${name}" is forbidden: ${why}`
+    name === '' ? `${qualified(of)} is forbidden: ${why}` : `${qualified(of)} ${quoted(name)} is forbidden: ${why}`
   return failure(403, 'Forbidden', message, detailsOf(of, name))
 }
 
@@ -110,7 +111,7 @@ export function invalid(group: string, kind: string, name: string, causes: reado
   if (kind !== '') details.kind = kind
   details.causes = causes.map(({ reason, text, field }) => ({ reason, message: text, field }))
   const qualifiedKind = group === '' ? kind : `${kind}.${group}`
-  return failure(422, 'Invalid', `${qualifiedKind} "${name}" is invalid: ${list}`, details)
+  return failure(422, 'Invalid', `${qualifiedKind} ${quoted(name)} is invalid: ${list}`, details)
 }
 
 /** One finding of validation; `text` is "Invalid value: 3: must be …", without the field. */

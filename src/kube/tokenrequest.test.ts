@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { tokenRequest } from './protobuf.test-support.ts'
-import { readEnvelope, readTokenRequest } from './protobuf.ts'
+import { tokenRequest } from './protobuf/messages.test-support.ts'
+import { readTokenRequest } from './protobuf/peek.ts'
+import { readEnvelope } from './protobuf/protobuf.ts'
 import { printTokenRequest, readTokenRequestJson, TokenRequestFault } from './tokenrequest.ts'
 
 const account = { namespace: 'pbwork', name: 'robot' }
@@ -10,7 +11,7 @@ const account = { namespace: 'pbwork', name: 'robot' }
 const metadata =
   '"metadata":{"name":"robot","namespace":"pbwork","uid":"837fd2ad-1b3e-430d-a801-9788e2a1649c","creationTimestamp":"2026-11-15T13:27:32Z"}'
 const head = `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1",${metadata}`
-const status = '"status":{"token":"header.payload.signature","expirationTimestamp":"2026-11-15T14:27:39Z"}}\n'
+const status = '"status":{"token":"header.payload.signature","expirationTimestamp":"2026-11-15T14:27:39Z"}}'
 const bound = `${head},"spec":{"audiences":["api","\\u003c\\u0026\\u003eé\\u2028"],"expirationSeconds":3607,"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"s1"}},${status}`
 const unbound = `${head},"spec":{"audiences":["https://kubernetes.default.svc"],"expirationSeconds":3600,"boundObjectRef":null},${status}`
 

@@ -1,6 +1,6 @@
 /**
  * A TokenRequest: what somebody asks a service account's token for, and what was granted. Read from JSON here (from
- * protobuf in protobuf.ts) and printed as an API server prints it, so that a token can be granted again by the edge.
+ * protobuf in protobuf/peek.ts) and printed as an API server prints it, so that a token can be granted again by the edge.
  */
 import { field, fromPlain, isObject, type Json, JsonError, parseJson, printJson, text } from '../json/json.ts'
 
@@ -90,7 +90,7 @@ export function printTokenRequest(
     },
     status: { token: facts.token, expirationTimestamp: time(facts.expiresSeconds) ?? null },
   }
-  return Buffer.from(`${printJson(fromPlain(answer))}\n`)
+  return Buffer.from(printJson(fromPlain(answer)))
 }
 
 function parsed(bytes: Buffer): Json {

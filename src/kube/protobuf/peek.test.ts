@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { configMap, deleted, notFound, partial, tokenRequest } from './protobuf.test-support.ts'
-import { isProtobuf, ProtobufFault, readEnvelope, readObjectMeta, readStatus, readTokenRequest } from './protobuf.ts'
+import { configMap, deleted, notFound, partial, tokenRequest } from './messages.test-support.ts'
+import { readObjectMeta, readStatus, readTokenRequest } from './peek.ts'
+import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf.ts'
 
 const uid = '60172ed7-69ea-4a47-b738-f9ac3672da85'
 const envelope = (raw: Buffer, rest: readonly number[] = []): Buffer =>
@@ -62,8 +63,9 @@ test('what is no message is refused by name', () => {
     'a number without end': [0x50, ...many, 1],
     'a number that is cut': [0x50, 0xff],
     'field number 0': [2, 0],
-    'a field number beyond 29 bits': [0xfa, 0xff, 0xff, 0xff, 0x1f, 0],
-    'a group': [0x1b, 0x1c],
+    'a field number that is negative': [0xfa, 0xff, 0xff, 0xff, 0x7f, 0],
+    'a group without end': [0x1b, 0x08, 1],
+    'the end of no group': [0x1c],
     'an unknown wire type': [0x0f, 0],
     'a fixed number that is cut': [0x39, 1, 2],
     'metadata that is a number': [8, 1],
@@ -74,16 +76,31 @@ test('what is no message is refused by name', () => {
   }
   const beyond = [18, 11, 32, ...many.slice(0, 9), 1]
   assert.throws(() => readTokenRequest(Buffer.from(beyond)), ProtobufFault, 'a negative number of seconds')
-  for (const bytes of [Buffer.alloc(0), Buffer.from('k8s'), Buffer.from('k8s\0'), Buffer.from('{"kind":"Pod"}')]) {
-    assert.throws(() => readEnvelope(bytes), ProtobufFault)
-  }
 })
 
-test('an envelope whose content is encoded or of another form is refused', () => {
-  const good = envelope(Buffer.from([10, 0]), [26, 0, 34, 0])
-  assert.equal(readEnvelope(good).kind, 'K')
-  assert.throws(() => readEnvelope(envelope(Buffer.alloc(0), [26, 1, 0x67])), ProtobufFault)
-  assert.throws(() => readEnvelope(envelope(Buffer.alloc(0), [34, 1, 0x6a])), ProtobufFault)
+test('what an envelope says of its content is passed over', () => {
+  assert.equal(readEnvelope(envelope(Buffer.from([10, 0]), [26, 0, 34, 0])).kind, 'K')
+  assert.equal(readEnvelope(envelope(Buffer.from([10, 0]), [26, 1, 0x67, 34, 1, 0x6a])).kind, 'K')
+  const bare = readEnvelope(Buffer.from('k8s\0\x12\x02\x0a\x00', 'latin1'))
+  assert.deepEqual([bare.apiVersion, bare.kind, bare.raw.length], ['', '', 2])
+})
+
+test('an envelope that is none is refused in the words of the API server', () => {
+  const refusals: Record<string, string> = {
+    '': 'empty data',
+    k8s: 'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
+    '{"kind":"Pod"}': 'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
+    'k8s\0': 'empty body',
+    'k8s\0\x0a': 'unexpected EOF',
+    'k8s\0\x0a\x05ab': 'unexpected EOF',
+    'k8s\0\x08\x01': 'proto: wrong wireType = 0 for field TypeMeta',
+    'k8s\0\x0a\x02\x10\x01': 'proto: wrong wireType = 0 for field Kind',
+    'k8s\0\x00': 'proto: Unknown: illegal tag 0 (wire type 0)',
+    'k8s\0\x0a\x01\x0c': 'proto: TypeMeta: wiretype end group for non-group',
+  }
+  for (const [bytes, message] of Object.entries(refusals)) {
+    assert.throws(() => readEnvelope(Buffer.from(bytes, 'latin1')), new ProtobufFault(message))
+  }
 })
 
 /** Everything that reads, one after another. */

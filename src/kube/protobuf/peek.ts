@@ -1,40 +1,9 @@
 /**
- * What has to be known of Kubernetes' protobuf without its schemas: whose object an answer is and which version it has,
- * what a Status says, and what was asked of and granted by a TokenRequest. The rest travels unread.
+ * A few facts out of a message that passes through as it is, without reading all of it: whose object it is and which
+ * version it has, what a Status says, and what was asked of and granted by a TokenRequest.
  */
-import { eachField, ProtobufFault } from './protobufwire.ts'
-import { noTokenRequest, type TokenRequestFacts } from './tokenrequest.ts'
-
-export { ProtobufFault } from './protobufwire.ts'
-
-const mediaType = 'application/vnd.kubernetes.protobuf'
-
-/** Stands before every message. */
-const magic = Buffer.from('k8s\0')
-
-export function isProtobuf(contentType: string | undefined): boolean {
-  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === mediaType
-}
-
-export type Envelope = {
-  readonly apiVersion: string
-  readonly kind: string
-  /** The object itself, a view. */
-  readonly raw: Buffer
-}
-
-export function readEnvelope(bytes: Buffer): Envelope {
-  if (!bytes.subarray(0, magic.length).equals(magic)) throw new ProtobufFault('no Kubernetes message')
-  const envelope: Growing<Envelope> = { apiVersion: '', kind: '', raw: bytes.subarray(0, 0) }
-  eachField(bytes.subarray(magic.length), (field) => {
-    if (field.number === 1) readType(field.bytes(), envelope)
-    else if (field.number === 2) envelope.raw = field.bytes()
-    else if (field.number === 3 && field.text() !== '') throw new ProtobufFault('an encoding inside the envelope')
-    else if (field.number === 4 && !isPlain(field.text())) throw new ProtobufFault('another form inside the envelope')
-  })
-  if (envelope.kind === '') throw new ProtobufFault('an envelope that does not say what is in it')
-  return envelope
-}
+import { noTokenRequest, type TokenRequestFacts } from '../tokenrequest.ts'
+import { eachField, type WireField } from './wirefield.ts'
 
 export type Identified = {
   readonly name: string
@@ -100,21 +69,10 @@ export function readTokenRequest(raw: Buffer): TokenRequestFacts {
 type Growing<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The fields of the message that is one field of another; given twice, they are one message, as in Go. */
-function eachInside(raw: Buffer, outer: number, visit: Parameters<typeof eachField>[1]): void {
+function eachInside(raw: Buffer, outer: number, visit: (field: WireField) => void): void {
   eachField(raw, (field) => {
     if (field.number === outer) eachField(field.bytes(), visit)
   })
-}
-
-function readType(bytes: Buffer, envelope: Growing<Envelope>): void {
-  eachField(bytes, (field) => {
-    if (field.number === 1) envelope.apiVersion = field.text()
-    else if (field.number === 2) envelope.kind = field.text()
-  })
-}
-
-function isPlain(contentType: string): boolean {
-  return contentType === '' || isProtobuf(contentType)
 }
 
 function readBound(bytes: Buffer): TokenRequestFacts['boundTo'] {

@@ -1,0 +1,95 @@
+/**
+ * Kubernetes' protobuf: the envelope every message travels in, and the two ways between a message and JSON bytes.
+ *
+ * What messages there are is read from facts (facts.ts, messages.txt) when protobuf is first asked for. Both ways go over
+ * their input once and note where each value stands in frames (gather.ts over JSON, collect.ts over messages), because
+ * neither form has its fields in the order of the other; then the output is written into one growing buffer (encode.ts with
+ * writer.ts, decode.ts with output.ts). No object is built. Types whose JSON is of their own making are in time.ts,
+ * quantity.ts and ownforms.ts. What is wrong with a message is told in the words of kube-apiserver (inspect.ts).
+ * peek.ts reads a few facts of a message that passes through.
+ */
+import { Enveloping } from '../enveloping.ts'
+import type { TypeMeta } from './decode.ts'
+import { ProtobufFault } from './fault.ts'
+import { Wire } from './wire.ts'
+
+export { decodeMessage, type TypeMeta } from './decode.ts'
+export { encodeMessage } from './encode.ts'
+export { type Message, messageOf } from './facts.ts'
+export { ProtobufFault } from './fault.ts'
+
+const mediaType = 'application/vnd.kubernetes.protobuf'
+
+/** Stands before every message. */
+const magic = Buffer.from('k8s\0')
+
+export function isProtobuf(contentType: string | undefined): boolean {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === mediaType
+}
+
+/** Puts a bare message into its envelope. */
+export function wrap(type: TypeMeta, raw: Buffer): Buffer {
+  return Buffer.concat(new Enveloping(type).pieces(raw))
+}
+
+export type Envelope = {
+  /** '' where it does not say. */
+  readonly apiVersion: string
+  readonly kind: string
+  /** The object itself, a view. */
+  readonly raw: Buffer
+}
+
+/** What it says of an encoding or another content type inside is passed over, as kube-apiserver does. */
+export function readEnvelope(bytes: Buffer): Envelope {
+  if (bytes.length === 0) throw new ProtobufFault('empty data')
+  if (!bytes.subarray(0, magic.length).equals(magic)) {
+    const prefix = magic.join(' ')
+    throw new ProtobufFault(`provided data does not appear to be a protobuf message, expected prefix [${prefix}]`)
+  }
+  if (bytes.length === magic.length) throw new ProtobufFault('empty body')
+  const wire = new Wire()
+  wire.bytes = bytes
+  wire.at = magic.length
+  const type = { apiVersion: '', kind: '' }
+  let raw = bytes.subarray(0, 0)
+  eachField(wire, bytes.length, { name: 'Unknown', fields: unknownFields }, (number, end) => {
+    if (number === 1) readType(wire, end, type)
+    else if (number === 2) raw = bytes.subarray(wire.at, end)
+  })
+  return { ...type, raw }
+}
+
+const unknownFields = ['TypeMeta', 'Raw', 'ContentEncoding', 'ContentType']
+const typeFields = ['APIVersion', 'Kind']
+
+function readType(wire: Wire, end: number, type: { apiVersion: string; kind: string }): void {
+  eachField(wire, end, { name: 'TypeMeta', fields: typeFields }, (number, valueEnd) => {
+    const text = wire.bytes.toString('utf8', wire.at, valueEnd)
+    if (number === 1) type.apiVersion = text
+    else type.kind = text
+  })
+}
+
+type Known = { readonly name: string; readonly fields: readonly string[] }
+
+/** Of a message whose fields all have a length; their names are by number, from 1. */
+function eachField(
+  wire: Wire,
+  end: number,
+  { name, fields }: Known,
+  visit: (number: number, end: number) => void,
+): void {
+  while (wire.at < end) {
+    const before = wire.at
+    const number = wire.tag(end, name)
+    const field = fields[number - 1]
+    if (field === undefined) wire.skip(before, end)
+    else {
+      wire.expect(2, field)
+      const valueEnd = wire.length(end)
+      visit(number, valueEnd)
+      wire.at = valueEnd
+    }
+  }
+}
