@@ -46,6 +46,7 @@ async function ensure(
       body: Buffer.from(JSON.stringify(object)),
       format: 'json',
       caller: { name: 'system:apiserver', uid: '', groups: ['system:masters'] },
+      userAgent: 'kube-apiserver',
     })
   } catch (error) {
     // 409: it is there. 500: its stored bytes are damaged, which the log has said; what else there is can be served.

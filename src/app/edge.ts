@@ -6,6 +6,7 @@ import { systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { gauge, seriesOf } from '../base/metrics.ts'
 import { Copy } from '../cache/copy.ts'
+import { CloudRelease } from '../endpoint/cloudrelease.ts'
 import { EdgeEndpoint } from '../endpoint/edge.ts'
 import { EdgeReading } from '../endpoint/edgeread.ts'
 import { Health } from '../endpoint/health.ts'
@@ -19,7 +20,7 @@ import { Catalog } from '../mirror/catalog.ts'
 import { Documents } from '../mirror/documents.ts'
 import { Front } from '../mirror/front.ts'
 import { Interests } from '../mirror/interests.ts'
-import { openSqlite } from '../store/sqlite.ts'
+import { openDurable } from '../store/durable.ts'
 import { StoreUnusable } from '../store/store.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/follow.ts'
@@ -42,7 +43,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   const clientCa = await readClientCa(config.clientCa)
   const upstream = await openUpstream(config, log)
   const unlock = await lockFolder(config.data)
-  const store = openSqlite({ folder: config.data, historyBytesMax: config.history })
+  const store = openDurable({ folder: config.data, historyBytesMax: config.history })
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
   try {
     const catalog = new Catalog()
@@ -77,7 +78,8 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
-    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock })
+    const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
+    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock, release })
     const health = new Health({
       checks: [
         { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },
@@ -116,6 +118,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       upstream.run(signal),
       interests.run(signal),
       documents.run(signal),
+      release.run(signal),
       runAccess(signal),
       copy.run(signal),
       closeOn(signal, server),

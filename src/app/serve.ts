@@ -11,7 +11,7 @@ import { Resources } from '../endpoint/registry.ts'
 import { Endpoint } from '../endpoint/route.ts'
 import { Server } from '../endpoint/server.ts'
 import { builtinFacts } from '../kube/builtin.ts'
-import { openSqlite } from '../store/sqlite.ts'
+import { openDurable } from '../store/durable.ts'
 import { StoreUnusable } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
 import { followDefinitions, objectsOf } from './authority.ts'
@@ -26,7 +26,7 @@ type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: str
 export async function serve(config: ServeConfig, { log, signal, ready }: Running): Promise<void> {
   const unlock = await lockFolder(config.data)
   const clock = systemClock
-  const store = openSqlite({ folder: config.data, historyBytesMax: config.history })
+  const store = openDurable({ folder: config.data, historyBytesMax: config.history })
   try {
     const resources = new Resources()
     const opening = Copy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })

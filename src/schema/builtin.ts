@@ -120,6 +120,7 @@ class Decoder {
         const embedded = embeddedIn(struct, key)
         const stack = embedded === undefined ? [...place.stack, key] : [...place.stack, embedded, key]
         this.#value(value, property, { path, stack, old }, { struct, field: key })
+        if (isLeftOut(value, property) && !schema.required?.includes(key) && key !== 'managedFields') object.delete(key)
       }
     }
   }
@@ -166,6 +167,12 @@ class Decoder {
       this.struct(value, component, place)
     }
   }
+}
+
+/** A list or map without anything in it: optional ones are not printed. Managed fields alone say something by that. */
+function isLeftOut(value: Json, { type, additionalProperties }: Schema): boolean {
+  if (type === 'array') return Array.isArray(value) && value.length === 0
+  return typeof additionalProperties === 'object' && isObject(value) && value.size === 0
 }
 
 /** Elements of a list or map have types of their own, never the field's named one. */

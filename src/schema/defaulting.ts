@@ -10,7 +10,7 @@ import { propertyOf, type Schema, valuesOf } from './schema.ts'
  */
 export function applyDefaults(value: Json, schema: Schema | undefined): void {
   dropNulls(value, schema)
-  fill(value, schema)
+  fillDefaults(value, schema)
 }
 
 function dropNulls(value: Json, schema: Schema | undefined): void {
@@ -25,14 +25,15 @@ function dropNulls(value: Json, schema: Schema | undefined): void {
   }
 }
 
-function fill(value: Json, schema: Schema | undefined): void {
+/** Only the defaults: a null that stands for none of them stays, and is for validation to judge. */
+export function fillDefaults(value: Json, schema: Schema | undefined): void {
   if (schema === undefined) return
   if (Array.isArray(value)) {
     const { items } = schema
     if (items === undefined) return
     for (const [index, item] of value.entries()) {
       if (isUnset(item, items)) value[index] = fromPlain(items.default)
-      fill(value[index] ?? null, items)
+      fillDefaults(value[index] ?? null, items)
     }
   } else if (isObject(value)) {
     for (const [key, property] of Object.entries(schema.properties ?? {})) {
@@ -45,7 +46,7 @@ function fill(value: Json, schema: Schema | undefined): void {
       const property = propertyOf(schema, key)
       if (property === undefined && values !== undefined && isUnset(item, values))
         value.set(key, fromPlain(values.default))
-      fill(value.get(key) ?? null, property ?? values)
+      fillDefaults(value.get(key) ?? null, property ?? values)
     }
   }
 }

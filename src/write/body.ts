@@ -2,18 +2,43 @@
 
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../json/json.ts'
 import { parseYaml } from '../json/yaml.ts'
+import { failure, type StatusError } from '../kube/status.ts'
+import { openProtobuf } from './protobufbody.ts'
+import type { BodyFormat } from './write.ts'
 
-export type Parsed = { readonly tree: JsonObject; readonly duplicates: string[] } | { readonly fault: string }
+/** `type` is there where the fault lies behind what the body says it is. */
+export type Parsed =
+  | { readonly tree: JsonObject; readonly duplicates: string[] }
+  | { readonly fault: string; readonly type?: TypeMeta }
+
+type TypeMeta = { readonly apiVersion: string; readonly kind: string }
+
+/** Two bytes of a message can be a whole empty object: what real ones unfold to is a few times the 3 MiB of a body. */
+const unfoldedBytesMax = 16 * 1024 * 1024
+
+function tooLarge(): StatusError {
+  return failure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${unfoldedBytesMax} bytes of JSON`)
+}
 
 const typeMeta =
   'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
-/** `fault` is what the real decoder says before it knows of any kind. */
-export async function parseBody(body: Buffer | undefined, format: 'json' | 'yaml'): Promise<Parsed> {
+/** `fault` is what the real decoder says before it knows of any kind; `expected` is what a message that names none is. */
+export async function parseBody(
+  body: Buffer | undefined,
+  format: BodyFormat,
+  expected: TypeMeta & { readonly anyVersion?: boolean },
+): Promise<Parsed> {
   const duplicates: string[] = []
+  const source = body ?? Buffer.alloc(0)
+  if (format === 'protobuf') {
+    const opened = openProtobuf(source, expected, expected)
+    if ('fault' in opened) return opened
+    if (opened.json.length > unfoldedBytesMax) throw tooLarge()
+    return { tree: parseJson(opened.json) as JsonObject, duplicates }
+  }
   let tree: Json
   try {
-    const source = body ?? Buffer.alloc(0)
     tree =
       format === 'yaml' ? await parseYaml(source) : parseJson(source, { duplicates: (path) => duplicates.push(path) })
   } catch (error) {

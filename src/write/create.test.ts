@@ -9,12 +9,12 @@ test('a created object is stored as a list item: server fields set, Go’s order
   const world = new FakeWorld()
   const sent = `{"data":{"k":"v","n":"9007199254740993"},"kind":"ConfigMap","apiVersion":"v1","metadata":{
     "labels":{"b":"1","a":"2"},"name":"a","uid":"mine","selfLink":"x","managedFields":[],"deletionTimestamp":"2020-01-01T00:00:00Z","annotations":{}}}`
-  const { code, body } = await world.send('POST', configMaps, sent)
+  const { code, body } = await world.send('POST', `${configMaps}?fieldManager=m`, sent)
   assert.equal(code, 201)
   assert.equal(body.kind, 'ConfigMap')
   assert.equal(
     world.bytes('/configmaps', 'default/a'),
-    '{"metadata":{"name":"a","namespace":"default","uid":"uid-1","resourceVersion":"102","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"b":"1","a":"2"}},"data":{"k":"v","n":"9007199254740993"}}',
+    '{"metadata":{"name":"a","namespace":"default","uid":"uid-1","resourceVersion":"102","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"b":"1","a":"2"},"managedFields":[{"manager":"m","operation":"Update","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:k":{},"f:n":{}},"f:metadata":{"f:labels":{".":{},"f:a":{},"f:b":{}}}}}]},"data":{"k":"v","n":"9007199254740993"}}',
   )
 })
 
@@ -31,7 +31,7 @@ test('[A5] a custom resource keeps int64 and float spelling and its keys’ orde
   assert.deepEqual(warnings, ['unknown field "gone"'])
   assert.equal(
     world.bytes('we.dev/widgets', 'default/a'),
-    '{"apiVersion":"we.dev/v1","kind":"Widget","metadata":{"name":"a","namespace":"default","uid":"uid-1","resourceVersion":"102","generation":1,"creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"z":9223372036854775807,"a":1.0}}',
+    '{"apiVersion":"we.dev/v1","kind":"Widget","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":1,"managedFields":[{"apiVersion":"we.dev/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{".":{},"f:a":{},"f:z":{}}},"manager":"unknown","operation":"Update","time":"2026-01-02T03:04:05Z"}],"name":"a","namespace":"default","resourceVersion":"102","uid":"uid-1"},"spec":{"z":9223372036854775807,"a":1.0}}',
   )
 })
 
@@ -60,6 +60,8 @@ test('what the body says must agree with the URL', async () => {
       400,
       /^the object provided is unrecognized \(must be of type ConfigMap\): unexpected GroupVersion string: a\/b\/c \(\{"apiVersion":"a\/b\/c","kind":" \.\.\.\)$/,
     ],
+    ['{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService"}', 400, /no kind "APIService" is registered for/],
+    ['{"apiVersion":"v1","kind":"Status"}', 400, /converting \(v1.Status\) to \(core.ConfigMap\): unknown conversion/],
     ['{"apiVersion":"v1","kind":"List"}', 400, /converting \(v1.List\) to \(core.ConfigMap\): unknown conversion/],
     ['{"apiVersion":"apps/v1","kind":"DeploymentList"}', 400, /converting \(v1.DeploymentList\) to \(core.ConfigMap\)/],
     ['{"metadata":{"name":"a"', 400, /json parse error: unexpected end of JSON input \(\{"metadata":\{"name":"a"\)/],

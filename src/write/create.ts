@@ -7,12 +7,14 @@ import { type Decoded, decodeObject, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
 import { type Engine, lockKey, type Scope, scopeOf } from './engine.ts'
 import { storedForm } from './form.ts'
-import { completeNew } from './kinds.ts'
+import { complete, completeNew } from './kinds.ts'
 import { dropDuplicateOwners, metaOf, nameOf, timestamp, wipeSystemFields } from './meta.ts'
 import { generateName } from './names.ts'
 import { entering } from './namespaces.ts'
 import { readOptions } from './options.ts'
+import { recordOwners } from './ownership.ts'
 import { plainFailure } from './refusals.ts'
+import { fillStored } from './shape.ts'
 import { validateNew } from './validate.ts'
 import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
@@ -21,27 +23,32 @@ const attemptsMax = 8 // the real server's: enough for a million generated names
 
 export async function create(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
-  const { dryRun, fieldValidation } = readOptions('CreateOptions', request)
+  const { dryRun, fieldValidation, manager } = readOptions('CreateOptions', request)
   const { tree, warnings, missing } = await decodeObject(scope, request, fieldValidation)
-  return carrying(warnings, () => admit(engine, scope, request, { tree, warnings, missing, dryRun }))
+  return carrying(warnings, () => admit(engine, scope, request, { tree, warnings, missing, dryRun, manager }))
 }
 
-type Asked = Decoded & { readonly dryRun: boolean }
+type Asked = Decoded & { readonly dryRun: boolean; readonly manager: string }
 
 async function admit(engine: Engine, scope: Scope, request: WriteRequest, asked: Asked): Promise<WriteResult> {
   const { tree, warnings } = asked
   const meta = metaOf(tree)
   wipeSystemFields(meta)
   ensureNamespace(request, meta)
-  // The body may have taken its time: the definition that was there before may be gone, or going.
-  const definition = engine.registry.definitionOf(request.resource)
-  if (request.resource.custom && definition === undefined) throw pathNotFound()
-  if (definition?.terminating === true) {
-    const why = 'create not allowed while custom resource definition is terminating'
-    throw forbidden(request.resource, nameOf(tree), why)
-  }
+  requireDefinition(engine, request, nameOf(tree))
   warnings.push(...dropDuplicateOwners(meta, equalJson))
+  complete(scope, tree)
+  recordOwners(engine, scope, { manager: asked.manager, subresource: '' }, undefined, tree)
+  fillStored(scope, tree)
   return entering(engine, request, nameOf(tree), () => createNamed(engine, scope, request, asked))
+}
+
+/** The body may have taken its time: the definition that was there before may be gone, or going. */
+export function requireDefinition(engine: Engine, { resource }: WriteRequest, name: string): void {
+  const definition = engine.registry.definitionOf(resource)
+  if (resource.custom && definition === undefined) throw pathNotFound()
+  if (definition?.terminating !== true) return
+  throw forbidden(resource, name, 'create not allowed while custom resource definition is terminating')
 }
 
 async function createNamed(
@@ -53,7 +60,7 @@ async function createNamed(
   const meta = metaOf(tree)
   const generated = nameOf(tree) === '' && text(meta, 'generateName') !== ''
   for (let attempt = 1; ; attempt++) {
-    const draft = cloneJson(tree)
+    const draft = generated ? copied(tree) : tree
     const made = makeNew(engine, scope, draft, missing)
     const key = objectKey(request.resource.namespaced ? request.namespace : '', nameOf(draft))
     const found = await engine.lock.hold(lockKey(request.resource, key), async () => {
@@ -61,7 +68,7 @@ async function createNamed(
         throw plainFailure('resourceVersion should not be set on objects to be created')
       }
       const existing = scope.objects.get(key)
-      return existing === undefined ? { item: await storeNew(scope, key, draft, dryRun) } : { existing }
+      return existing === undefined ? { item: await storeNew(engine, scope, key, draft, dryRun) } : { existing }
     })
     if (found.item !== undefined) return { code: 201, item: found.item, warnings: [...warnings, ...made] }
     if (!generated) throw taken(scope, nameOf(draft), found.existing)
@@ -85,9 +92,27 @@ export function makeNew(engine: Engine, scope: Scope, tree: JsonObject, missing:
 }
 
 /** Under the lock of the key, which is known to be free. */
-export async function storeNew(scope: Scope, key: string, tree: JsonObject, dryRun: boolean): Promise<Stored> {
+export async function storeNew(
+  engine: Engine,
+  scope: Scope,
+  key: string,
+  tree: JsonObject,
+  dryRun: boolean,
+): Promise<Stored> {
   const form = storedForm(scope.resource, scope.definition, tree)
-  return dryRun ? form.unstored(undefined) : scope.objects.put(key, (assigned) => form.print(assigned))
+  if (dryRun) return form.unstored(undefined)
+  const item = await scope.objects.put(key, (assigned) => form.print(assigned))
+  engine.known.remember(lockKey(scope.resource, key), item.version, form.managedFields)
+  return item
+}
+
+/** A copy to be completed; marks are printed and never changed. */
+function copied(tree: JsonObject): JsonObject {
+  const copy: JsonObject = new Map()
+  for (const [key, value] of tree) if (key !== 'metadata') copy.set(key, cloneJson(value))
+  const meta: JsonObject = new Map()
+  for (const [key, value] of metaOf(tree)) meta.set(key, key === 'managedFields' ? value : cloneJson(value))
+  return copy.set('metadata', meta)
 }
 
 /** What is no number at all is ignored, as the real server does. */

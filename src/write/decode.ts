@@ -12,8 +12,10 @@ import { quote } from '../schema/values.ts'
 import { bodyShown, parseBody } from './body.ts'
 import { isBuiltinKind, type KindName } from './components.ts'
 import type { Scope } from './engine.ts'
-import { nameOf } from './meta.ts'
+import { metaOf, nameOf } from './meta.ts'
+import { metaTypeFault } from './metavalidate.ts'
 import type { FieldValidation } from './options.ts'
+import { unregistered } from './protobufbody.ts'
 import { type Shape, shapeKind, shapeObject } from './shape.ts'
 import type { WriteRequest } from './write.ts'
 
@@ -51,14 +53,17 @@ async function decode(
   fieldValidation: FieldValidation,
   shape: (tree: JsonObject) => Shape,
 ): Promise<Decoded> {
-  const { tree, duplicates } = await decodeTree(request, expected)
+  const { tree, duplicates } = await decodeTree(request, expected, fieldValidation)
+  if (expected.custom) requireReadableMeta(tree, expected)
   const mismatch = kindMismatch(tree, expected)
   if (mismatch !== undefined) throw mismatch.error
   const { fault, unknown, missing } = shape(tree)
   if (fault !== undefined) throw unfit(text(tree, 'kind'), expected, fault)
   const twice = duplicates.map((path) => `duplicate field ${quote(path)}`)
   const strange = unknown.map((path) => `unknown field ${quote(path)}`)
-  const findings = expected.custom ? [...twice, ...strange] : [...strange, ...twice]
+  // In protobuf nobody looks for what is too much.
+  const found = expected.custom ? [...twice, ...strange] : [...strange, ...twice]
+  const findings = request.format === 'protobuf' ? [] : found
   if (findings.length > 0 && fieldValidation === 'Strict') {
     throw unfit(expected.kind, expected, `strict decoding error: ${findings.join(', ')}`)
   }
@@ -69,14 +74,25 @@ async function decode(
 async function decodeTree(
   request: WriteRequest,
   expected: Expected,
+  fieldValidation: FieldValidation,
 ): Promise<{ tree: JsonObject; duplicates: string[] }> {
-  const parsed = await parseBody(request.body, request.format)
+  const parsed = await parseBody(request.body, request.format, {
+    apiVersion: apiVersion(expected),
+    kind: expected.kind,
+  })
   const unrecognized = (why: string) =>
     badRequest(
       `the object provided is unrecognized (must be of type ${expected.kind}): ${why} (${bodyShown(request.body)})`,
     )
-  if ('fault' in parsed) throw unrecognized(parsed.fault)
+  if ('fault' in parsed) {
+    const { fault, type } = parsed
+    throw type === undefined
+      ? unrecognized(fault)
+      : unfit(type.kind, { ...versionOf(type), kind: expected.kind }, fault)
+  }
   const { tree, duplicates } = parsed
+  // Objects are dated here, and a message can hold times that JSON cannot.
+  if (request.format === 'protobuf') metaOf(tree).delete('creationTimestamp')
   const groupFault = groupVersionFault(text(tree, 'apiVersion'))
   if (groupFault !== undefined) throw unrecognized(groupFault)
   for (const [key, value, label] of [
@@ -86,10 +102,21 @@ async function decodeTree(
     if (text(tree, key) !== '') continue
     // A custom resource must name its kind; without a version it is one of no version at all.
     if (expected.custom && key === 'apiVersion') continue
-    if (expected.custom) throw unrecognized(`Object '${label}' is missing in '${request.body?.toString('utf8') ?? ''}'`)
+    if (expected.custom) {
+      const why = `Object '${label}' is missing in '${request.body?.toString('utf8') ?? ''}'`
+      // A reader that is not strict has its own words for it.
+      throw fieldValidation === 'Ignore' ? unfit(expected.kind, expected, why) : unrecognized(why)
+    }
     tree.set(key, value)
   }
   return { tree, duplicates }
+}
+
+/** The metadata of a custom resource is read with its kind, before either is compared with the URL's. */
+function requireReadableMeta(tree: JsonObject, { kind }: Expected): void {
+  const fault = metaTypeFault(tree.get('metadata'))
+  const version = text(tree, 'apiVersion').replace(/^.*\//, '')
+  if (fault !== undefined) throw unfit(text(tree, 'kind'), { version, kind }, fault)
 }
 
 /** The object is not of the kind the URL speaks of: `why` in the decoder's words, and the refusal of a whole body. */
@@ -107,17 +134,29 @@ export function kindMismatch(tree: JsonObject, expected: Expected): Mismatch | u
   }
   const groupFault = groupVersionFault(version)
   if (groupFault !== undefined) return { why: groupFault, error: badRequest(groupFault) }
-  const slash = version.indexOf('/')
-  const group = slash < 0 ? '' : version.slice(0, slash)
-  const plain = version.slice(slash + 1)
-  if (!isBuiltinKind({ group, version: plain, kind })) {
-    const why = `no kind ${quote(kind)} is registered for version ${quote(version)} in scheme "pkg/runtime/scheme.go:111"`
+  const { group, version: plain } = versionOf({ apiVersion: version })
+  if (!isBuiltinKind({ group, version: plain, kind }) || !areTogether(kind, group, expected.group)) {
+    const why = unregistered({ apiVersion: version, kind })
     return { why, error: unfit(kind, { version: plain, kind: expected.kind }, why) }
   }
   if (kind === expected.kind && group === expected.group) return versionMismatch(version, wanted)
   const internal = expected.group === '' ? 'core' : expected.group.split('.')[0]
   const why = `converting (${plain}.${kind}) to (${internal}.${expected.kind}): unknown conversion`
   return { why, error: unfit(kind, { version: plain, kind: expected.kind }, why) }
+}
+
+/** Groups of which the real server is another one behind the same address, and knows no other kinds. */
+const apart: ReadonlySet<string> = new Set(['apiextensions.k8s.io', 'apiregistration.k8s.io'])
+const everywhere =
+  /^(Status|WatchEvent|API(Versions|Group|GroupList|ResourceList)|(Create|Delete|Get|List|Patch|Update)Options)$/
+
+function areTogether(kind: string, group: string, other: string): boolean {
+  return group === other || (!apart.has(group) && !apart.has(other)) || everywhere.test(kind)
+}
+
+function versionOf({ apiVersion: spelled }: { readonly apiVersion: string }): { group: string; version: string } {
+  const slash = spelled.indexOf('/')
+  return { group: slash < 0 ? '' : spelled.slice(0, slash), version: spelled.slice(slash + 1) }
 }
 
 /** More than one slash is no group and version at all. */

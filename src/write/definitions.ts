@@ -12,6 +12,7 @@ import { definitionStatus } from '../schema/naming.ts'
 import { definitionsInterest, type Engine, lockKey, type Scope } from './engine.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'
+import { recordOwn } from './ownership.ts'
 
 /** Holds a deleted definition until its objects are gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
@@ -21,8 +22,23 @@ export function judgeDefinition(engine: Engine, scope: Scope, tree: JsonObject, 
   if (scope.resource.interest !== definitionsInterest) return { errors: [], warnings: [] }
   const errors = validateDefinition(tree, old)
   if (errors.length > 0) return { errors, warnings: [] }
-  tree.set('status', statusOf(engine, tree))
+  const status = statusOf(engine, tree)
+  const before = field(old, 'status') ?? statusAtFirst(status)
+  tree.set('status', status)
+  recordOwn(engine, scope, { manager: own, subresource: 'status' }, new Map(tree).set('status', before), tree)
   return { errors, warnings: definitionWarnings(tree, old) }
+}
+
+/** Under this name the real server's controllers write. */
+const own = 'kube-apiserver'
+
+/** The status of a definition that nobody has looked at yet. */
+function statusAtFirst(status: JsonObject): JsonObject {
+  return new Map<string, Json>([
+    ['conditions', null],
+    ['acceptedNames', new Map()],
+    ['storedVersions', status.get('storedVersions') ?? null],
+  ])
 }
 
 function statusOf(engine: Engine, tree: JsonObject): JsonObject {

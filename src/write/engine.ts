@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { WriteRules } from '../kube/builtin.ts'
 import type { Resource } from '../kube/resource.ts'
+import type { KnownOwners } from './apply/managedknown.ts'
 import type { Entering } from './entering.ts'
 import type { KeyLock } from './lock.ts'
 import { rulesOf } from './rules.ts'
@@ -21,6 +22,7 @@ export type Engine = {
   /** `began`: a namespace or a definition was deleted; otherwise something is gone that one may have waited for. */
   readonly wakeSweeper: (began: boolean) => void
   readonly entering: Entering
+  readonly known: KnownOwners
 }
 
 /** One resource as a verb sees it. */

@@ -131,16 +131,16 @@ export class FakeWorld {
   }
 
   /** As `kubectl --raw` would ask; refusals come back as answers. */
-  async send(method: string, url: string, body?: unknown, type = 'application/json'): Promise<Answer> {
+  async send(method: string, url: string, body?: unknown, type = 'application/json', agent = ''): Promise<Answer> {
     try {
-      return await this.#answer(method, url, body, type)
+      return await this.#answer(method, url, body, type, agent)
     } catch (error) {
       if (!(error instanceof StatusError)) throw error
       return { code: error.code, body: error.status, warnings: warningsOf(error) }
     }
   }
 
-  async #answer(method: string, url: string, body: unknown, type: string): Promise<Answer> {
+  async #answer(method: string, url: string, body: unknown, type: string, userAgent: string): Promise<Answer> {
     const asked = parseRequest(method, url)
     const resource = [...builtinFacts().resources, ...this.#customs.keys()].find(
       (one) => one.group === asked.group && one.version === asked.version && one.resource === asked.resource,
@@ -156,6 +156,7 @@ export class FakeWorld {
       body: source === undefined ? undefined : Buffer.from(source),
       format: type === 'application/yaml' ? 'yaml' : 'json',
       ...(method === 'PATCH' ? { patchKind: patchKinds[type as keyof typeof patchKinds] } : {}),
+      userAgent,
       caller: { name: 'admin', uid: '', groups: ['system:masters', 'system:authenticated'] },
     }
     if (method === 'GET') {

@@ -1,13 +1,16 @@
 /**
  * The forms of an object around a write: the stored bytes of a list item, the tree as its requested version serves it
- * (with kind and apiVersion), and back. Metadata is printed in Go's order; everything else keeps the order it came in (A5),
- * though the real server sorts the keys of custom resources.
+ * (with kind and apiVersion), and back. Metadata is printed in Go's order, that of custom resources sorted; everything else
+ * keeps the order it came in (A5), though the real server sorts all keys of custom resources.
  */
 
 import { fromStored, toStored } from '../convert/convert.ts'
+import { bytewise } from '../json/goformat.ts'
 import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
+import { applyDefaults } from '../schema/defaulting.ts'
 import { prune } from '../schema/prune.ts'
+import { managedText, sameOwners } from './apply/managed.ts'
 import { metaFields, metaOf } from './meta.ts'
 import type { Definition, Stored } from './write.ts'
 
@@ -36,18 +39,45 @@ export function storedForm(resource: Resource, definition: Definition | undefine
     return form
   }
   return {
-    print: (version: number): Buffer => Buffer.from(printJson(labelled(String(version)))),
-    /** Whether storing it would change nothing; `before` is the tree of what is stored. */
-    isSame: (current: Stored, before: JsonObject): boolean => equalJson(labelled(String(current.version)), before),
+    managedFields: meta.get('managedFields'),
+    print: (version: number): Buffer => Buffer.from(printed(labelled(String(version)))),
+    /** Whether storing it would change nothing but when something was owned; `before` is the tree of what is stored. */
+    isSame: (current: Stored, before: JsonObject): boolean => sameBut(labelled(String(current.version)), before),
     /** What is answered when nothing was stored: the version is the one that was there before, or none. */
     unstored(before: Stored | undefined): Stored {
-      const bytes = Buffer.from(printJson(labelled(before === undefined ? '' : String(before.version))))
+      const bytes = Buffer.from(printed(labelled(before === undefined ? '' : String(before.version))))
       const namespace = text(meta, 'namespace')
       const name = text(meta, 'name')
       const version = before?.version ?? 0
       return { key: objectKey(namespace, name), namespace, name, uid: text(meta, 'uid'), version, bytes }
     },
   }
+}
+
+/** As printJson, but for marks, whose text is mostly known. */
+function printed(form: JsonObject): string {
+  const meta = metaOf(form)
+  const marks = meta.get('managedFields')
+  if (!Array.isArray(marks)) return printJson(form)
+  return members(form, (key, value) => (key === 'metadata' ? members(meta, printMeta) : printJson(value)))
+}
+
+function printMeta(key: string, value: Json): string {
+  return key === 'managedFields' && Array.isArray(value) ? managedText(value) : printJson(value)
+}
+
+function members(object: JsonObject, print: (key: string, value: Json) => string): string {
+  let out = '{'
+  for (const [key, value] of object) out += `${out === '{' ? '' : ','}${printJson(key)}:${print(key, value)}`
+  return `${out}}`
+}
+
+/** Times of owners alone are no change. */
+function sameBut(form: JsonObject, before: JsonObject): boolean {
+  const [now, then] = [metaOf(form).get('managedFields'), metaOf(before).get('managedFields')]
+  if (now === undefined || then === undefined || !sameOwners(now, then)) return equalJson(form, before)
+  const meta = new Map(metaOf(form)).set('managedFields', then)
+  return equalJson(new Map(form).set('metadata', meta), before)
 }
 
 function builtinForm(resource: Resource, served: JsonObject): JsonObject {
@@ -78,12 +108,19 @@ function customForm(resource: Resource, definition: Definition | undefined, tree
   const form: JsonObject = new Map<string, Json>([
     ['apiVersion', apiVersion({ group: resource.group, version })],
     ['kind', resource.kind],
-    ['metadata', arrangedMeta(metaOf(tree))],
+    ['metadata', sortedMeta(metaOf(tree))],
   ])
   for (const [key, value] of tree) if (!form.has(key)) form.set(key, value)
   // What its storage version does not know is not kept, whatever version it came in by.
-  if (definition?.storageSchema !== undefined) prune(form, definition.storageSchema)
+  if (definition?.storageSchema !== undefined) {
+    prune(form, definition.storageSchema)
+    applyDefaults(form, definition.storageSchema)
+  }
   return form
+}
+
+function sortedMeta(meta: JsonObject): JsonObject {
+  return new Map([...arrangedMeta(meta)].sort(([a], [b]) => bytewise(a, b)))
 }
 
 /** Metadata in Go's order, the version's place kept. */

@@ -28,6 +28,7 @@ export function completeNew(scope: Scope, tree: JsonObject, now: number): void {
 export function complete({ resource }: Scope, tree: JsonObject): void {
   if (resource.interest === namespacesInterest) {
     const meta = metaOf(tree)
+    if (text(meta, 'name') === '') return
     const labels = meta.get('labels')
     const own: JsonObject = isObject(labels) ? labels : new Map()
     own.set('kubernetes.io/metadata.name', text(meta, 'name'))
@@ -99,9 +100,11 @@ function quantity(container: Json, list: string, name: string): string | undefin
 export function keepPodButPart(tree: JsonObject, old: JsonObject, subresource: string): void {
   const sent = tree.get('spec')
   const version = text(tree, 'metadata', 'resourceVersion')
+  const managed = metaOf(tree).get('managedFields')
   tree.clear()
   for (const [key, value] of old) tree.set(key, cloneJson(value))
   if (version !== '') metaOf(tree).set('resourceVersion', version)
+  keepManaged(metaOf(tree), managed)
   const spec = tree.get('spec')
   if (!isObject(spec)) return
   if (subresource === 'ephemeralcontainers') {
@@ -119,6 +122,12 @@ export function keepPodButPart(tree: JsonObject, old: JsonObject, subresource: s
       if (isObject(container) && resources !== undefined) container.set('resources', resources)
     }
   }
+}
+
+/** Marks are of the write, not of the part that it writes. */
+export function keepManaged(meta: JsonObject, managed: Json | undefined): void {
+  if (managed === undefined) meta.delete('managedFields')
+  else meta.set('managedFields', managed)
 }
 
 const resettableMeta = ['labels', 'annotations', 'finalizers', 'ownerReferences', 'generation', 'deletionTimestamp']

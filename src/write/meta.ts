@@ -17,6 +17,7 @@ export const metaFields = [
   'annotations',
   'ownerReferences',
   'finalizers',
+  'managedFields',
 ] as const
 
 export type MetaField = (typeof metaFields)[number]

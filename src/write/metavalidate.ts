@@ -9,6 +9,7 @@ import { quote } from '../schema/values.ts'
 import { goKind } from './body.ts'
 import { finalizersOf, isDeleting, listOf, wholeOf } from './meta.ts'
 import { type NameRule, nameFaults } from './names.ts'
+import { managerFaults } from './options.ts'
 
 const annotationBytesMax = 256 * 1024 // the real server's: annotations travel with every list and watch
 const orphan = 'orphan'
@@ -38,7 +39,7 @@ export function metaFaults(resource: Resource, meta: JsonObject, rule: NameRule)
   if (generation < 0) {
     found.push(invalidField('metadata.generation', generation, 'must be greater than or equal to 0'))
   }
-  found.push(...mapFaults(meta), ...ownerFaults(meta), ...finalizerFaults(meta))
+  found.push(...mapFaults(meta), ...ownerFaults(meta), ...finalizerFaults(meta), ...managedFaults(meta))
   return found
 }
 
@@ -60,7 +61,7 @@ export function metaUpdateFaults(meta: JsonObject, old: JsonObject): FieldError[
       found.push(invalidField(`metadata.${field}`, value, 'field is immutable'))
     }
   }
-  return [...found, ...mapFaults(meta), ...ownerFaults(meta)]
+  return [...found, ...mapFaults(meta), ...ownerFaults(meta), ...managedFaults(meta)]
 }
 
 /** Built-in kinds insist on finalizers that cannot be confused with somebody else's. */
@@ -152,6 +153,21 @@ function ownerFault(shown: string, detail: string): FieldError {
   return { field: 'metadata.ownerReferences', reason: 'FieldValueInvalid', text: `Invalid value: ${shown}: ${detail}` }
 }
 
+const subresourceBytesMax = 256 // the real server's
+
+/** What they own is read elsewhere; here only the names count. */
+function managedFaults(meta: JsonObject): FieldError[] {
+  const found: FieldError[] = []
+  for (const [index, entry] of listOf(meta, 'managedFields').entries()) {
+    const path = `metadata.managedFields[${index}]`
+    found.push(...managerFaults(`${path}.manager`, text(entry, 'manager')))
+    if (Buffer.byteLength(text(entry, 'subresource')) > subresourceBytesMax) {
+      found.push(tooLong(`${path}.subresource`, subresourceBytesMax))
+    }
+  }
+  return found
+}
+
 function finalizerFaults(meta: JsonObject): FieldError[] {
   const found: FieldError[] = []
   const finalizers = finalizersOf(meta)
@@ -181,10 +197,10 @@ export function metaTypeFault(meta: Json | undefined): string | undefined {
       if (member !== null && typeof member !== 'string') return unmarshal(member, field, 'string')
     }
   }
-  for (const field of ['finalizers', 'ownerReferences'] as const) {
+  for (const field of ['finalizers', 'ownerReferences', 'managedFields'] as const) {
     const value = meta.get(field)
     if (value === undefined || value === null) continue
-    const element = field === 'finalizers' ? 'string' : 'v1.OwnerReference'
+    const element = elementTypes[field]
     if (!Array.isArray(value)) return unmarshal(value, field, `[]${element}`)
     for (const member of value) {
       const fits = field === 'finalizers' ? typeof member === 'string' : isObject(member)
@@ -193,6 +209,12 @@ export function metaTypeFault(meta: Json | undefined): string | undefined {
   }
   return undefined
 }
+
+const elementTypes = {
+  finalizers: 'string',
+  ownerReferences: 'v1.OwnerReference',
+  managedFields: 'v1.ManagedFieldsEntry',
+} as const
 
 function unmarshal(value: Json, field: string, type: string): string {
   return `json: cannot unmarshal ${goKind(value)} into Go struct field ObjectMeta.${field} of type ${type}`

@@ -5,10 +5,18 @@ import { field, isNumber, isObject, type Json, text } from '../json/json.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
 import { forbiddenField, invalidField, requiredField, tooLong, unsupportedField } from '../schema/errors.ts'
 import { goKind, parseBody } from './body.ts'
+import { unregistered } from './protobufbody.ts'
 import type { WriteRequest } from './write.ts'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
-export type WriteOptions = { readonly dryRun: boolean; readonly fieldValidation: FieldValidation }
+export type WriteOptions = {
+  readonly dryRun: boolean
+  readonly fieldValidation: FieldValidation
+  /** In whose name the fields are written: as the request says, or the program that sent it. */
+  readonly manager: string
+  /** Of an apply: fields that belong to others are taken from them. */
+  readonly force: boolean
+}
 
 const managerBytesMax = 128 // the real server's
 const directives = ['', 'Ignore', 'Strict', 'Warn']
@@ -27,23 +35,39 @@ export function readOptions(
       found.push(forbiddenField('force', 'may not be specified for non-apply patch'))
     }
   }
-  found.push(...managerFaults(manager))
+  found.push(...managerFaults('fieldManager', manager))
   const dryRun = query('dryRun')
   found.push(...dryRunFaults(dryRun === undefined ? [] : [dryRun]))
   const directive = query('fieldValidation') ?? ''
   if (!directives.includes(directive)) found.push(unsupportedField('fieldValidation', directive, directives))
   if (found.length > 0) throw invalid('meta.k8s.io', kind, '', found)
-  return { dryRun: dryRun !== undefined, fieldValidation: directive === '' ? 'Warn' : (directive as FieldValidation) }
+  return {
+    dryRun: dryRun !== undefined,
+    fieldValidation: directive === '' ? 'Warn' : (directive as FieldValidation),
+    manager: manager === '' ? programOf(request.userAgent ?? '') : manager,
+    force: !/^(false|0)$/i.test(query('force') ?? 'false'),
+  }
+}
+
+/** The first word of a User-Agent, cut to what a manager's name may be. */
+function programOf(userAgent: string): string {
+  let name = ''
+  for (const character of userAgent.split('/')[0] ?? '') {
+    if (!isPrintable(character)) continue
+    if (Buffer.byteLength(name) + Buffer.byteLength(character) > managerBytesMax) break
+    name += character
+  }
+  return name
 }
 
 /** A name that cannot be printed could not be told from another one; positions are of bytes. */
-function managerFaults(manager: string): FieldError[] {
-  const found = Buffer.byteLength(manager) > managerBytesMax ? [tooLong('fieldManager', managerBytesMax)] : []
+export function managerFaults(field: string, manager: string): FieldError[] {
+  const found = Buffer.byteLength(manager) > managerBytesMax ? [tooLong(field, managerBytesMax)] : []
   let at = 0
   for (const character of manager) {
     if (!isPrintable(character)) {
       const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
-      found.push(invalidField('fieldManager', manager, `invalid character U+${code} (at position ${at})`))
+      found.push(invalidField(field, manager, `invalid character U+${code} (at position ${at})`))
     }
     at += Buffer.byteLength(character)
   }
@@ -115,14 +139,20 @@ function wholeNumber(source: string): number {
 }
 
 async function fromBody(request: WriteRequest, body: Buffer): Promise<Unchecked> {
-  const parsed = await parseBody(body, request.format)
-  if ('fault' in parsed) throw badRequest(parsed.fault)
-  const { tree } = parsed
-  const kind = text(tree, 'kind')
+  // Clients name the group of what they delete as often as the options' own.
+  const expected = { apiVersion: 'meta.k8s.io/v1', kind: 'DeleteOptions', anyVersion: true }
+  const parsed = await parseBody(body, request.format, expected)
+  const isFault = 'fault' in parsed
+  const claimed = isFault
+    ? parsed.type
+    : { kind: text(parsed.tree, 'kind'), apiVersion: text(parsed.tree, 'apiVersion') }
+  const kind = claimed?.kind ?? ''
   if (kind !== '' && kind !== 'DeleteOptions') {
-    const version = text(tree, 'apiVersion') || 'meta.k8s.io/v1'
-    throw badRequest(`no kind "${kind}" is registered for version "${version}" in scheme "pkg/runtime/scheme.go:111"`)
+    const version = claimed?.apiVersion || 'meta.k8s.io/v1'
+    throw badRequest(unregistered({ apiVersion: version, kind }))
   }
+  if (isFault) throw badRequest(parsed.fault)
+  const { tree } = parsed
   const typed = <T>(type: string, fits: (value: Json) => T | undefined, ...path: string[]): T | undefined => {
     const value = field(tree, ...path)
     if (value === undefined || value === null) return undefined

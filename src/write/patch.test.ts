@@ -68,10 +68,6 @@ test('patches that cannot be read or used', async () => {
   assert.match(await answer('{"data":{"x":1}}', strategic), /"map\[data:map\[x:1\]\]": cannot convert int64 to string$/)
   assert.match(await answer('{"metadata":{"name":"x"}}', merge), /^400 the name of the object \(x\)/)
   assert.match(await answer('{"kind":"Foo"}', merge), /^422 .*no kind "Foo" is registered/)
-  assert.match(
-    await answer('{}', 'application/apply-patch+yaml', `${configMap}?fieldManager=m`),
-    /^415 server-side apply/,
-  )
   assert.match(await answer('{}', 'application/apply-patch+yaml'), /^422 .*is required for apply patch$/)
   assert.match(await answer('{}', merge, `${configMap}?force=true`), /^422 .*may not be specified for non-apply patch$/)
   assert.match(

@@ -1,18 +1,20 @@
-/** Patch: JSON, merge and strategic. The patch is applied to the stored object under its lock, then it is an update. */
+/** Patch: JSON, merge and strategic; apply has a file of its own. The patch is applied to the stored object under its lock, then it is an update. */
 
 import { bytewise, goValue } from '../json/goformat.ts'
-import { type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
+import { field, isObject, type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { apiVersion } from '../kube/resource.ts'
 import { badRequest, invalid, type StatusError } from '../kube/status.ts'
 import { applyPatch, type PatchKind } from '../patch/patch.ts'
 import { invalidField } from '../schema/errors.ts'
 import { quote } from '../schema/values.ts'
+import { applyPatchTo } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
 import { type Expected, ensureName, ensureNamespace, kindMismatch, type Mismatch } from './decode.ts'
 import { type Engine, scopeOf } from './engine.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
-import { noServerSideApply, noStrategicPatch, unusablePatch } from './refusals.ts'
+import { withoutManaged } from './ownership.ts'
+import { noStrategicPatch, unusablePatch } from './refusals.ts'
 import { type Shape, shapeObject } from './shape.ts'
 import { type Draft, replace } from './update.ts'
 import { carrying } from './warnings.ts'
@@ -21,14 +23,17 @@ import type { WriteRequest, WriteResult } from './write.ts'
 export type Patch = { readonly kind: PatchKind; readonly tree: Json; readonly duplicates: readonly string[] }
 
 export async function patch(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  if (request.patchKind === 'apply') return applyPatchTo(engine, request)
   const scope = scopeOf(engine, request.resource)
   const read = readPatch(request)
-  const { dryRun, fieldValidation } = readOptions('PatchOptions', request)
+  const { dryRun, fieldValidation, manager } = readOptions('PatchOptions', request)
   const noted: string[] = []
+  const unmarked = !touchesMarks(read)
   const next = (old: JsonObject | undefined) => {
     const schema = read.kind === 'strategic' ? mergeSchemaFor(request.resource) : undefined
-    const apply = () => applyPatch(read.kind, old ?? new Map(), read.tree, schema)
-    const patched = apply()
+    const apply = (base: JsonObject = old ?? new Map()) => applyPatch(read.kind, base, read.tree, schema)
+    // Marks that the patch says nothing about stay as they are, and need not be looked at.
+    const patched = unmarked && old !== undefined ? apply(withoutManaged(old)) : apply()
     const shape = (tree: JsonObject) => shapeObject(scope, tree, old)
     const accepted = accept(request.resource, shape, { read, patched, apply, fieldValidation })
     noted.push(...accepted.warnings)
@@ -36,17 +41,25 @@ export async function patch(engine: Engine, request: WriteRequest): Promise<Writ
     ensureName(request, patched)
     return { tree: patched, ...accepted }
   }
-  return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate: false, dryRun }))
+  return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate: false, dryRun, manager }))
+}
+
+/** Whether a patch may say something about metadata.managedFields, or about all that is there. */
+function touchesMarks({ kind, tree }: Patch): boolean {
+  if (kind === 'json') {
+    const paths = Array.isArray(tree) ? tree.flatMap((one) => [field(one, 'path'), field(one, 'from')]) : []
+    return paths.some((path) => typeof path === 'string' && /^(\/metadata(\/managedFields.*)?)?$/.test(path))
+  }
+  const meta = field(tree, 'metadata')
+  if (!isObject(tree) || (tree.has('metadata') && !isObject(meta))) return true
+  const names = [...tree.keys(), ...(isObject(meta) ? meta.keys() : [])]
+  return names.some((name) => name === 'managedFields' || name.startsWith('$'))
 }
 
 /** The patch itself: what kind of patch is allowed here, and whether it can be read. */
 export function readPatch(request: WriteRequest): Patch {
   const { patchKind: kind, resource } = request
-  if (kind === 'apply') {
-    readOptions('PatchOptions', request)
-    throw noServerSideApply()
-  }
-  if (kind === undefined) throw badRequest('a patch needs a patch type')
+  if (kind === undefined || kind === 'apply') throw badRequest('a patch needs a patch type')
   if (kind === 'strategic' && resource.custom) throw noStrategicPatch()
   const duplicates: string[] = []
   try {

@@ -53,15 +53,6 @@ export function noStrategicPatch(): StatusError {
   ])
 }
 
-/** An honest 415: the media type is known, but nothing here could honour it. */
-export function noServerSideApply(): StatusError {
-  return failure(
-    415,
-    'UnsupportedMediaType',
-    'server-side apply (application/apply-patch+yaml) is not served yet - use application/json-patch+json, application/merge-patch+json or application/strategic-merge-patch+json',
-  )
-}
-
 /** The patched object cannot be decoded: the real server quotes what it tried to decode. */
 export function unusablePatch(shown: string, why: string): StatusError {
   const text = `Invalid value: ${shown}: ${why}`

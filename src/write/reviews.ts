@@ -10,6 +10,7 @@ import { decodeKind, ensureNamespace } from './decode.ts'
 import type { Engine } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'
 import { readOptions } from './options.ts'
+import { recordNew } from './ownership.ts'
 import { carrying } from './warnings.ts'
 import type { Caller, WriteRequest, WriteResult } from './write.ts'
 
@@ -19,14 +20,17 @@ const masters = 'system:masters'
 export async function review(engine: Engine, request: WriteRequest): Promise<WriteResult | undefined> {
   const answer = answers[`${request.resource.group}/${request.resource.resource}`]
   if (answer === undefined) return undefined
-  const { fieldValidation } = readOptions('CreateOptions', request)
+  const { fieldValidation, manager } = readOptions('CreateOptions', request)
   const { tree, warnings } = await decodeKind(request, request.resource, fieldValidation)
-  return carrying(warnings, async () => ({ code: 201, review: answered(engine, request, tree, answer), warnings }))
+  return carrying(warnings, async () => {
+    ensureNamespace(request, metaOf(tree))
+    recordNew(engine, request.resource, manager, tree)
+    return { code: 201, review: answered(engine, request, tree, answer), warnings }
+  })
 }
 
 function answered(engine: Engine, request: WriteRequest, tree: JsonObject, answer: Answer): JsonObject {
   const { resource } = request
-  ensureNamespace(request, metaOf(tree))
   const status = answer(tree, request, engine)
   const object: JsonObject = new Map<string, Json>([
     ['kind', resource.kind],
@@ -64,6 +68,7 @@ const answers: Readonly<Record<string, Answer>> = {
   'authorization.k8s.io/selfsubjectrulesreviews': (tree) => {
     if (text(tree, 'spec', 'namespace') === '') throw badRequest('no namespace on request')
     tree.set('spec', new Map())
+    metaOf(tree).delete('managedFields')
     return {
       resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
       nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
@@ -72,6 +77,7 @@ const answers: Readonly<Record<string, Answer>> = {
   },
   'authentication.k8s.io/selfsubjectreviews': (tree, { caller }, { clock }) => {
     metaOf(tree).set('creationTimestamp', timestamp(clock.now()))
+    metaOf(tree).delete('managedFields')
     tree.delete('spec')
     return { userInfo: userInfo(caller) }
   },
@@ -124,9 +130,11 @@ function pathFault(path: JsonObject, detail: string): FieldError {
   return invalidField('spec.nonResourceAttributes', shown, detail)
 }
 
+const unnamed: ReadonlySet<string> = new Set(['namespace', 'creationTimestamp', 'managedFields'])
+
 /** A review has no name: it is a question. */
 function nameFaultsOf(tree: JsonObject): FieldError[] {
   const meta = metaOf(tree)
-  const named = [...meta.keys()].some((key) => key !== 'namespace' && key !== 'creationTimestamp')
+  const named = [...meta.keys()].some((key) => !unnamed.has(key))
   return named ? [invalidField('metadata', meta, 'must be empty')] : []
 }

@@ -1,20 +1,28 @@
 /** The scale subresource: an autoscaling/v1 Scale read out of an object, and its replicas written back into it. */
 
 import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
-import type { Resource } from '../kube/resource.ts'
+import { apiVersion, type Resource } from '../kube/resource.ts'
 import { internalError, invalid } from '../kube/status.ts'
 import { applyPatch } from '../patch/patch.ts'
+import { fillDefaults } from '../schema/defaulting.ts'
 import { invalidField } from '../schema/errors.ts'
 import type { ScalePaths } from '../schema/scaled.ts'
 import { quote } from '../schema/values.ts'
+import type { Managed } from './apply/managed.ts'
+import { fromScale, scaleVersion, toScale } from './apply/managedscale.ts'
+import type { Versions } from './apply/owner.ts'
+import { configIn, findingsOf, readConfig } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
 import { decodeKind, ensureName, ensureNamespace } from './decode.ts'
 import { type Engine, type Scope, scopeOf } from './engine.ts'
 import { servedTree } from './form.ts'
+import { builtinType, replicasPaths } from './kindversions.ts'
+import { applyTo, ownersOf } from './merging.ts'
 import { metaOf } from './meta.ts'
 import { readOptions } from './options.ts'
+import { recordIn, setManaged } from './ownership.ts'
 import { accept, readPatch } from './patch.ts'
-import { methodNotServed } from './refusals.ts'
+import { methodNotServed, plainFailure } from './refusals.ts'
 import { putAt, valueAt, wholeAt } from './scalepaths.ts'
 import { shapeKind } from './shape.ts'
 import { type Draft, replace } from './update.ts'
@@ -93,20 +101,22 @@ function selectorText(selector: Json | undefined): string {
 
 export async function updateScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
-  const { dryRun, fieldValidation } = readOptions('UpdateOptions', request)
+  const { dryRun, fieldValidation, manager } = readOptions('UpdateOptions', request)
   const { tree, warnings } = await decodeKind(request, scaleKind, fieldValidation)
   return carrying(warnings, () => {
     ensureNamespace(request, metaOf(tree))
     ensureName(request, tree)
     const uid = text(tree, 'metadata', 'uid')
-    return writeScale(engine, scope, request, () => ({ tree, warnings, missing: [] }), { uid, dryRun })
+    const marked = recording(engine, manager, () => ({ tree, warnings, missing: [] }))
+    return writeScale(engine, scope, request, marked, { uid, dryRun })
   })
 }
 
 export async function patchScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  if (request.patchKind === 'apply') return applyScale(engine, request)
   const scope = scopeOf(engine, request.resource)
   const read = readPatch(request)
-  const { dryRun, fieldValidation } = readOptions('PatchOptions', request)
+  const { dryRun, fieldValidation, manager } = readOptions('PatchOptions', request)
   const schema = mergeSchemaFor(scaleKind)
   const scaled = (scale: JsonObject) => {
     const apply = () => applyPatch(read.kind, scale, read.tree, schema)
@@ -117,23 +127,66 @@ export async function patchScale(engine: Engine, request: WriteRequest): Promise
     ensureName(request, patched)
     return { tree: patched, warnings, missing: [] }
   }
-  return writeScale(engine, scope, request, scaled, { uid: '', dryRun })
+  return writeScale(engine, scope, request, recording(engine, manager, scaled), { uid: '', dryRun })
+}
+
+async function applyScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
+  const scope = scopeOf(engine, request.resource)
+  const { dryRun, fieldValidation, manager, force } = readOptions('PatchOptions', request)
+  const read = await readConfig(request.body, fieldValidation)
+  const mark = { manager, subresource: 'scale' }
+  const applied: Marked = (scale, owners) => {
+    const config = configIn(read)
+    const applying = { kind: scaleKind, versions: scaleVersions, mark, force, config }
+    const { tree, managed } = applyTo(engine, applying, scale, owners)
+    const warnings = findingsOf(read, fieldValidation)
+    const { fault } = shapeKind(scaleKind, tree)
+    if (fault !== undefined) throw plainFailure(fault)
+    ensureNamespace(request, metaOf(tree))
+    ensureName(request, tree)
+    return { tree, warnings, missing: [], managed }
+  }
+  return writeScale(engine, scope, request, applied, { uid: '', dryRun })
+}
+
+/** The Scale as it shall be, from the one there is, and who owns what of it. */
+type Marked = (current: JsonObject, owners: Managed) => Draft & { readonly managed: Managed }
+
+const scaleVersions: Versions = {
+  typeOf: (version) => (version === scaleVersion ? builtinType(scaleKind) : undefined),
+  convert: (tree) => tree,
+}
+
+function recording(engine: Engine, manager: string, scaled: (current: JsonObject) => Draft): Marked {
+  return (current, owners) => {
+    const draft = scaled(current)
+    const mark = { manager, subresource: 'scale' }
+    return {
+      ...draft,
+      managed: recordIn(engine, { kind: scaleKind, versions: scaleVersions, mark }, owners, current, draft.tree),
+    }
+  }
 }
 
 async function writeScale(
   engine: Engine,
   scope: Scope,
   request: WriteRequest,
-  scaled: (current: JsonObject) => Draft,
+  scaled: Marked,
   { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
 ): Promise<WriteResult> {
   const { resource, definition, objects } = scope
   const paths = pathsOf(resource.custom, definition)
+  const pathIn = replicasPaths(engine, resource)
   const next = (old: JsonObject | undefined) => {
     const tree = cloneJson(old ?? new Map<string, Json>())
     const stored = objects.get(resource.namespaced ? `${request.namespace}/${request.name}` : request.name)
-    const { tree: scale, warnings } = scaled(stored === undefined ? new Map() : scaleOf(resource, definition, stored))
+    const current = stored === undefined ? new Map() : scaleOf(resource, definition, stored)
+    const owners = ownersOf(old)
+    const { tree: scale, warnings, managed } = scaled(current, toScale(owners, pathIn))
+    setManaged(metaOf(tree), fromScale(owners, managed, apiVersion(resource), pathIn), resource.custom)
     putAt(tree, paths.specReplicasPath, replicasOf(scale, request, resource.custom))
+    if (resource.custom) fillDefaults(tree, definition?.schema)
     const version = text(scale, 'metadata', 'resourceVersion')
     if (version !== '') metaOf(tree).set('resourceVersion', version)
     return { tree, warnings, missing: [] }

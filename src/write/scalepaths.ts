@@ -2,7 +2,7 @@
 
 import { field, isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'
 
-function keysOf(path: string): string[] {
+export function keysOf(path: string): string[] {
   return path.replace(/^\./, '').split('.')
 }
 

@@ -3,11 +3,11 @@
  * go, defaults of custom resources come, metadata keeps only what metadata may hold.
  */
 
-import { isObject, type Json, type JsonObject } from '../json/json.ts'
+import { cloneJson, isObject, type Json, type JsonObject } from '../json/json.ts'
 import { builtinSchemas } from '../kube/builtin.ts'
 import type { FieldError } from '../kube/status.ts'
 import { checkBuiltin } from '../schema/builtin.ts'
-import { applyDefaults } from '../schema/defaulting.ts'
+import { applyDefaults, fillDefaults } from '../schema/defaulting.ts'
 import type { Components } from '../schema/gostruct.ts'
 import { prune } from '../schema/prune.ts'
 import { componentOf, type KindName } from './components.ts'
@@ -29,17 +29,39 @@ export function shapeObject(scope: Scope, tree: JsonObject, old?: JsonObject): S
   return scope.resource.custom ? shapeCustom(scope, tree) : shapeKind(scope.resource, tree, old)
 }
 
+/** The same for what an apply made: of a custom resource nothing is dropped, because nothing it does not know came in. */
+export function shapeApplied(scope: Scope, tree: JsonObject, old: JsonObject | undefined): Shape {
+  const { resource, definition } = scope
+  if (!resource.custom) return shapeKind(resource, tree, old)
+  const fault = metaTypeFault(tree.get('metadata'))
+  if (fault !== undefined) return { fault, unknown: [], missing: [] }
+  tidyCustomMeta(metaOf(tree))
+  fillDefaults(tree, definition?.schema)
+  return { unknown: [], missing: [] }
+}
+
 function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
   const fault = metaTypeFault(tree.get('metadata'))
   if (fault !== undefined) return { fault, unknown: [], missing: [] }
-  const unknown = tidyMeta(metaOf(tree)).map((name) => `metadata.${name}`)
+  const unknown = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
   if (definition?.schema !== undefined) {
     unknown.push(...prune(tree, definition.schema))
     applyDefaults(tree, definition.schema)
   }
-  // On its way to storage the object passes through its storage version, which fills in what it would have.
-  if (definition?.storageSchema !== undefined) applyDefaults(tree, definition.storageSchema)
   return { unknown: unknown.sort(), missing: [] }
+}
+
+/** On its way to storage an object passes through its storage version, which fills in what it would have. Nobody owns that. */
+export function fillStored({ definition }: Scope, tree: JsonObject): void {
+  fillDefaults(tree, definition?.storageSchema)
+}
+
+/** A stored object as a version of its definition shows it: without what that version does not know. */
+export function inVersion({ definition }: Scope, stored: JsonObject): JsonObject {
+  if (definition?.storageSchema === undefined || definition.schema === undefined) return stored
+  const tree = cloneJson(stored)
+  prune(tree, definition.schema)
+  return tree
 }
 
 /** The same for any built-in kind, be it stored or not. */
@@ -70,8 +92,20 @@ function fillStructs(tree: JsonObject, component: string): void {
   }
 }
 
-const serverOnly: ReadonlySet<string> = new Set(['selfLink', 'managedFields'])
+const serverOnly: ReadonlySet<string> = new Set(['selfLink'])
 const kept: ReadonlySet<string> = new Set(metaFields)
+
+/** The metadata of custom resources is a Go struct's too, but an empty list in it is as good as none. */
+function tidyCustomMeta(meta: JsonObject): string[] {
+  const unknown = tidyMeta(meta)
+  const managed = meta.get('managedFields')
+  if (Array.isArray(managed) && managed.length === 0) meta.delete('managedFields')
+  for (const name of ['labels', 'annotations']) {
+    const map = meta.get(name)
+    if (isObject(map)) for (const [key, value] of map) if (value === null) map.set(key, '')
+  }
+  return unknown
+}
 
 /** Leaves what metadata may hold and is not empty; answers the names nobody knows. */
 function tidyMeta(meta: JsonObject): string[] {
@@ -80,9 +114,15 @@ function tidyMeta(meta: JsonObject): string[] {
     if (!kept.has(key)) {
       if (!serverOnly.has(key)) unknown.push(key)
       meta.delete(key)
-    } else if (isEmpty(value) && !(key === 'deletionGracePeriodSeconds' && value === 0)) meta.delete(key)
+    } else if (isEmpty(value) && !says(key, value)) meta.delete(key)
   }
   return unknown
+}
+
+/** No grace is a grace period too, and no managed fields, sent as a list, ask for a fresh start. */
+function says(key: string, value: Json): boolean {
+  if (key === 'deletionGracePeriodSeconds') return value === 0
+  return key === 'managedFields' && Array.isArray(value)
 }
 
 function isEmpty(value: Json): boolean {

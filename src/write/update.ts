@@ -5,15 +5,15 @@
  */
 
 import { parseUint64 } from '../json/gotext.ts'
-import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../json/json.ts'
+import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import { objectKey } from '../kube/resource.ts'
 import { type FieldError, notFound } from '../kube/status.ts'
-import { makeNew, storeNew } from './create.ts'
+import { makeNew, requireDefinition, storeNew } from './create.ts'
 import { decodeObject, ensureName, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
 import { type Engine, lockKey, namespacesInterest, podsInterest, type Scope, scopeOf } from './engine.ts'
 import { servedForm, storedForm } from './form.ts'
-import { complete, keepPodButPart, resetPaths } from './kinds.ts'
+import { complete, keepManaged, keepPodButPart, resetPaths } from './kinds.ts'
 import {
   copyField,
   dropDuplicateOwners,
@@ -27,8 +27,10 @@ import {
 } from './meta.ts'
 import { entering } from './namespaces.ts'
 import { readOptions } from './options.ts'
+import { recordOwners } from './ownership.ts'
 import { methodNotServed, modifiedConflict, plainFailure, uidConflict, versionRequired } from './refusals.ts'
 import { everything } from './rules.ts'
+import { fillStored } from './shape.ts'
 import { validateUpdate } from './validate.ts'
 import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
@@ -48,21 +50,25 @@ export type Change = {
   readonly mayCreate: boolean
   /** The server's own change: nothing is put back and nothing validated. */
   readonly own?: boolean
+  /** Who owns what changes; absent where `next` has seen to that, or it is nobody's. */
+  readonly manager?: string
   readonly dryRun: boolean
 }
 
 export async function update(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
-  const { dryRun, fieldValidation } = readOptions('UpdateOptions', request)
+  const { dryRun, fieldValidation, manager } = readOptions('UpdateOptions', request)
   const decoded = await decodeObject(scope, request, fieldValidation)
   return carrying(decoded.warnings, async () => {
     ensureNamespace(request, metaOf(decoded.tree))
     ensureName(request, decoded.tree)
+    decoded.warnings.push(...dropDuplicateOwners(metaOf(decoded.tree), equalJson))
     return replace(engine, scope, request, {
       next: () => decoded,
       uid: text(decoded.tree, 'metadata', 'uid'),
       mayCreate: scope.rules.createOnUpdate && request.subresource === '',
       dryRun,
+      manager,
     })
   })
 }
@@ -83,10 +89,12 @@ export async function replace(
     }
     if (current === undefined) return createInstead(engine, scope, request, change, key)
     requirePart(scope, request.subresource)
-    const before = parseJson(current.bytes) as JsonObject
+    const before = engine.known.read(lockKey(resource, key), current.version, current.bytes)
     const old = servedForm(resource, before)
     const draft = change.next(old)
     checkVersion(scope, request, current, draft.tree)
+    record(engine, scope, request, change, old, draft.tree)
+    if (change.own !== true) fillStored(scope, draft.tree)
     const prepared = change.own === true ? [] : prepare(engine, scope, request.subresource, draft, old)
     const noted = [...draft.warnings, ...prepared]
     return {
@@ -105,11 +113,32 @@ async function createInstead(
   key: string,
 ): Promise<WriteResult> {
   const { tree, warnings, missing } = change.next(undefined)
+  requireDefinition(engine, request, nameOf(tree))
   wipeSystemFields(metaOf(tree))
+  record(engine, scope, request, change, undefined, tree)
+  fillStored(scope, tree)
   return entering(engine, request, nameOf(tree), async () => {
     const made = makeNew(engine, scope, tree, missing)
-    return { code: 201, item: await storeNew(scope, key, tree, change.dryRun), warnings: [...warnings, ...made] }
+    return {
+      code: 201,
+      item: await storeNew(engine, scope, key, tree, change.dryRun),
+      warnings: [...warnings, ...made],
+    }
   })
+}
+
+/** Marks what the write changes, its defaults included. */
+function record(
+  engine: Engine,
+  scope: Scope,
+  { subresource }: WriteRequest,
+  { manager }: Change,
+  old: JsonObject | undefined,
+  tree: JsonObject,
+): void {
+  if (manager === undefined) return
+  complete(scope, tree)
+  recordOwners(engine, scope, { manager, subresource }, old, tree)
 }
 
 const podParts: ReadonlySet<string> = new Set(['ephemeralcontainers', 'resize'])
@@ -166,16 +195,18 @@ function prepare(engine: Engine, scope: Scope, subresource: string, draft: Draft
 /** Of a custom resource, /status changes the status and nothing else, not even metadata. */
 function keepAllButStatus(tree: JsonObject, old: JsonObject): void {
   const status = tree.get('status')
+  const managed = metaOf(tree).get('managedFields')
   tree.clear()
   for (const [key, value] of old) if (key !== 'status') tree.set(key, cloneJson(value))
   if (status !== undefined) tree.set('status', status)
+  keepManaged(metaOf(tree), managed)
 }
 
 function changed(tree: JsonObject, old: JsonObject, path: string): boolean {
   if (path !== everything) return !same(field(tree, ...path.split('.')), field(old, ...path.split('.')))
   const keys = new Set([...tree.keys(), ...old.keys()])
   keys.delete('metadata')
-  return [...keys].some((key) => !same(tree.get(key), old.get(key)))
+  return [...keys].some((key) => !(tree.has(key) && old.has(key) && equalJson(tree.get(key)!, old.get(key)!)))
 }
 
 function same(a: Json | undefined, b: Json | undefined): boolean {
@@ -200,6 +231,8 @@ async function store(engine: Engine, scope: Scope, { current, before, tree, dryR
   const { resource, definition, objects } = scope
   const ends = isFinished(scope, tree, before)
   const form = storedForm(resource, definition, tree)
+  // Nothing changed: nothing is written, no watcher hears of it.
+  if (!ends && form.isSame(current, before)) return current
   if (dryRun || ends) {
     const item = form.unstored(current)
     if (ends && !dryRun) {
@@ -208,9 +241,9 @@ async function store(engine: Engine, scope: Scope, { current, before, tree, dryR
     }
     return item
   }
-  // Nothing changed: nothing is written, no watcher hears of it.
-  if (form.isSame(current, before)) return current
-  return objects.put(current.key, (version) => form.print(version))
+  const item = await objects.put(current.key, (version) => form.print(version))
+  engine.known.remember(lockKey(resource, current.key), item.version, form.managedFields)
+  return item
 }
 
 /** The last finalizer of a deleted object is gone, and no grace period runs. */

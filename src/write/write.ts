@@ -2,7 +2,8 @@
  * The local write engine: what kube-apiserver's registry does between a decoded request and its storage. A write takes
  * the lock of its key, reads the committed object, computes the next one (defaults, merge, preconditions, validation,
  * finalizers) and commits it; only then does it answer. Nothing here knows of sockets, so a standalone server and an
- * edge without its cloud use the same engine. One file per verb (create, update, patch, delete), `writer.ts` in front.
+ * edge without its cloud use the same engine. One file per verb (create, update, patch, applying, delete), `writer.ts` in
+ * front. Who owns which field is kept by `ownership.ts` over the pure part in `apply/`.
  *
  * Objects are handled as trees (kube/json) and kept as the bytes of a list item: built-ins without kind and apiVersion,
  * custom resources with those of their storage version. What the engine needs from its surroundings is declared here
@@ -79,6 +80,8 @@ export type Caller = {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
+export type BodyFormat = 'json' | 'yaml' | 'protobuf'
+
 export type WriteRequest = {
   readonly resource: Resource
   /** '' for the object itself. */
@@ -88,9 +91,11 @@ export type WriteRequest = {
   readonly name: string
   readonly query: (name: string) => string | undefined
   readonly body: Buffer | undefined
-  readonly format: 'json' | 'yaml'
+  readonly format: BodyFormat
   /** What the content type of a PATCH said. */
   readonly patchKind?: PatchKind | 'apply'
+  /** The header of that name: its first word owns what a request without a field manager writes. */
+  readonly userAgent?: string
   readonly caller: Caller
 }
 

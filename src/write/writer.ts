@@ -4,6 +4,7 @@ import { randomInt, randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { failure } from '../kube/status.ts'
+import { KnownOwners } from './apply/managedknown.ts'
 import { deleteCollection } from './collection.ts'
 import { create } from './create.ts'
 import { deleteObject } from './delete.ts'
@@ -39,7 +40,7 @@ export class Writer {
 
   constructor({ objectsOf, registry, clock, log, random = randomInt, newUid = randomUUID }: Parts) {
     const wakeSweeper = (began: boolean) => this.sweeper.wake(began)
-    const shared = { lock: new KeyLock(), entering: new Entering(), wakeSweeper }
+    const shared = { lock: new KeyLock(), entering: new Entering(), known: new KnownOwners(), wakeSweeper }
     this.#engine = { objectsOf, registry, clock, log, random, newUid, ...shared }
     this.sweeper = new Sweeper(this.#engine)
   }

@@ -1,0 +1,41 @@
+/**
+ * Fields that a write leaves as they are, whatever it says about them: a write of the object ignores its status, one of
+ * the status most of the rest. What is ignored is not owned either.
+ */
+
+import type { WriteRules } from '../kube/builtin.ts'
+import { FieldSet } from './apply/fieldset.ts'
+import { pathOf } from './apply/pathelement.ts'
+import type { Scope } from './engine.ts'
+
+type Filter = (fields: FieldSet) => FieldSet
+
+const known = new WeakMap<WriteRules, Map<string, Filter | undefined>>()
+
+/** What remains of the fields that a write through this subresource names; undefined: all. */
+export function ignoringFilter(scope: Scope, subresource: string): Filter | undefined {
+  let filters = known.get(scope.rules)
+  if (filters === undefined) {
+    filters = new Map()
+    known.set(scope.rules, filters)
+  }
+  if (!filters.has(subresource)) filters.set(subresource, filterFor(scope, subresource))
+  return filters.get(subresource)
+}
+
+function filterFor({ resource, rules }: Scope, subresource: string): Filter | undefined {
+  const paths = ignoredPaths(resource, rules, subresource)
+  if (paths.length === 0) return undefined
+  const ignored = FieldSet.of(...paths.map((path) => pathOf(...path.split('.'))))
+  return (fields) => fields.without(ignored)
+}
+
+/** Mostly what is reset; where the real server's two lists differ, the one for ownership. */
+function ignoredPaths({ interest, custom }: Scope['resource'], rules: WriteRules, subresource: string) {
+  if (custom && subresource === 'status') return ['metadata', 'spec']
+  if (interest === '/namespaces' && subresource === '') return ['status']
+  if (interest === 'certificates.k8s.io/certificatesigningrequests' && subresource === 'status') {
+    return ['spec', 'status.conditions']
+  }
+  return rules.reset[subresource === '' ? 'update' : subresource] ?? []
+}
