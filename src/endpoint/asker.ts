@@ -61,9 +61,13 @@ function bearerOf(header: string | undefined): string | undefined {
 
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 
+export function isBrowserToken(protocol: string): boolean {
+  return protocol.startsWith(tokenProtocol)
+}
+
 /** A browser can set no header on a WebSocket: its token comes among the subprotocols, as kube-apiserver takes it too. */
-function browserTokenOf(header: string | undefined): string | undefined {
-  const found = header?.split(',').find((one) => one.trim().startsWith(tokenProtocol))
+export function browserTokenOf(header: string | undefined): string | undefined {
+  const found = header?.split(',').find((one) => isBrowserToken(one.trim()))
   const token = Buffer.from(found?.trim().slice(tokenProtocol.length) ?? '', 'base64url').toString()
   // It goes on in a header: what cannot stand in one is no token.
   return /^[\x21-\x7e]+$/.test(token) ? token : undefined

@@ -7,23 +7,29 @@ import { apiVersion, type Resource } from '../kube/resource.ts'
 const initialEventsEnd = '"k8s.io/initial-events-end":"true"'
 
 export function printBookmark(resource: Resource, version: number, ending: boolean): string {
+  return `{"type":"BOOKMARK","object":${bookmarkObject(resource, version, ending)}}\n`
+}
+
+/** That of a form that belongs to no resource. */
+export function bookmarkMetadata(version: number, ending: boolean): string {
+  const annotations = ending ? `,"annotations":{${initialEventsEnd}}` : ''
+  return `{"resourceVersion":"${version}"${annotations}}`
+}
+
+export function bookmarkObject(resource: Resource, version: number, ending: boolean): string {
   const type = apiVersion(resource)
   const at = `"resourceVersion":"${version}"`
   if (resource.custom) {
     // A custom resource is a map in Go, and its keys come sorted.
     const metadata = ending ? `"annotations":{${initialEventsEnd}},${at}` : at
-    return frame(`"apiVersion":"${type}","kind":"${resource.kind}","metadata":{${metadata}}`)
+    return `{"apiVersion":"${type}","kind":"${resource.kind}","metadata":{${metadata}}}`
   }
   const kind = `${type}/${resource.kind}`
   const annotations = [...(annotated.get(kind) ?? []), ...(ending ? [initialEventsEnd] : [])].join(',')
   const metadata = annotations === '' ? at : `${at},"annotations":{${annotations}}`
   const rest = bodies.get(kind)
   const body = rest === undefined ? '' : `,${rest}`
-  return frame(`"kind":"${resource.kind}","apiVersion":"${type}","metadata":{${metadata}}${body}`)
-}
-
-function frame(members: string): string {
-  return `{"type":"BOOKMARK","object":{${members}}}\n`
+  return `{"kind":"${resource.kind}","apiVersion":"${type}","metadata":{${metadata}}${body}}`
 }
 
 /** What is kept inside the object there, and is an annotation outside. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { decodeMessage, type Message, messageOf, readEnvelope } from '../kube/protobuf/protobuf.ts'
 import { parseRequest } from '../kube/request.ts'
 import { Discovery } from './discovery.ts'
 import type { Request, Response } from './endpoint.ts'
@@ -146,4 +147,36 @@ test('paths that are none, and the list of those that are', async () => {
   assert.deepEqual(paths, [...paths].sort())
   for (const path of ['/api', '/api/v1', '/apis/apps', '/apis/apps/v1', '/healthz'])
     assert.ok(paths.includes(path), path)
+})
+
+test('every document is there in protobuf, the oldest without a version of its own', async () => {
+  const { resources, ask, read } = setUp()
+  resources.apply('widgets.example.com', widgets('example.com', ['v1']))
+  const mediaType = 'application/vnd.kubernetes.protobuf'
+  const opened = async (url: string, accept: string) => {
+    const response = await ask(url, { accept })
+    const { raw, ...type } = readEnvelope(response?.body as Buffer)
+    const message = messageOf(type.apiVersion === '' ? 'v1' : type.apiVersion, type.kind) as Message
+    const object = JSON.parse(decodeMessage(message, raw).toString())
+    return { contentType: response?.headers['content-type'], ...type, object }
+  }
+  const rows = [
+    ['/api', '', 'APIVersions'],
+    ['/api/v1', '', 'APIResourceList'],
+    ['/apis', 'v1', 'APIGroupList'],
+    ['/apis/apps', 'v1', 'APIGroup'],
+    ['/apis/example.com/v1', 'v1', 'APIResourceList'],
+  ] as const
+  for (const [url, apiVersion, kind] of rows) {
+    const { object, ...rest } = await opened(url, `${mediaType},application/json`)
+    assert.deepEqual(rest, { contentType: mediaType, apiVersion, kind })
+    const { kind: _, apiVersion: __, ...json } = await read(url)
+    assert.deepEqual(object, json)
+  }
+  const all = aggregated.replace('application/json', mediaType)
+  const { object, ...rest } = await opened('/apis', `${all},application/json`)
+  assert.deepEqual(rest, { contentType: all, apiVersion: 'apidiscovery.k8s.io/v2', kind: 'APIGroupDiscoveryList' })
+  assert.deepEqual(object.items, (await read('/apis', { accept: aggregated })).items)
+  const [inProtobuf, inJson] = [await ask('/apis', { accept: all }), await ask('/apis', { accept: aggregated })]
+  assert.equal(inProtobuf?.headers.etag, inJson?.headers.etag)
 })

@@ -4,19 +4,23 @@
  * Documents are printed once per generation of the set of resources.
  */
 import { createHash, randomUUID } from 'node:crypto'
+import type { TypeMeta } from '../kube/enveloping.ts'
 import { type Codec, negotiate, wantsAggregatedDiscovery } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { apiVersion, type Resource, type Subresource } from '../kube/resource.ts'
 import { methodNotAllowed } from '../kube/status.ts'
 import type { Request, Response } from './endpoint.ts'
 import type { Group, GroupVersion, Resources } from './registry.ts'
-import { plain, spelled } from './respond.ts'
+import { plain, spelledDocument } from './respond.ts'
 
-type Document = { readonly bytes: Buffer; readonly etag: string }
+type Document = { readonly json: Buffer; readonly type: TypeMeta; readonly etag: string }
+
+/** The oldest documents name no version of themselves. */
+type Printed = { readonly kind: string; readonly apiVersion?: string; readonly [member: string]: unknown }
 
 /** Where a document is asked for, and how the real router treats it. */
 type Place = {
-  readonly print: () => unknown
+  readonly print: () => Printed
   /** Groups whose versions an aggregated document of this place would list. */
   readonly aggregates?: readonly Group[]
   /** kube-apiserver's router looks at Accept first, except at /apis, at groups and in all that comes from CRDs. */
@@ -57,8 +61,8 @@ export class Discovery {
     const codec = place.aggregates === undefined ? undefined : wantsAggregatedDiscovery(accept)
     if (codec !== undefined) return this.#aggregated(path, place.aggregates ?? [], codec, api, request)
     const media = negotiate(accept, { shape: 'document', routed: place.routed })
-    const { bytes } = this.#document(path, place.print)
-    return spelled(200, bytes, { media, query: api.query, request })
+    const { json, type } = this.#document(path, place.print)
+    return spelledDocument(200, type, json, { media, query: api.query, request })
   }
 
   #placeOf(path: string): Place | undefined {
@@ -87,7 +91,7 @@ export class Discovery {
     return found === undefined ? undefined : { print: () => resourceList(core, found), routed: true }
   }
 
-  #apiVersions(core: Group): unknown {
+  #apiVersions(core: Group): Printed {
     return {
       kind: 'APIVersions',
       versions: core.versions.map(({ version }) => version),
@@ -102,12 +106,12 @@ export class Discovery {
     api: ApiRequest,
     request: Request,
   ): Promise<Response> {
-    const { bytes, etag } = this.#document(`${path} aggregated`, () => aggregatedDocument(groups))
+    const { json, type, etag } = this.#document(`${path} aggregated`, () => aggregatedDocument(groups))
     const own = { etag, vary: 'Accept', 'cache-control': 'public' }
     if (request.headers['if-none-match'] === etag) {
       return { status: 304, headers: { 'audit-id': randomUUID(), ...own }, body: Buffer.alloc(0) }
     }
-    const response = spelled(200, bytes, { media: { codec, pretty: false }, query: api.query, request })
+    const response = spelledDocument(200, type, json, { media: { codec, pretty: false }, query: api.query, request })
     const { headers } = response
     const form = `${codec.mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`
     const vary = headers.vary === undefined ? 'Accept' : `Accept, ${headers.vary}`
@@ -115,12 +119,14 @@ export class Discovery {
     return response
   }
 
-  #document(key: string, print: () => unknown): Document {
+  #document(key: string, print: () => Printed): Document {
     let document = this.#documents.get(key)
     if (document === undefined) {
-      const bytes = Buffer.from(`${JSON.stringify(print())}\n`)
-      const etag = `"${createHash('sha512').update(bytes).digest('hex').toUpperCase()}"`
-      document = { bytes, etag }
+      const printed = print()
+      const { apiVersion = '', kind } = printed
+      const json = Buffer.from(JSON.stringify(printed))
+      const etag = `"${createHash('sha512').update(json).digest('hex').toUpperCase()}"`
+      document = { json, type: { apiVersion, kind }, etag }
       this.#documents.set(key, document)
     }
     return document
@@ -143,11 +149,11 @@ function byOldOrder(a: Group, b: Group): number {
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-function groupList(groups: readonly Group[]): unknown {
+function groupList(groups: readonly Group[]): Printed {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupEntry) }
 }
 
-function groupDocument(group: Group): unknown {
+function groupDocument(group: Group): Printed {
   return { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(group) }
 }
 
@@ -156,7 +162,7 @@ function groupEntry({ name, versions }: Group) {
   return { name, versions: entries, preferredVersion: entries[0] }
 }
 
-function resourceList(group: Group, { version, resources }: GroupVersion): unknown {
+function resourceList(group: Group, { version, resources }: GroupVersion): Printed {
   const groupVersion = apiVersion({ group: group.name, version })
   const entries = resources.flatMap((resource) => [
     resourceEntry(resource),
@@ -178,7 +184,7 @@ function subresourceEntry(parent: Resource, { name, group, version, kind, verbs 
   return { name: `${parent.resource}/${name}`, singularName: '', namespaced, ...foreign, kind, verbs }
 }
 
-function aggregatedDocument(groups: readonly Group[]): unknown {
+function aggregatedDocument(groups: readonly Group[]): Printed {
   const items = groups.map(({ name, versions }) => ({
     metadata: name === '' ? {} : { name },
     versions: versions.map(({ version, resources }) => ({

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeContinue } from '../kube/continue.ts'
+import { readStatus } from '../kube/protobuf/peek.ts'
+import { encodeMessage, type Message, messageOf, readEnvelope } from '../kube/protobuf/protobuf.ts'
 import {
   admin,
   aliceToken,
@@ -95,13 +97,65 @@ test('a WatchList that cannot be synced here is passed on in the form its header
   const url = `${maps}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`
   const passed = '{"type":"ADDED","object":{}}\n'
   world.cloud.script = ({ path }) => (path === url ? answered(200, passed) : undefined)
-  const accept = 'application/vnd.kubernetes.protobuf;stream=watch,application/json'
-  const { status, body } = await world.response('GET', url, { token: aliceToken, headers: { accept } })
-  assert.equal(status, 200)
+  const protobuf = 'application/vnd.kubernetes.protobuf'
+  const accept = `${protobuf};stream=watch,application/json`
+  const { status, headers, body } = await world.response('GET', url, { token: aliceToken, headers: { accept } })
+  assert.deepEqual([status, headers['content-type']], [200, `${protobuf};stream=watch`])
   const read = Array.fromAsync(body as AsyncIterable<Buffer>)
   await world.pass(2_000)
   assert.equal(Buffer.concat(await read).toString(), passed)
-  assert.equal(world.cloud.passed('GET', url)[0]?.headers?.accept, 'application/json')
+  assert.equal(world.cloud.passed('GET', url)[0]?.headers?.accept, protobuf)
+  await world.stop()
+})
+
+test('[A5] the copy answers in protobuf whoever prefers it, online and offline: objects, lists, watches, refusals', async () => {
+  const world = await synced()
+  const headers = { accept: 'application/vnd.kubernetes.protobuf,application/json' }
+  const ask = async (url: string) => {
+    const { status, text } = await world.ask('GET', url, { token: aliceToken, headers })
+    return { status, ...readEnvelope(Buffer.from(text, 'latin1')) }
+  }
+  const message = messageOf('v1', 'ConfigMap') as Message
+  for (const state of ['reachable', 'unreachable'] as const) {
+    await world.get(`${maps}?resourceVersion=0`)
+    world.cloud.reachability.set(state)
+    const { text } = await world.get(`${c1}?resourceVersion=0`)
+    const object = await ask(`${c1}?resourceVersion=0`)
+    assert.deepEqual([object.status, object.kind], [200, 'ConfigMap'])
+    assert.deepEqual(object.raw, encodeMessage(message, Buffer.from(text)))
+    const list = await ask(`${maps}?resourceVersion=0`)
+    assert.equal(list.kind, 'ConfigMapList')
+    assert.ok(list.raw.includes(object.raw), 'made of the same messages')
+    const gone = await ask(`${maps}/none?resourceVersion=0`)
+    assert.deepEqual([gone.status, gone.kind, readStatus(gone.raw).reason], [404, 'Status', 'NotFound'])
+    const watch = await world.response('GET', `${maps}?watch=1`, { token: aliceToken, headers })
+    assert.equal(watch.headers['content-type'], 'application/vnd.kubernetes.protobuf;stream=watch')
+    const frames = (watch.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    assert.ok(((await frames.next()).value as Buffer).includes(object.raw))
+    await frames.return?.()
+  }
+  const refused = await ask('/api/v1/namespaces/a/secrets?resourceVersion=0')
+  assert.deepEqual([refused.status, refused.kind], [503, 'Status'], 'never synced')
+  await world.stop()
+})
+
+test('[A5] what a later cloud put into its objects is not lost in protobuf: JSON is preferred wherever it is taken', async () => {
+  const world = await synced()
+  world.release.isLater = true
+  const protobuf = 'application/vnd.kubernetes.protobuf'
+  const url = `${c1}?resourceVersion=0`
+  const ask = (path: string, accept: string) => world.ask('GET', path, { token: aliceToken, headers: { accept } })
+  assert.equal((await ask(url, `${protobuf},application/json`)).json.value, 'one')
+  assert.equal((await ask(`${maps}?resourceVersion=0`, `${protobuf}, */*`)).json.items.length, 2)
+  assert.equal(
+    (await ask(url, protobuf)).headers['content-type'],
+    protobuf,
+    'who takes nothing else gets what there is',
+  )
+  const headers = { accept: `${protobuf},application/json` }
+  const watch = await world.response('GET', `${maps}?watch=1`, { token: aliceToken, headers })
+  assert.equal(watch.headers['content-type'], 'application/json')
+  await (watch.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]().return?.()
   await world.stop()
 })
 

@@ -5,7 +5,7 @@ import type { Cache } from '../cache/cache.ts'
 import { decodeContinue } from '../kube/continue.ts'
 import { narrowedTo } from '../kube/fields.ts'
 import { parseGetOptions, parseListOptions } from '../kube/listoptions.ts'
-import { negotiate } from '../kube/negotiate.ts'
+import { acceptOf, negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { Catalog, Known } from '../mirror/catalog.ts'
@@ -15,13 +15,15 @@ import type { Kept } from '../mirror/kept.ts'
 import { mirrorLimits } from '../mirror/mirror.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Asker } from './asker.ts'
+import type { CloudRelease } from './cloudrelease.ts'
 import type { Measuring, Request, Response, Served } from './endpoint.ts'
 import { getItem, getObject } from './get.ts'
 import { listObjects } from './list.ts'
 import type { Passing } from './passing.ts'
-import { jsonHeaders, warn } from './respond.ts'
+import { warn } from './respond.ts'
+import { piecesOf } from './sender.ts'
 import { Spelling } from './spelling.ts'
-import { watchObjects } from './watch.ts'
+import { watchHeaders, watchObjects } from './watch.ts'
 import type { Written } from './written.ts'
 
 type Parts = {
@@ -33,12 +35,15 @@ type Parts = {
   readonly written: Written
   readonly measures: Measuring
   readonly clock: Clock
+  readonly release: Pick<CloudRelease, 'isLater'>
 }
 
 export class EdgeReading {
   readonly #parts: Parts
   readonly #served = new WeakMap<Known, Map<string, Served>>()
   #lastWarning: { readonly text: string; readonly header: string | readonly string[] } = { text: '', header: '' }
+
+  readonly #avoidsProtobuf = (): boolean => this.#parts.release.isLater
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -153,11 +158,9 @@ export class EdgeReading {
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
   #later(known: Known, kept: Kept, read: Read, api: ApiRequest, request: Request, asker: Asker): Response {
     const { resource } = known
-    const media = negotiate(request.headers.accept, { shape: 'watch', resource })
-    const headers = jsonHeaders()
-    if (media.as !== undefined) headers['content-type'] = 'application/json'
-    const open = () => this.#opened(known, kept, read, api, request, asker)
-    return { status: 200, headers, body: new Later(open), cutCleanly: true }
+    const media = negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf: this.#avoidsProtobuf })
+    const open = () => this.#opened(known, kept, read, api, request, asker, acceptOf(media))
+    return { status: 200, headers: watchHeaders(media), body: new Later(open), cutCleanly: true }
   }
 
   async #opened(
@@ -167,15 +170,16 @@ export class EdgeReading {
     api: ApiRequest,
     request: Request,
     asker: Asker,
+    accept: string,
   ): Promise<AsyncIterator<Buffer> | undefined> {
     const outcome = await kept.synced(watchListHoldMsMax)
     const { readable: cache } = kept
     if (outcome === 'late') return undefined
-    // The edge may not read it, its caller may: the headers that are out promise JSON.
+    // The edge may not read it, its caller may: the headers that are out promise a form.
     const { body, status } =
       outcome === 'synced' && cache !== undefined
         ? await this.#local(known, { cache, kept }, read, api, request)
-        : await this.#parts.passing.pass(api, request, asker, { json: true })
+        : await this.#parts.passing.pass(api, request, asker, { accept })
     if (status !== 200) return undefined
     return piecesOf(body)
   }
@@ -188,7 +192,8 @@ export class EdgeReading {
       const resource = known.resource.listKind === listKind ? known.resource : { ...known.resource, listKind }
       const { fields, columns, deprecation } = known
       const spelling = new Spelling(resource, undefined, { verbatim: true })
-      served = { resource, fields, columns, spelling, ...(deprecation === undefined ? {} : { deprecation }) }
+      const warned = deprecation === undefined ? {} : { deprecation }
+      served = { resource, fields, columns, spelling, avoidsProtobuf: this.#avoidsProtobuf, ...warned }
       byKind.set(listKind, served)
     }
     return served
@@ -235,13 +240,6 @@ const isStatus = ({ name }: { name: string }) => name === 'status'
 
 function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
   return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
-}
-
-function piecesOf(body: Response['body']): AsyncIterator<Buffer> {
-  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
-  return (async function* () {
-    yield* Buffer.isBuffer(body) ? [body] : body
-  })()
 }
 
 /** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */

@@ -164,6 +164,7 @@ export type Asking = {
   readonly peer?: Peer
   readonly headers?: Record<string, string>
   readonly body?: string | Buffer | object
+  readonly gone?: AbortSignal
 }
 
 /** The machine's administrator. */
@@ -178,6 +179,8 @@ export class EdgeWorld {
   readonly cloud: EdgeCloud
   readonly store: Store
   readonly lines: string[] = []
+  /** The cloud's, compared with what is known of Kubernetes here. */
+  readonly release = { isLater: false }
   endpoint!: EdgeEndpoint
   interests!: Interests
   documents!: Documents
@@ -231,7 +234,8 @@ export class EdgeWorld {
     const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
-    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock })
+    const { release } = this
+    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock, release })
     const { copy } = this
     this.endpoint = new EdgeEndpoint({
       access,
@@ -270,7 +274,7 @@ export class EdgeWorld {
   }
 
   response(method: string, url: string, asking: Asking = {}): Promise<Response> {
-    const { token, peer = {}, headers = {}, body } = asking
+    const { token, peer = {}, headers = {}, body, gone } = asking
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body)
     const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(isRaw ? body : JSON.stringify(body))
     const stream = async function* () {
@@ -286,6 +290,7 @@ export class EdgeWorld {
       stream,
       caller: undefined,
       peer,
+      ...(gone === undefined ? {} : { gone: () => gone }),
     })
   }
 

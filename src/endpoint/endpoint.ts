@@ -28,6 +28,8 @@ export type Request = {
   body(): Promise<Buffer>
   /** The body as it comes, of any size and no faster than it is read: for whoever passes it on. Rejects if it breaks off. */
   stream(): AsyncIterable<Buffer>
+  /** Fires when whoever asked is no longer there to be answered; absent where nobody can leave. */
+  gone?(): AbortSignal
   /** Whom a certificate of our own names; undefined for everybody else. */
   readonly caller: Caller | undefined
   readonly peer: Peer
@@ -69,6 +71,8 @@ export type Served = {
   readonly spelling: Spelling
   /** What clients of a deprecated version are warned with. */
   readonly deprecation?: string
+  /** Whether protobuf could not say all that the objects hold. */
+  readonly avoidsProtobuf?: () => boolean
 }
 
 export interface Registry {

@@ -21,7 +21,7 @@ export function getObject(
   request: Request,
 ): Promise<Response> | Response {
   const { resource } = served
-  const media = negotiate(request.headers.accept, { shape: 'object', resource })
+  const media = negotiate(request.headers.accept, { shape: 'object', resource, avoidsProtobuf: served.avoidsProtobuf })
   const state = parseGetOptions(api.query)
   // The common read waits for nothing: it is answered without a promise of its own.
   if (state.kind === 'notOlderThan' && state.version > cache.version) {
@@ -39,7 +39,11 @@ export function getItem(
   item: Item,
   api: ApiRequest,
   request: Request,
-  media = negotiate(request.headers.accept, { shape: 'object', resource: served.resource }),
+  media = negotiate(request.headers.accept, {
+    shape: 'object',
+    resource: served.resource,
+    avoidsProtobuf: served.avoidsProtobuf,
+  }),
 ): Response {
   if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
     return plain(200, served.spelling.pieces(item))

@@ -1,7 +1,8 @@
 /** /healthz, /livez and /readyz with their single checks, in kube-apiserver's text form, and /version. */
+import { requireJson } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { methodNotAllowed } from '../kube/status.ts'
-import type { Documents, Response } from './endpoint.ts'
+import type { Documents, Request, Response } from './endpoint.ts'
 import { pageNotFound, plain, text } from './respond.ts'
 
 /** One check: undefined when all is well, otherwise why not. */
@@ -23,10 +24,11 @@ export class Health implements Documents {
     if (parts.version !== undefined) this.#version = Buffer.from(JSON.stringify(parts.version, null, 2))
   }
 
-  answer(api: ApiRequest): Response | undefined {
+  answer(api: ApiRequest, { headers }: Request): Response | undefined {
     const [, kind = '', name, ...rest] = api.path.split('/')
     if (this.#version !== undefined && (api.path === '/version' || api.path === '/version/')) {
       if (api.method !== 'GET') throw methodNotAllowed()
+      requireJson(headers.accept)
       return plain(200, this.#version)
     }
     if ((kind !== 'healthz' && kind !== 'livez' && kind !== 'readyz') || rest.length > 0) return undefined

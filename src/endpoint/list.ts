@@ -30,7 +30,7 @@ export async function listObjects(
   request: Request,
 ): Promise<Response> {
   const { resource } = served
-  const media = negotiate(request.headers.accept, { shape: 'list', resource })
+  const media = negotiate(request.headers.accept, { shape: 'list', resource, avoidsProtobuf: served.avoidsProtobuf })
   const prefix = keyPrefix(served, api)
   const options = parseListOptions(api.query, 'list', prefix)
   // Made anew where it is used: while a version is waited for, the fields that a filter reads may change.
@@ -41,7 +41,9 @@ export async function listObjects(
   const page = cut(items, options, { prefix, version, nowMs })
   const query = api.query
   const meta = { version, continueToken: page.continueToken, remaining: page.remaining }
-  return spelled(200, listAs(media, served, page.items, { meta, query, nowMs }), { media, query, request })
+  const printed = listAs(media, served, page.items, { meta, query, nowMs })
+  const pieces = printed instanceof Promise ? await printed : printed
+  return spelled(200, pieces, { media, query, request })
 }
 
 function keyPrefix(served: Served, api: ApiRequest): string {

@@ -2,6 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Counter, gauge, Histogram, seriesOf } from '../base/metrics.ts'
 import type { Copy } from '../cache/copy.ts'
+import { forms } from '../cache/forms.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Store } from '../store/store.ts'
 import type { Documents, Measuring, Response } from './endpoint.ts'
@@ -126,6 +127,7 @@ export class Measures implements Documents, Measuring {
         'Version below which a watch is too old.',
         by((cache) => cache.history.floor),
       ),
+      gauge('ake_protobuf_bytes', 'Objects kept in protobuf besides their JSON.', one(forms.bytes)),
       gauge('ake_version', 'Newest version published.', one(this.#copy.progress.version)),
       gauge('ake_store_commits_total', 'Commits asked for.', one(figures.commits)),
       gauge('ake_store_groups_total', 'Transactions that carried them.', one(figures.groups)),

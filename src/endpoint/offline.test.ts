@@ -1,7 +1,7 @@
 /** What an edge says while the cloud is away: what it knows, and never a success for something that was not done. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { configMap } from '../kube/protobuf.test-support.ts'
+import { configMap } from '../kube/protobuf/messages.test-support.ts'
 import { admin, aliceToken, answered, EdgeWorld, statusText } from './edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/pbwork/configmaps'

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { parseRequest } from '../kube/request.ts'
 import type { Request, Response } from './endpoint.ts'
 import { OpenApi } from './openapi.ts'
+import { openApiMessage } from './openapiprotobuf.ts'
 import { Resources } from './registry.ts'
 
 type Tree = { [key: string]: Tree } & { [key: string]: unknown }
@@ -171,11 +172,23 @@ test('v2 says everything at once, without what it has no words for', async () =>
   assert.doesNotMatch(JSON.stringify(swagger), /#\/components\//)
 })
 
-test('protobuf is not spoken', async () => {
+test('both documents are there in protobuf, for whoever prefers it', async () => {
   const { ask } = setUp()
-  const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf'
-  assert.equal((await ask('/openapi/v3/api/v1', { accept }))?.status, 406)
-  assert.equal((await ask('/openapi/v2', { accept }))?.status, 406)
-  assert.equal((await ask('/openapi/v3/version', { accept: `${accept};q=1,application/json` }))?.status, 200)
+  const name = (version: string, mark = '@') =>
+    `application/com.github.proto-openapi.spec.${version}${mark}v1.0+protobuf`
+  const v3 = await ask('/openapi/v3/version', { accept: name('v3') })
+  const json = await ask('/openapi/v3/version', { accept: `${name('v3')};q=0.5,application/json` })
+  assert.equal(v3?.headers['content-type'], name('v3', '.'))
+  assert.equal(json?.headers['content-type'], 'application/json')
+  assert.equal(v3?.headers.etag, json?.headers.etag)
+  assert.deepEqual(v3?.body, openApiMessage('v3', 'Document', JSON.parse(String(json?.body))))
+  const whole = await ask('/openapi/v2')
+  for (const mark of ['@', '.']) {
+    const v2 = await ask('/openapi/v2', { accept: `${name('v2', mark)},application/json` })
+    assert.equal(v2?.headers['content-type'], name('v2', '.'))
+    assert.ok(openApiMessage('v2', 'Document', JSON.parse(String(whole?.body))).equals(v2?.body as Buffer))
+  }
+  assert.equal((await ask('/openapi/v2', { accept: name('v3') }))?.status, 406)
+  assert.equal((await ask('/openapi/v2', { accept: 'application/vnd.kubernetes.protobuf' }))?.status, 406)
   assert.equal(await ask('/other'), undefined)
 })

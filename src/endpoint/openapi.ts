@@ -1,18 +1,20 @@
 /**
- * /openapi/v3 (an index, and one document per group version) and /openapi/v2 (everything at once), in JSON. An edge device
+ * /openapi/v3 (an index, and one document per group version) and /openapi/v2 (everything at once), in JSON or, as older
+ * clients want it, in protobuf. An edge device
  * has little memory and few who ask: a document is built when it is asked for, kept as bytes only, and the ones asked for
  * last are kept. The hash that names a document's content is taken from what it is made of, so that the index, which lists
  * all of them, builds none.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { builtinFacts, builtinPaths } from '../kube/builtin.ts'
+import { firstAccepted } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Definition } from '../write/write.ts'
 import type { Request, Response } from './endpoint.ts'
 import { builtinDocument, type CustomVersion, customDocument, type OpenApiDocument } from './openapidocument.ts'
-import { swaggerHead, swaggerParts, swaggerTail } from './openapiswagger.ts'
+import { openApiMessage } from './openapiprotobuf.ts'
+import { swaggerInJson, swaggerInProtobuf } from './openapiwhole.ts'
 import type { Resources } from './registry.ts'
 import { compressed, isWorthGzip } from './respond.ts'
 
@@ -95,50 +97,44 @@ export class OpenApi {
   async #document(name: string, api: ApiRequest, request: Request): Promise<Response> {
     const custom = this.#custom.get(name)
     if (custom === undefined && !Object.hasOwn(builtinPaths().documents, name)) return empty(404, {})
-    if (!acceptsJson(request)) return empty(406, { vary: 'Accept' })
+    const form = formOf(request, 'v3')
+    if (form === undefined) return empty(406, { vary: 'Accept' })
     const hash = this.#hashOf(name)
     const asked = api.query.get('hash')
-    const headers: Record<string, string> = { vary: 'Accept', 'content-type': 'application/json' }
+    const headers: Record<string, string> = { vary: 'Accept', 'content-type': form.contentType }
     if (asked !== undefined && asked !== '') {
       if (asked !== hash) return moved(urlOf(name, hash), etagOf(hash))
       headers['cache-control'] = 'public, immutable'
       headers.expires = new Date(this.#clock.now() + yearMs).toUTCString()
     }
-    const build = () => print(custom === undefined ? builtinDocument(name) : customDocument(custom))
-    return bytesResponse(request, await this.#kept(`${name} ${hash}`, build), etagOf(hash), headers)
+    const build = () => print(custom === undefined ? builtinDocument(name) : customDocument(custom), form)
+    return bytesResponse(request, await this.#kept(`${name} ${hash} ${form.name}`, build), etagOf(hash), headers)
   }
 
   async #swagger(request: Request): Promise<Response> {
-    if (!acceptsJson(request)) return empty(406, { vary: 'Accept-Encoding, Accept' })
+    const form = formOf(request, 'v2')
+    if (form === undefined) return empty(406, { vary: 'Accept-Encoding, Accept' })
     const hash = digest(
       this.#names()
         .map((name) => this.#hashOf(name))
         .join(' '),
     )
-    const bytes = await this.#kept(`v2 ${hash}`, () => this.#buildSwagger())
-    const headers = { vary: 'Accept-Encoding, Accept', 'content-type': 'application/json' }
+    const build = () => (form.name === 'json' ? swaggerInJson(this.#all()) : swaggerInProtobuf(this.#all()))
+    const bytes = await this.#kept(`v2 ${hash} ${form.name}`, build)
+    const headers = { vary: 'Accept-Encoding, Accept', 'content-type': form.contentType }
     const response = bytesResponse(request, bytes, etagOf(hash), headers)
     if (response.status !== 200 || !isWorthGzip(bytes.length, request)) return response
     const { 'content-length': _, ...others } = response.headers
     return { ...response, headers: { ...others, 'content-encoding': 'gzip' }, body: compressed(bytes) }
   }
 
-  /** Some hundred milliseconds of work: others get their turn between the documents. */
-  async #buildSwagger(): Promise<Buffer> {
-    const seen = new Set<string>()
-    const paths: string[] = []
-    const definitions: string[] = []
+  /** One by one, as they are taken. */
+  *#all(): Iterable<OpenApiDocument | undefined> {
     const custom = this.#custom
     for (const name of this.#names()) {
       const versions = custom.get(name)
-      const document = versions === undefined ? builtinDocument(name) : customDocument(versions)
-      if (document === undefined) continue
-      const parts = swaggerParts(document, seen)
-      paths.push(...parts.paths)
-      definitions.push(...parts.definitions)
-      await nextTurn()
+      yield versions === undefined ? builtinDocument(name) : customDocument(versions)
     }
-    return Buffer.from(`${swaggerHead()}${paths.join(',')}},"definitions":{${definitions.join(',')}}${swaggerTail()}`)
   }
 
   /** Built once however many ask at the same time; the least wanted go when the room is full. */
@@ -202,16 +198,19 @@ function urlOf(name: string, hash: string): string {
   return `/openapi/v3/${name}?hash=${hash}`
 }
 
-function print(document: OpenApiDocument | undefined): Buffer {
-  return Buffer.from(JSON.stringify(document))
+function print(document: OpenApiDocument | undefined, { name }: DocumentForm): Buffer {
+  return name === 'json' ? Buffer.from(JSON.stringify(document)) : openApiMessage('v3', 'Document', document ?? {})
 }
 
-/** Only JSON is spoken here; a client that insists on protobuf hears so and falls back or gives up. */
-function acceptsJson(request: Request): boolean {
-  const { accept } = request.headers
-  if (accept === undefined || accept === '') return true
-  const types = accept.split(',').map((clause) => (clause.split(';', 1)[0] as string).trim())
-  return types.some((type) => type === 'application/json' || type === 'application/*' || type === '*/*')
+type DocumentForm = { readonly name: 'json' | 'protobuf'; readonly contentType: string }
+
+/** Protobuf is asked for by a name with `@` or with a dot, and answered under the one with a dot. */
+function formOf(request: Request, version: 'v2' | 'v3'): DocumentForm | undefined {
+  const json = 'application/json'
+  const protobuf = `application/com.github.proto-openapi.spec.${version}.v1.0+protobuf`
+  const asked = firstAccepted(request.headers.accept, [json, protobuf.replace('.v1.0', '@v1.0'), protobuf])
+  if (asked === undefined) return undefined
+  return asked === json ? { name: 'json', contentType: json } : { name: 'protobuf', contentType: protobuf }
 }
 
 /** These handlers of kube-apiserver refuse without a word. */

@@ -8,29 +8,27 @@ import { bearerToken, type OpenApiDocument, serverInfo } from './openapidocument
 type Node = Readonly<Record<string, unknown>>
 
 /** What stands before the paths, and what after the definitions. */
-export function swaggerHead(): string {
-  return `{"swagger":"2.0","info":${JSON.stringify(serverInfo())},"paths":{`
+export function swaggerHead(): Node {
+  return { swagger: '2.0', info: serverInfo() }
 }
 
-export function swaggerTail(): string {
-  return `,"securityDefinitions":${JSON.stringify(bearerToken)},"security":[{"BearerToken":[]}]}`
+export function swaggerTail(): Node {
+  return { securityDefinitions: bearerToken, security: [{ BearerToken: [] }] }
 }
+
+type Members = [name: string, value: Node][]
 
 /** The members of `paths` and of `definitions` that one document contributes; names already in `seen` are skipped. */
-export function swaggerParts(document: OpenApiDocument, seen: Set<string>): { paths: string[]; definitions: string[] } {
-  const paths = Object.entries(document.paths).map(([path, item]) => member(path, pathItem(item as Node)))
-  const definitions: string[] = []
+export function swaggerParts(document: OpenApiDocument, seen: Set<string>): { paths: Members; definitions: Members } {
+  const paths = Object.entries(document.paths).map(([path, item]): Members[0] => [path, pathItem(item as Node)])
+  const definitions: Members = []
   for (const [name, schema] of Object.entries(document.components.schemas ?? {})) {
     if (seen.has(name)) continue
     seen.add(name)
     // The facts' own name the kinds of all groups, as a document for everything should.
-    definitions.push(member(name, definition(builtinSchemas()[name] ?? schema)))
+    definitions.push([name, definition(builtinSchemas()[name] ?? schema)])
   }
   return { paths, definitions }
-}
-
-function member(name: string, value: unknown): string {
-  return `${JSON.stringify(name)}:${JSON.stringify(value)}`
 }
 
 function pathItem(item: Node): Node {

@@ -195,3 +195,26 @@ test('[I1] what the API server allowed counts from then on, what it refused too'
   assert.equal((await get(aliceToken)).status, 200)
   await world.stop()
 })
+
+test('whoever leaves before the answer takes the request along, and that is no sign against the API server', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
+  await world.synced('configmaps', 'a')
+  await world.get(`${maps}/c1`)
+  world.cloud.script = ({ method, path }) => (method === 'POST' || path === `${maps}/c1` ? 'hang' : undefined)
+  for (const [method, url] of [
+    ['POST', maps],
+    ['GET', `${maps}/c1`],
+  ] as const) {
+    const leaving = new AbortController()
+    const body = method === 'POST' ? { body: '{}' } : {}
+    const later = world.later(method, url, { token: aliceToken, gone: leaving.signal, ...body })
+    await world.pass(100)
+    assert.equal(later.done, false, method)
+    leaving.abort()
+    assert.equal((await later.answer).status, 499, method)
+    assert.equal(world.cloud.passed(method, url).at(-1)?.signal?.aborted, true)
+    assert.equal(world.cloud.reachability.state, 'reachable', method)
+  }
+  await world.stop()
+})

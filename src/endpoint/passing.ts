@@ -44,14 +44,16 @@ export class Passing {
     this.#parts = parts
   }
 
-  async pass(api: ApiRequest, request: Request, asker: Asker, options: { json?: boolean } = {}): Promise<Response> {
+  async pass(api: ApiRequest, request: Request, asker: Asker, options: { accept?: string } = {}): Promise<Response> {
     const { offline, tokens, upstream } = this.#parts
     if (upstream.reachability.state === 'unreachable') return await offline.answer(api, request, asker)
     if (tokens.concerns(api)) return await this.#passToken(api, rereadable(request), asker)
+    const gone = request.gone?.()
     try {
-      const answer = await this.#ask(api, request, asker, options)
+      const answer = await this.#ask(api, request, asker, { ...options, gone })
       return await this.#reply(api, answer)
     } catch (error) {
+      if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
       // It may have been done: neither yes nor no would be true.
@@ -77,12 +79,15 @@ export class Passing {
   /** The answer, if the API server gives one within the time; undefined when somebody else has to. */
   async tryPass(api: ApiRequest, request: Request, asker: Asker, withinMs: number): Promise<Response | undefined> {
     const { reachability } = this.#parts.upstream
+    const gone = request.gone?.()
     try {
-      const answer = await this.#ask(api, request, asker, {}, withinMs)
+      const answer = await this.#ask(api, request, asker, { gone }, withinMs)
       if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
       void answer.body.return?.()
       reachability.suspect(`the API server answered ${answer.status}`)
     } catch (error) {
+      // That says nothing about the API server.
+      if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
       reachability.suspect(error.message)
     }
@@ -114,7 +119,7 @@ export class Passing {
     api: ApiRequest,
     request: Request,
     asker: Asker,
-    { json = false }: { json?: boolean },
+    { accept, gone }: { accept?: string; gone?: AbortSignal | undefined },
     withinMs = headMsMax,
   ): Promise<Answered> {
     const { upstream, clock } = this.#parts
@@ -122,18 +127,19 @@ export class Passing {
     const answer = await upstream.ask({
       method: request.method,
       path: request.url,
-      headers: this.#headersFor(api, request, json),
+      headers: this.#headersFor(api, request, accept),
       ...(request.hasBody ? { body: request.stream() } : {}),
       identity: asker.identity,
       headMsMax: withinMs,
+      ...(gone === undefined ? {} : { signal: gone }),
     })
     this.#learn(asker, questionOf(api), { status: answer.status, askedAt })
     return answer
   }
 
   /** A reply that is read here must not come compressed. */
-  #headersFor(api: ApiRequest, { headers }: Request, json: boolean): Request['headers'] {
-    if (json) return { ...headers, accept: 'application/json' }
+  #headersFor(api: ApiRequest, { headers }: Request, accept: string | undefined): Request['headers'] {
+    if (accept !== undefined) return { ...headers, accept }
     const isRead = api.isResource && writes.has(api.verb) && headers['accept-encoding'] !== undefined
     if (!isRead || !this.#parts.written.concerns(scopeOf(api, ''))) return headers
     return { ...headers, 'accept-encoding': 'identity' }
@@ -214,6 +220,11 @@ async function* rest(chunks: readonly Buffer[], body: AsyncIterableIterator<Buff
 
 function cannotPass(why: string): Error {
   return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and this is its to answer: ${why}`)
+}
+
+/** For our own count of answers: nobody is there to read it. */
+function hasLeft(): Error {
+  return failure(499, 'Timeout', 'whoever asked has left')
 }
 
 function mayBeDone(why: string): Error {

@@ -2,14 +2,16 @@
 import { randomUUID } from 'node:crypto'
 import { createGzip } from 'node:zlib'
 import type { Log } from '../base/log.ts'
-import { fromPlain, parseJson, printJson } from '../json/json.ts'
+import { parseJson } from '../json/json.ts'
 import { printYaml } from '../json/yaml.ts'
+import type { TypeMeta } from '../kube/enveloping.ts'
 import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import { parseRequest, type Query } from '../kube/request.ts'
 import { internalError, type Status, StatusError } from '../kube/status.ts'
 import { warningsOf } from '../write/warnings.ts'
 import type { Body, Request, Response } from './endpoint.ts'
 import { indent } from './indent.ts'
+import { inProtobuf, printStatus, statusType } from './protobufdocument.ts'
 
 /** kube-apiserver's threshold: below it compression costs more than it saves. */
 const gzipBytesMin = 128 * 1024
@@ -17,12 +19,13 @@ const gzipBytesMin = 128 * 1024
 const joinedBytesMax = 64 * 1024
 /** Speed over ratio, as kube-apiserver chooses too. */
 const gzipLevel = 1
+const newline = Buffer.from('\n')
 
 export function jsonHeaders(): Record<string, string | readonly string[]> {
   return { 'audit-id': randomUUID(), 'cache-control': 'no-cache, private', 'content-type': 'application/json' }
 }
 
-/** JSON bytes in the form that was negotiated. */
+/** The bytes of an answer as they are negotiated: protobuf as it is, JSON as it is, indented or turned into YAML. */
 export function spelled(
   status: number,
   pieces: Buffer | readonly Buffer[],
@@ -31,7 +34,8 @@ export function spelled(
   const { media, query, request } = choice
   const headers = jsonHeaders()
   let body: Buffer | readonly Buffer[] = pieces
-  if (media.codec.name === 'yaml') {
+  if (media.codec.name === 'protobuf') headers['content-type'] = media.codec.mediaType
+  else if (media.codec.name === 'yaml') {
     headers['content-type'] = 'application/yaml'
     body = Buffer.from(printYaml(parseJson(whole(pieces))))
   } else if (media.pretty || wantsPretty(query, request)) {
@@ -46,6 +50,17 @@ export function spelled(
   }
   headers['content-length'] = String(size)
   return { status, headers, body }
+}
+
+/** An object that is no resource's, from its JSON; the line's end is not part of it. */
+export function spelledDocument(
+  status: number,
+  type: TypeMeta,
+  json: Buffer,
+  choice: { media: MediaChoice; query: Query; request: Request },
+): Response {
+  const isProtobuf = choice.media.codec.name === 'protobuf'
+  return spelled(status, isProtobuf ? inProtobuf(type, json) : [json, newline], choice)
 }
 
 /** The quick way for plain JSON of one object. */
@@ -71,11 +86,6 @@ export function statusResponse(status: Status): Response {
   return plain(status.code ?? 200, Buffer.from(`${printStatus(status)}\n`))
 }
 
-/** As Go writes it, `<` and the like escaped: messages quote what was asked. */
-function printStatus(status: Status): string {
-  return printJson(fromPlain(status))
-}
-
 /** A path that belongs to no API at all. */
 export function pageNotFound(): Response {
   return text(404, '404 page not found\n')
@@ -84,16 +94,15 @@ export function pageNotFound(): Response {
 /** An error takes the form that was asked for; where that is impossible, or part of the error, it is indented JSON. */
 function spelledStatus(status: Status, request: Request): Response {
   const code = status.code ?? 500
-  let media: MediaChoice
-  let query: Query
+  const json = Buffer.from(printStatus(status))
   try {
-    media = negotiate(request.headers.accept, { shape: 'document', routed: false })
-    query = parseRequest(request.method, request.url).query
+    const media = negotiate(request.headers.accept, { shape: 'document', routed: false })
+    const { query } = parseRequest(request.method, request.url)
     query.has('pretty')
+    return spelledDocument(code, statusType, json, { media, query, request })
   } catch {
-    return plain(code, indent(Buffer.from(printStatus(status))))
+    return plain(code, indent(json))
   }
-  return spelled(code, Buffer.from(`${printStatus(status)}\n`), { media, query, request })
 }
 
 /** The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. */

@@ -181,3 +181,11 @@ export function cancel(body: Body): void {
 function leave(chunks: AsyncIterator<Buffer>): void {
   chunks.return?.().catch(() => {})
 }
+
+/** Any body as what is pulled. */
+export function piecesOf(body: Body): AsyncIterator<Buffer> {
+  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
+  return (async function* () {
+    yield* Buffer.isBuffer(body) ? [body] : body
+  })()
+}

@@ -62,6 +62,28 @@ for (const version of [1, 2] as const) {
     })
   })
 
+  test(`HTTP/${version}: whoever waits for an answer elsewhere hears that its client has left`, () => {
+    const { promise: heard, resolve: hear } = Promise.withResolvers<boolean>()
+    const { promise: asked, resolve: note } = Promise.withResolvers<AbortSignal>()
+    const handle = async ({ gone }: Request): Promise<Response> => {
+      const signal = gone?.() as AbortSignal
+      signal.addEventListener('abort', () => hear(true))
+      note(signal)
+      await heard
+      return text('too late')
+    }
+    return withServer({ handle }, async (server) => {
+      const session = version === 2 ? http2(server) : undefined
+      const stream = session?.request({ ':path': '/' }) ?? http1(server, '/')
+      stream.on('error', () => {})
+      stream.end()
+      assert.equal((await asked).aborted, false)
+      stream.destroy()
+      assert.equal(await heard, true)
+      session?.close()
+    })
+  })
+
   test(`HTTP/${version}: without a body there is nothing to hand on`, () => {
     const seen: boolean[] = []
     const handle = async (request: Request): Promise<Response> => {

@@ -24,10 +24,14 @@ import { ClientAuthorities, type Connection, stranger } from './peer.ts'
 import { statusResponse } from './respond.ts'
 import { cancel, Sender } from './sender.ts'
 import { answerOf, closingHead, type Upgraded, Upgrades, wantsUpgrade } from './upgrade.ts'
+import { isWebSocketWatch, WebSocketWatches } from './websocketwatch.ts'
 
 type Parts = {
   handle(request: Request): Promise<Response>
-  /** Asked for what a client wants to upgrade its HTTP/1.1 connection for; without it such requests are ordinary ones. */
+  /**
+   * Asked for what a client wants to upgrade its HTTP/1.1 connection for, watches apart; without it such requests are
+   * ordinary ones.
+   */
   upgrade?: (request: Request) => Promise<Upgraded | Response>
   address: { readonly host: string; readonly port: number }
   /** `clientCa` is our own authority's certificate, `callersCa` those of others (PEM) whose certificates are callers. */
@@ -52,6 +56,7 @@ export class Server {
   readonly #sender: Sender
   readonly #bodies: Bodies
   readonly #upgrades: Upgrades
+  readonly #watches: WebSocketWatches
   #authorities: ClientAuthorities
   #closing = false
 
@@ -63,6 +68,7 @@ export class Server {
     this.#sender = new Sender({ limits, traffic: parts.traffic })
     this.#bodies = new Bodies({ limits, traffic: parts.traffic })
     this.#upgrades = new Upgrades({ limits, traffic: parts.traffic })
+    this.#watches = new WebSocketWatches({ sender: this.#sender, limits, traffic: parts.traffic })
     this.#authorities = new ClientAuthorities(parts.tls.clientCa, parts.tls.callersCa)
     this.#http1 = createHttp1({
       maxHeaderSize: limits.headerBytesMax,
@@ -71,7 +77,8 @@ export class Server {
       requestTimeout: 0,
       keepAliveTimeout: limits.idleMsMax,
       connectionsCheckingInterval: limits.handshakeMsMax / 4,
-      shouldUpgradeCallback: (request) => parts.upgrade !== undefined && wantsUpgrade(request),
+      shouldUpgradeCallback: (request) =>
+        wantsUpgrade(request) && (parts.upgrade !== undefined || isWebSocketWatch(request)),
     })
     this.#http1.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuseHttp1(error.code, socket))
     // It never listens itself, and only that event makes it keep track of its connections: without it neither are late
@@ -200,6 +207,7 @@ export class Server {
         hasBody: !stream.endAfterHeaders && headers['content-length'] !== '0',
         body: () => this.#bodies.read(stream, headers['content-length']),
         stream: () => this.#bodies.pass(stream),
+        gone: () => goneWith(stream),
         caller,
         peer,
       }
@@ -233,7 +241,7 @@ export class Server {
     }
   }
 
-  #http1Asked(incoming: IncomingMessage): Request {
+  #http1Asked(incoming: IncomingMessage, outgoing: Writable): Request {
     const { headers } = incoming
     const { caller, peer } = this.#sockets.get(incoming.socket as TLSSocket) ?? stranger
     return {
@@ -243,13 +251,14 @@ export class Server {
       hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
       body: () => this.#bodies.read(incoming, headers['content-length']),
       stream: () => this.#bodies.pass(incoming),
+      gone: () => goneWith(outgoing),
       caller,
       peer,
     }
   }
 
   async #http1Request(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const request = this.#http1Asked(incoming)
+    const request = this.#http1Asked(incoming, outgoing)
     outgoing.on('error', this.#streamFault)
     await this.#serve(request, outgoing, (response) => {
       if (this.#closing) outgoing.shouldKeepAlive = false
@@ -264,17 +273,22 @@ export class Server {
     incoming.resume()
   }
 
-  async #upgraded(request: Request): Promise<Upgraded | Response> {
-    const { upgrade } = this.#parts
-    return this.#closing || upgrade === undefined ? shuttingDown() : upgrade(request)
+  async #upgraded(request: Request, socket: TLSSocket, behind: Buffer): Promise<Upgraded | Response | undefined> {
+    const { handle, upgrade } = this.#parts
+    if (this.#closing) return shuttingDown()
+    if (isWebSocketWatch(request)) return await this.#watches.serve(request, { socket, behind }, handle)
+    return await upgrade?.(request)
   }
 
   async #http1Upgrade(incoming: IncomingMessage, socket: TLSSocket, behind: Buffer): Promise<void> {
-    const request = this.#http1Asked(incoming)
+    const request = this.#http1Asked(incoming, socket)
     const giveBack = this.#upgrades.take()
     try {
       const answer =
-        giveBack === undefined ? this.#refusal('too many connections are upgraded') : await this.#upgraded(request)
+        giveBack === undefined
+          ? this.#refusal('too many connections are upgraded')
+          : await this.#upgraded(request, socket, behind)
+      if (answer === undefined) return
       if ('socket' in answer && answer.status === 101) {
         await this.#upgrades.join(socket, behind, answer)
         return
@@ -334,6 +348,14 @@ export class Server {
     this.#traffic.refused++
     return comeBack(why)
   }
+}
+
+/** Made only for who asks: most answers are there at once. */
+function goneWith(answer: Writable): AbortSignal {
+  const left = new AbortController()
+  if (answer.destroyed) left.abort()
+  else answer.once('close', () => left.abort())
+  return left.signal
 }
 
 function lengthOf(texts: readonly string[]): number {

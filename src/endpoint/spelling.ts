@@ -7,6 +7,7 @@ import type { Form, FrameType } from '../cache/event.ts'
 import type { Item } from '../cache/item.ts'
 import { apiVersion, type Resource } from '../kube/resource.ts'
 import { printBookmark } from './bookmark.ts'
+import { type ProtobufSpelling, resourceInProtobuf } from './protobufspelling.ts'
 
 export type ListMeta = {
   readonly version: number
@@ -29,6 +30,7 @@ export class Spelling implements Form {
   readonly #head: Buffer
   readonly #frameHeads: Record<FrameType, Buffer>
   readonly #bareFrameHeads: Record<FrameType, Buffer>
+  #protobuf: ProtobufSpelling | undefined
 
   /** `verbatim`: stored custom objects are as an API server printed them, in this very version. */
   constructor(resource: Resource, convert?: Convert, { verbatim = false }: { readonly verbatim?: boolean } = {}) {
@@ -45,6 +47,13 @@ export class Spelling implements Form {
     const heads = (rest: string) => (type: FrameType) => Buffer.from(`{"type":"${type}","object":${rest}`)
     this.#frameHeads = byType(heads(head))
     this.#bareFrameHeads = byType(heads(''))
+  }
+
+  /** The same in protobuf: there is none of custom resources, as negotiation has seen. */
+  get protobuf(): ProtobufSpelling {
+    const convert = this.#convert
+    this.#protobuf ??= resourceInProtobuf(this.#resource, ({ bytes }) => convert?.(bytes) ?? bytes)
+    return this.#protobuf
   }
 
   /** A whole object, as GET answers it, in pieces: nothing is copied, so nothing has to be collected. */

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeJwt } from '../access/access.test-support.ts'
-import { tokenRequest } from '../kube/protobuf.test-support.ts'
+import { tokenRequest } from '../kube/protobuf/messages.test-support.ts'
+import { readTokenRequest } from '../kube/protobuf/peek.ts'
+import { readEnvelope } from '../kube/protobuf/protobuf.ts'
 import { Unreachable } from '../upstream/upstream.ts'
 import { aliceToken, answered, EdgeWorld, warningsOf } from './edgeworld.test-support.ts'
 
@@ -84,7 +86,7 @@ test('one that has expired is still given, with its true end and a warning', asy
   await world.stop()
 })
 
-test('a protobuf request and its reply are understood; the kept token is given in JSON', async () => {
+test('a protobuf request and its reply are understood; the kept token is given in the form that is preferred', async () => {
   const world = await EdgeWorld.open()
   const headers = {
     'content-type': 'application/vnd.kubernetes.protobuf',
@@ -98,7 +100,11 @@ test('a protobuf request and its reply are understood; the kept token is given i
   assert.equal(sent?.headers?.accept, headers.accept)
   assert.equal(sent?.headers?.['accept-encoding'], 'identity', 'it has to be read here')
   world.cloud.reachability.set('unreachable')
-  const { status, json } = await world.ask('POST', url, asking)
+  const inProtobuf = await world.ask('POST', url, asking)
+  assert.deepEqual([inProtobuf.status, inProtobuf.headers['content-type']], [201, headers.accept])
+  const { raw } = readEnvelope(Buffer.from(inProtobuf.text, 'latin1'))
+  assert.equal(readTokenRequest(raw).token, 'header.payload.signature')
+  const { status, json } = await world.ask('POST', url, { ...asking, headers: { ...headers, accept: '' } })
   assert.deepEqual([status, json.status.token], [201, 'header.payload.signature'])
   await world.stop()
 })

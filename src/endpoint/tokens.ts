@@ -6,7 +6,9 @@ import type { Access } from '../access/access.ts'
 import { questionOf } from '../access/question.ts'
 import type { TokenKeeper } from '../access/tokens.ts'
 import type { Clock } from '../base/clock.ts'
-import { isProtobuf, ProtobufFault, readEnvelope, readTokenRequest } from '../kube/protobuf.ts'
+import { negotiate } from '../kube/negotiate.ts'
+import { readTokenRequest } from '../kube/protobuf/peek.ts'
+import { isProtobuf, ProtobufFault, readEnvelope } from '../kube/protobuf/protobuf.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import {
   printTokenRequest,
@@ -18,11 +20,12 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { readWhole } from '../upstream/whole.ts'
 import type { Asker } from './asker.ts'
 import type { Request, Response } from './endpoint.ts'
-import { plain, warn } from './respond.ts'
+import { spelledDocument, warn } from './respond.ts'
 
 /** A TokenRequest with its token is some 2 KB. */
 const replyBytesMax = 256 * 1024
 const headMsMax = 30_000
+const tokenRequestType = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' }
 
 type Parts = {
   readonly upstream: Upstream
@@ -94,7 +97,9 @@ export class Tokens {
     const { namespace, name: account } = api
     const kept = keeper.answer({ namespace, account, caller, request: facts }, now)
     if (kept === undefined || (unexpired && kept.warning !== undefined)) return undefined
-    const response = plain(201, printTokenRequest(kept.facts, { namespace, name: account }))
+    const media = negotiate(request.headers.accept, { shape: 'document', routed: false })
+    const json = printTokenRequest(kept.facts, { namespace, name: account })
+    const response = spelledDocument(201, tokenRequestType, json, { media, query: api.query, request })
     if (kept.warning !== undefined) warn(response, [kept.warning])
     return response
   }

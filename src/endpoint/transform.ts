@@ -1,8 +1,10 @@
 /** Objects in the forms that belong to no resource: Table and PartialObjectMetadata, singly, in lists and in watches. */
 import type { Form, FrameType } from '../cache/event.ts'
-import type { Item } from '../cache/item.ts'
+import { type Item, makeItem } from '../cache/item.ts'
 import { type JsonObject, printJson, text } from '../json/json.ts'
+import type { ListHead } from '../kube/enveloping.ts'
 import type { MediaChoice } from '../kube/negotiate.ts'
+import { noFields } from '../kube/object.ts'
 import type { Query } from '../kube/request.ts'
 import { badRequest } from '../kube/status.ts'
 import { metadataInOrder } from '../table/metadata.ts'
@@ -15,7 +17,10 @@ import {
   type ListMeta as TableMeta,
   type TableObject,
 } from '../table/table.ts'
+import { bookmarkMetadata } from './bookmark.ts'
 import type { Served } from './endpoint.ts'
+import { inProtobuf } from './protobufdocument.ts'
+import { metadataInProtobuf, type ProtobufSpelling } from './protobufspelling.ts'
 import type { ListMeta } from './spelling.ts'
 
 const newline = Buffer.from('\n')
@@ -28,6 +33,7 @@ export function objectAs(
   nowMs: number,
 ): Buffer | readonly Buffer[] {
   const { as } = media
+  if (media.codec.name === 'protobuf') return inProtobufAs(as, served).pieces(item)
   if (as === undefined) return served.spelling.object(item)
   if (as.kind === 'Table') {
     const listMeta = { resourceVersion: String(item.version) }
@@ -41,8 +47,9 @@ export function listAs(
   served: Served,
   items: readonly Item[],
   list: { meta: ListMeta; query: Query; nowMs: number },
-): readonly Buffer[] {
+): readonly Buffer[] | Promise<readonly Buffer[]> {
   const { as } = media
+  if (media.codec.name === 'protobuf') return inProtobufAs(as, served).list(items, listHead(list.meta))
   if (as === undefined) return served.spelling.list(items, list.meta)
   const listMeta = tableMeta(list.meta)
   if (as.kind === 'Table') {
@@ -68,6 +75,11 @@ export function computedAs(
 ): readonly Buffer[] {
   const { as } = media
   const bytes = Buffer.from(printJson(tree))
+  if (media.codec.name === 'protobuf') {
+    const type = { apiVersion: text(tree, 'apiVersion'), kind: text(tree, 'kind') }
+    if (as === undefined) return [inProtobuf(type, bytes)]
+    return metadataInProtobuf(as.version).pieces(makeItem(bytes, 0, noFields))
+  }
   if (as === undefined) return [bytes, newline]
   const metadata = Buffer.from(printJson(tree.get('metadata') ?? new Map()))
   if (as.kind !== 'Table') return [renderPartial(metadata, as.version), newline]
@@ -86,16 +98,23 @@ export function computedAs(
 /** How a watch's frames are spelled for this choice. A Table tells its columns once, so each such watch has its own form. */
 export function formOf(media: MediaChoice, served: Served, query: Query, now: () => number): Form {
   const { as } = media
+  if (media.codec.name === 'protobuf') return inProtobufAs(as, served)
   if (as === undefined) return served.spelling
   if (as.kind === 'Table') return tableForm(served, as, includeOf(query), now)
   const kind = JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}` }).slice(0, -1)
   return {
     frame: (type, item) => frame(type, renderPartial(metadataOf(served, item), as.version)),
-    bookmark: (version, end) => Buffer.from(`{"type":"BOOKMARK","object":${kind},"metadata":${mark(version, end)}}}\n`),
+    bookmark: (version, end) =>
+      Buffer.from(`{"type":"BOOKMARK","object":${kind},"metadata":${bookmarkMetadata(version, end)}}}\n`),
   }
 }
 
 type As = NonNullable<MediaChoice['as']>
+
+/** Only metadata has such a form: Tables in protobuf are refused before. */
+function inProtobufAs(as: As | undefined, served: Served): ProtobufSpelling {
+  return as === undefined ? served.spelling.protobuf : metadataInProtobuf(as.version)
+}
 
 function tableForm(served: Served, as: As, include: IncludeObject, now: () => number): Form {
   let columns = true
@@ -108,7 +127,7 @@ function tableForm(served: Served, as: As, include: IncludeObject, now: () => nu
   return {
     frame: (type, item) => frame(type, one(item, include)),
     bookmark: (version, end) => {
-      const metadata = mark(version, end)
+      const metadata = bookmarkMetadata(version, end)
       const bytes = Buffer.from(`{"metadata":${metadata}}`)
       const metadataStart = '{"metadata":'.length
       const empty = { bytes, metadataStart, metadataEnd: bytes.length - 1, bodyStart: 1, version } as Item
@@ -118,11 +137,6 @@ function tableForm(served: Served, as: As, include: IncludeObject, now: () => nu
       columns = true
     },
   }
-}
-
-function mark(version: number, initialEventsEnd: boolean): string {
-  const annotations = initialEventsEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : ''
-  return `{"resourceVersion":"${version}"${annotations}}`
 }
 
 function frame(type: FrameType | 'BOOKMARK', object: Buffer): Buffer {
@@ -158,6 +172,10 @@ function table(parts: {
 function metadataOf({ resource }: Served, item: Item): Buffer {
   const bytes = item.bytes.subarray(item.metadataStart, item.metadataEnd)
   return resource.custom ? metadataInOrder(bytes) : bytes
+}
+
+function listHead({ version, continueToken = '', remaining }: ListMeta): ListHead {
+  return { resourceVersion: String(version), continueToken, remaining }
 }
 
 function tableMeta({ version, continueToken, remaining }: ListMeta): TableMeta {

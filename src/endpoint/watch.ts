@@ -4,12 +4,13 @@ import type { Cache } from '../cache/cache.ts'
 import type { Filter } from '../cache/filter.ts'
 import type { WatchStart } from '../cache/watcher.ts'
 import { parseListOptions, type WatchOptions } from '../kube/listoptions.ts'
-import { negotiate } from '../kube/negotiate.ts'
+import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { failure, type Status, StatusError, tooManyRequests, tooOld } from '../kube/status.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'
+import { protobufErrorFrame } from './protobufdocument.ts'
 import { jsonHeaders } from './respond.ts'
 import { formOf } from './transform.ts'
 
@@ -29,13 +30,13 @@ export async function watchObjects(
   request: Request,
 ): Promise<Response> {
   const { resource } = served
-  const media = negotiate(request.headers.accept, { shape: 'watch', resource })
+  const media = negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf: served.avoidsProtobuf })
   const options = parseListOptions(api.query, 'watch')
   // What is wrong with a selector is told before anything is waited for.
   filterOf(served, cache, api, options)
   if (parts.measures.watchers() >= watchersMax) throw tooManyRequests('too many watches are open', 5)
-  const headers = jsonHeaders()
-  if (media.as !== undefined) headers['content-type'] = 'application/json'
+  const headers = watchHeaders(media)
+  const errorFrame = media.codec.name === 'protobuf' ? protobufErrorFrame : jsonErrorFrame
   const refused = await refusalOf(parts, cache, options)
   if (refused !== undefined) return { status: 200, headers, body: [errorFrame(refused.status)] }
   // From here to the watcher nothing waits: what is published next is not in the state, and not missed. The fields that
@@ -57,6 +58,13 @@ export async function watchObjects(
   const cancel = parts.clock.setTimer(Math.min(Math.max(0, seconds), lifeSecondsMax) * 1000, end)
   watcher.onEnd(cancel)
   return { status: 200, headers, body: watcher }
+}
+
+/** Those of a watch: a stream in protobuf says that it is one. */
+export function watchHeaders({ codec }: MediaChoice): Response['headers'] {
+  const headers = jsonHeaders()
+  if (codec.name === 'protobuf') headers['content-type'] = `${codec.mediaType};stream=watch`
+  return headers
 }
 
 function startOf(cache: Cache, filter: Filter, { start, initialEvents, closingBookmark }: WatchOptions): WatchStart {
@@ -84,6 +92,6 @@ async function refusalOf(
   return version < cache.history.floor ? tooOld(version, cache.history.floor) : undefined
 }
 
-function errorFrame(status: Status): Buffer {
+function jsonErrorFrame(status: Status): Buffer {
   return Buffer.from(`${JSON.stringify({ type: 'ERROR', object: status })}\n`)
 }

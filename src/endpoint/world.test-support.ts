@@ -13,7 +13,7 @@ import { Measures } from './measures.ts'
 import { Resources } from './registry.ts'
 import { Endpoint } from './route.ts'
 
-export type Answer = { status: number; headers: Response['headers']; text: string; json: any }
+export type Answer = { status: number; headers: Response['headers']; bytes: Buffer; text: string; json: any }
 
 export type World = {
   copy: Copy
@@ -22,7 +22,7 @@ export type World = {
   /** One round of the sweeper; answers how much is still leaving. */
   sweep(): Promise<number>
   /** The body as it comes, for watches. */
-  open(url: string): Promise<AsyncIterator<Buffer>>
+  open(url: string, headers?: Record<string, string>): Promise<AsyncIterator<Buffer>>
 }
 
 const admin = { name: 'ake-admin', uid: '', groups: ['system:masters', 'system:authenticated'] }
@@ -40,7 +40,7 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   const endpoint = new Endpoint({ copy, registry: resources, writer, measures, documents: [measures], clock, log })
   const handle = (method: string, url: string, body: unknown, headers: Record<string, string>) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
-    const whole = Buffer.from(bytes)
+    const whole = Buffer.isBuffer(body) ? body : Buffer.from(bytes)
     const stream = async function* () {
       yield whole
     }
@@ -54,21 +54,23 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
     sweep: () => writer.sweeper.sweep(),
     async ask(method, url, body, headers = {}) {
       const response = await handle(method, url, body, headers)
-      const text = await whole(response.body)
+      const bytes = await whole(response.body)
+      const text = bytes.toString()
       const isJson = String(response.headers['content-type']).startsWith('application/json')
-      return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined }
+      const json = isJson ? JSON.parse(text) : undefined
+      return { status: response.status, headers: response.headers, bytes, text, json }
     },
-    async open(url) {
-      const { body } = await handle('GET', url, undefined, {})
+    async open(url, headers = {}) {
+      const { body } = await handle('GET', url, undefined, headers)
       if (Buffer.isBuffer(body) || !(Symbol.asyncIterator in body)) throw new Error('not a stream')
       return body[Symbol.asyncIterator]()
     },
   }
 }
 
-async function whole(body: Response['body']): Promise<string> {
-  if (Buffer.isBuffer(body)) return body.toString()
+async function whole(body: Response['body']): Promise<Buffer> {
+  if (Buffer.isBuffer(body)) return body
   const parts: Buffer[] = []
   for await (const part of body) parts.push(part)
-  return Buffer.concat(parts).toString()
+  return Buffer.concat(parts)
 }

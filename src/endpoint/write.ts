@@ -1,6 +1,7 @@
 /** Everything that changes something: reads the body, hands it to the write engine, prints what comes back. */
-import { makeItem } from '../cache/item.ts'
-import { printJson } from '../json/json.ts'
+import { Item, makeItem } from '../cache/item.ts'
+import { type JsonObject, printJson, text } from '../json/json.ts'
+import type { TypeMeta } from '../kube/enveloping.ts'
 import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../kube/negotiate.ts'
 import { noFields } from '../kube/object.ts'
 import type { ApiRequest } from '../kube/request.ts'
@@ -8,9 +9,11 @@ import { objectKey } from '../kube/resource.ts'
 import { scales } from '../table/printers.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
+import { inProtobuf, statusType } from './protobufdocument.ts'
 import { spelled, statusResponse, warn } from './respond.ts'
 import { computedAs, listAs, objectAs } from './transform.ts'
 
+const newline = Buffer.from('\n')
 const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
 
 export async function writeObject(
@@ -19,6 +22,8 @@ export async function writeObject(
   api: ApiRequest,
   request: Request,
 ): Promise<Response> {
+  // Before anything is done: whoever could not read the answer is told so.
+  negotiate(request.headers.accept, { shape: 'object', resource: served.resource, unshaped: true })
   const body = await request.body()
   const write = writeRequest(served, api, request, body.length === 0 ? undefined : body)
   const { writer } = parts
@@ -52,7 +57,10 @@ function writeRequest(served: Served, api: ApiRequest, request: Request, body: B
   const contentType = request.headers['content-type']
   const isPatch = api.verb === 'patch'
   const patchKind = isPatch ? patchFormat(contentType, resource.custom) : undefined
-  const format = isPatch || body === undefined ? 'json' : bodyFormat(contentType)
+  const isDelete = api.verb === 'delete' || api.verb === 'deletecollection'
+  // Options and scales are of built-in kinds, whatever they are meant for.
+  const anyShape = resource.custom && !isDelete && api.subresource !== 'scale'
+  const format = isPatch || (isDelete && body === undefined) ? 'json' : bodyFormat(contentType, { anyShape })
   return {
     resource,
     subresource: api.subresource,
@@ -60,28 +68,26 @@ function writeRequest(served: Served, api: ApiRequest, request: Request, body: B
     name: api.name,
     query: (name) => api.query.get(name),
     body,
-    format: format === 'yaml' ? 'yaml' : 'json',
+    format,
     caller: request.caller ?? nobody,
+    userAgent: request.headers['user-agent'] ?? '',
     ...(patchKind === undefined ? {} : { patchKind }),
   }
 }
 
-export function printResult(
+export async function printResult(
   served: Served,
   result: WriteResult,
   api: ApiRequest,
   request: Request,
   parts: EndpointParts,
-): Response {
+): Promise<Response> {
   const media = negotiate(request.headers.accept, {
     shape: result.list === undefined ? 'object' : 'list',
     resource: served.resource,
   })
-  const response = spelled(result.code, pieces(result, media, served, api, parts), {
-    media,
-    query: api.query,
-    request,
-  })
+  const printed = await pieces(result, media, served, api, parts)
+  const response = spelled(result.code, printed, { media, query: api.query, request })
   warn(response, result.warnings)
   return response
 }
@@ -92,7 +98,7 @@ function pieces(
   served: Served,
   api: ApiRequest,
   parts: EndpointParts,
-): Buffer | readonly Buffer[] {
+): Buffer | readonly Buffer[] | Promise<readonly Buffer[]> {
   const nowMs = parts.clock.now()
   if (result.item !== undefined) return objectAs(media, served, asItem(result.item), api.query, nowMs)
   if (result.list !== undefined) {
@@ -102,10 +108,18 @@ function pieces(
   if (result.review !== undefined && api.subresource === 'scale') {
     return computedAs(media, scales, result.review, { query: api.query, nowMs })
   }
-  if (result.review !== undefined) return Buffer.from(`${printJson(result.review)}\n`)
-  return Buffer.from(`${JSON.stringify(result.status)}\n`)
+  const [type, json] =
+    result.review === undefined
+      ? [statusType, Buffer.from(JSON.stringify(result.status))]
+      : [typeOf(result.review), Buffer.from(printJson(result.review))]
+  return media.codec.name === 'protobuf' ? inProtobuf(type, json) : [json, newline]
 }
 
-function asItem(stored: Stored) {
-  return makeItem(stored.bytes, stored.version, noFields)
+function typeOf(tree: JsonObject): TypeMeta {
+  return { apiVersion: text(tree, 'apiVersion'), kind: text(tree, 'kind') }
+}
+
+/** What was stored is the very item that is published, and has its forms made once for both. */
+function asItem(stored: Stored): Item {
+  return stored instanceof Item ? stored : makeItem(stored.bytes, stored.version, noFields)
 }

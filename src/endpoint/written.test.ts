@@ -1,7 +1,7 @@
 /** Read your writes: which replies are held, until when, and what is shown of those that could not be. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { configMap } from '../kube/protobuf.test-support.ts'
+import { configMap } from '../kube/protobuf/messages.test-support.ts'
 import { aliceToken, answered, EdgeWorld, objectText } from './edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
@@ -178,6 +178,23 @@ test('[A7] after 2 s it goes out, and its object answers GETs of its key until t
   server.remove('configmaps', 'a/c1')
   await world.pass(500)
   assert.equal((await world.get(`${c1}?resourceVersion=0`)).status, 404, 'it does not come back')
+  await world.stop()
+})
+
+test('[A7] an object that was answered in protobuf is shown as any other, in either form', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'pbwork/cm', { value: 'one' })
+  await world.synced('configmaps')
+  const url = '/api/v1/namespaces/pbwork/configmaps/cm'
+  replies(world, 200, configMap, 'application/vnd.kubernetes.protobuf')
+  const put = write(world, 'PUT', url)
+  await world.pass(2_100)
+  assert.equal((await put.answer).status, 200)
+  const { json } = await world.get(`${url}?resourceVersion=0`)
+  assert.deepEqual([json.kind, json.metadata.resourceVersion, json.data], ['ConfigMap', '311', { k: 'v' }])
+  const headers = { accept: 'application/vnd.kubernetes.protobuf' }
+  const { text } = await world.ask('GET', `${url}?resourceVersion=0`, { token: aliceToken, headers })
+  assert.equal(text, configMap.toString('latin1'), 'byte for byte')
   await world.stop()
 })
 

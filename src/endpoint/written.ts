@@ -8,6 +8,7 @@ import type { Cache } from '../cache/cache.ts'
 import { type Item, makeItem } from '../cache/item.ts'
 import { listItemForm } from '../kube/listpage.ts'
 import { noFields } from '../kube/object.ts'
+import { decodeMessage, isProtobuf, messageOf, readEnvelope } from '../kube/protobuf/protobuf.ts'
 import { type Reply, replyVersion } from '../kube/replies.ts'
 import { covers, resourceName, type Scope } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
@@ -55,10 +56,12 @@ export class Written {
     const reached = await this.#all(caches, (cache) =>
       version === undefined ? this.#gone(cache, key, reply) : this.#reached(cache, key, version),
     )
-    if (reached || version === undefined || !isPlain(reply, contentType) || isIndented(bytes)) return
+    if (reached || version === undefined || !isWhole(reply, contentType)) return
+    const form = isProtobuf(contentType) ? formOfMessage(bytes) : formOfJson(bytes, custom)
+    if (form === undefined) return
     const name = asideName(scope, key)
     this.#aside.delete(name)
-    this.#aside.set(name, makeItem(listItemForm(withoutNewline(bytes), custom), version, noFields))
+    this.#aside.set(name, makeItem(form, version, noFields))
     if (this.#aside.size > asideMax) this.#aside.delete(this.#aside.keys().next().value as string)
   }
 
@@ -124,21 +127,25 @@ export class Written {
   }
 }
 
-/** Tables, metadata and protobuf are not the object's own JSON. */
-function isPlain({ kind }: Reply, contentType: string | undefined): boolean {
+/** Tables and metadata are not the object itself. */
+function isWhole({ kind }: Reply, contentType: string | undefined): boolean {
   const [media = '', ...parameters] = (contentType ?? '').split(';')
-  if (media.trim() !== 'application/json' || parameters.some((one) => one.trim().startsWith('as='))) return false
+  if (parameters.some((one) => one.trim().startsWith('as='))) return false
+  if (media.trim() !== 'application/json' && !isProtobuf(contentType)) return false
   return kind !== 'Table' && kind !== 'PartialObjectMetadata'
 }
 
-/** An answer printed for people is not the object's own bytes. */
-function isIndented(bytes: Buffer): boolean {
-  return bytes[1] === 0x0a
+/** An answer ends its line, an object does not; one that is printed for people is not the object's own bytes. */
+function formOfJson(bytes: Buffer, custom: boolean): Buffer | undefined {
+  if (bytes[1] === 0x0a) return undefined
+  return listItemForm(bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes, custom)
 }
 
-/** An answer ends its line, an object does not. */
-function withoutNewline(bytes: Buffer): Buffer {
-  return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes
+/** The object's JSON as the API server would have printed it. */
+function formOfMessage(bytes: Buffer): Buffer | undefined {
+  const { apiVersion, kind, raw } = readEnvelope(bytes)
+  const message = messageOf(apiVersion, kind)
+  return message === undefined ? undefined : decodeMessage(message, raw)
 }
 
 function asideName({ group, version, resource }: Scope, key: string): string {
