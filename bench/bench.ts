@@ -46,8 +46,8 @@ export type Bench = {
   targets(...names: Contestant[]): Promise<readonly Target[]>
   /** The same as `targets`, each in a process that has done nothing yet: for measuring memory. */
   fresh(...names: Contestant[]): Promise<readonly Target[]>
-  /** The bytes nginx serves at `path` are those that we answer to `like`. */
-  mirror(path: string, like: string): Promise<void>
+  /** The bytes nginx serves at `path` are those that we answer to `like`, asked for with these headers. */
+  mirror(path: string, like: string, headers?: Address['headers']): Promise<void>
   readonly load: Load
   readonly say: (line: string) => void
 }

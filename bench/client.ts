@@ -20,19 +20,20 @@ export type Ask = {
   readonly path: string
   readonly method?: string
   readonly body?: string | Buffer
-  /** Over HTTP/2 only. */
-  readonly headers?: Record<string, string>
+  readonly headers?: Readonly<Record<string, string>>
 }
 export type Answer = {
   readonly status: number
   readonly bytes: number
   readonly text?: string
+  /** What `text` is made of. */
+  readonly body?: Buffer
   /** What the answer warns of. */
   readonly warning?: string
 }
 
 export type Connection = {
-  /** Reads the whole answer; keeps its text only if asked to. */
+  /** Reads the whole answer; keeps it only if asked to. */
   ask(asked: Ask, keep?: boolean): Promise<Answer>
   close(): void
 }
@@ -64,9 +65,8 @@ async function overHttp2({ url, tls, token, headers: own = {} }: Address): Promi
 function askHttp2(session: ClientHttp2Session, asked: Ask, keep = false): Promise<Answer> {
   const { path, method = 'GET', body } = asked
   return new Promise((done, fail) => {
-    const common = { ':path': path, ':method': method, accept: 'application/json' }
+    const common = { ':path': path, ':method': method, ...commonHeaders(body) }
     const headers: Record<string, string> = { ...common, ...asked.headers }
-    if (body !== undefined) headers['content-type'] = 'application/json'
     const stream = session.request(headers, { endStream: body === undefined })
     let status = 0
     let bytes = 0
@@ -81,23 +81,25 @@ function askHttp2(session: ClientHttp2Session, asked: Ask, keep = false): Promis
       if (keep) kept.push(chunk)
     })
     stream.on('end', () => {
-      const text = keep ? { text: Buffer.concat(kept).toString() } : {}
-      done({ status, bytes, ...text, ...warned })
+      done({ status, bytes, ...(keep ? whole(kept) : {}), ...warned })
     })
     stream.on('error', fail)
     if (body !== undefined) stream.end(body)
   })
 }
 
-async function overHttp1({ url, tls }: Address): Promise<Connection> {
+async function overHttp1({ url, tls, headers: own = {} }: Address): Promise<Connection> {
   const agent = new Agent({ ...tlsOptions(tls), keepAlive: true, maxSockets: 1, ALPNProtocols: ['http/1.1'] })
-  return { ask: (asked, keep) => askHttp1(url, agent, asked, keep), close: () => agent.destroy() }
+  return {
+    ask: (asked, keep) => askHttp1(url, agent, { ...asked, headers: { ...own, ...asked.headers } }, keep),
+    close: () => agent.destroy(),
+  }
 }
 
-function askHttp1(url: string, agent: Agent, { path, method = 'GET', body }: Ask, keep = false): Promise<Answer> {
+function askHttp1(url: string, agent: Agent, asked: Ask, keep = false): Promise<Answer> {
+  const { path, method = 'GET', body } = asked
   return new Promise((done, fail) => {
-    const headers: Record<string, string> = { accept: 'application/json' }
-    if (body !== undefined) headers['content-type'] = 'application/json'
+    const headers = { ...commonHeaders(body), ...asked.headers }
     const sent = request(new URL(path, url), { agent, method, headers }, (answer) => {
       const status = answer.statusCode ?? 0
       let bytes = 0
@@ -106,12 +108,22 @@ function askHttp1(url: string, agent: Agent, { path, method = 'GET', body }: Ask
         bytes += chunk.length
         if (keep) kept.push(chunk)
       })
-      answer.on('end', () => done(keep ? { status, bytes, text: Buffer.concat(kept).toString() } : { status, bytes }))
+      answer.on('end', () => done({ status, bytes, ...(keep ? whole(kept) : {}) }))
       answer.on('error', fail)
     })
     sent.on('error', fail)
     sent.end(body)
   })
+}
+
+function commonHeaders(body: Ask['body']): Record<string, string> {
+  const json = 'application/json'
+  return { accept: json, ...(body === undefined ? {} : { 'content-type': json }) }
+}
+
+function whole(kept: readonly Buffer[]): { text: string; body: Buffer } {
+  const body = Buffer.concat(kept)
+  return { text: body.toString(), body }
 }
 
 /** Sends all, `atOnce` at a time on one connection; an answer that is no success is an error that shows it. */

@@ -7,8 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import { migrate } from '../src/store/schema.ts'
-import { openSqlite } from '../src/store/sqlite.ts'
+import { openDurable } from '../src/store/durable.ts'
 import type { Question } from './bench.ts'
 import { makePods, podCount } from './fixture.ts'
 
@@ -54,7 +53,7 @@ async function inFolder(work: (folder: string) => Promise<number>): Promise<numb
 }
 
 async function throughStore(folder: string, rows: readonly Row[]): Promise<number> {
-  const store = openSqlite({ folder, historyBytesMax })
+  const store = openDurable({ folder, historyBytesMax })
   await store.load()
   let version = 0
   const began = performance.now()
@@ -76,12 +75,14 @@ async function throughStore(folder: string, rows: readonly Row[]): Promise<numbe
 function inThread(folder: string, rows: readonly Row[]): number {
   const db = new DatabaseSync(join(folder, 'plain.db'))
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-  migrate(db)
+  db.exec(`
+    CREATE TABLE bodies (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL);
+    CREATE TABLE objects (key TEXT PRIMARY KEY, body INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE history (version INTEGER PRIMARY KEY, key TEXT NOT NULL, body INTEGER NOT NULL);
+  `)
   const addBody = db.prepare('INSERT INTO bodies (version, checksum, bytes) VALUES (?, ?, ?)')
-  const setObject = db.prepare('INSERT OR REPLACE INTO objects (interest, key, body) VALUES (1, ?, ?)')
-  const addEntry = db.prepare(
-    'INSERT INTO history (interest, version, position, kind, key, body, size) VALUES (1, ?, ?, 0, ?, ?, ?)',
-  )
+  const setObject = db.prepare('INSERT OR REPLACE INTO objects VALUES (?, ?)')
+  const addEntry = db.prepare('INSERT INTO history VALUES (?, ?, ?)')
   let version = 0
   const began = performance.now()
   const end = began + roundMs
@@ -91,7 +92,7 @@ function inThread(folder: string, rows: readonly Row[]): number {
     db.exec('BEGIN IMMEDIATE')
     const id = addBody.run(version, crc32(body), body).lastInsertRowid
     setObject.run(key, id)
-    addEntry.run(version, version, key, id, body.length)
+    addEntry.run(version, key, id)
     db.exec('COMMIT')
   }
   const perSecond = (version * 1_000) / (performance.now() - began)

@@ -13,7 +13,14 @@ import { type Watching, watchMany } from './reader.ts'
 export type Order =
   | { kind: 'open'; at: Address; protocol: 'h2' | 'h1'; path: string; connections: number; streams: number }
   | { kind: 'run'; forMs: number }
-  | { kind: 'watch'; at: Address; path: string; connections: number; streams: number }
+  | {
+      kind: 'watch'
+      at: Address
+      path: string
+      connections: number
+      streams: number
+      form?: 'json' | 'protobuf'
+    }
   /** What the watches brought since they were opened or last collected; waits for `atLeast` events, but not for ever. */
   | { kind: 'collect'; atLeast: number; withinMs: number }
   | { kind: 'close' }
@@ -81,6 +88,7 @@ function makeWorker(): (order: Order) => Promise<Report> {
             at: order.at,
             path: order.path,
             streams: order.streams,
+            form: order.form ?? 'json',
             events: (count) => {
               events += count
             },

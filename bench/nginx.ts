@@ -13,7 +13,7 @@ const startWithinMs = 5_000
 
 export type FileServer = Target & {
   /** Makes `bytes` the answer to `path`. */
-  put(path: string, bytes: string): Promise<void>
+  put(path: string, bytes: Buffer): Promise<void>
 }
 
 /** Undefined if there is no nginx on the PATH. */

@@ -29,6 +29,8 @@ export type Watch = {
   readonly at: Address
   readonly path: string
   readonly streams: number
+  /** The form that is asked for: events in protobuf are counted by their lengths, and tell no latency. */
+  readonly form?: 'json' | 'protobuf'
   /** Called with the number of whole events in what arrived. */
   readonly events: (count: number) => void
   /** Of one stream per connection: how long ago the update behind an event was sent. */
@@ -45,7 +47,7 @@ export function watchMany(watch: Watch): Watching {
     if (!closed) watch.failed(why)
   }
   socket.setNoDelay(true)
-  socket.once('secureConnect', () => socket.write(opening(ids, host, watch.path)))
+  socket.once('secureConnect', () => socket.write(opening(ids, host, watch)))
   socket.on('error', (error) => fail(error.message))
   socket.on('close', () => fail('the connection was closed'))
   const opened = new Promise<void>((resolve) => {
@@ -74,7 +76,9 @@ type Walk = {
 
 /** A function of chunks: keeps what is left of a frame that is not complete yet. */
 function frameWalker({ socket, watch, onOpen, fail }: Walk): (chunk: Buffer) => void {
-  const stamps = stampFinder(watch.latency)
+  const isProtobuf = watch.form === 'protobuf'
+  const stamps = isProtobuf ? () => {} : stampFinder(watch.latency)
+  const messages = messageCounter()
   const consumed = new Map<number, number>()
   let rest: Buffer = Buffer.alloc(0)
   const giveBack = (stream: number, bytes: number) => {
@@ -96,8 +100,9 @@ function frameWalker({ socket, watch, onOpen, fail }: Walk): (chunk: Buffer) => 
       const payload = at + frameHeaderBytes
       if (type === frame.data) {
         if ((flags & flag.endStream) !== 0) fail('a watch ended')
+        if (isProtobuf) count += messages(stream, bytes, payload, end)
         for (
-          let next = bytes.indexOf(newline, payload);
+          let next = isProtobuf ? -1 : bytes.indexOf(newline, payload);
           next >= 0 && next < end;
           next = bytes.indexOf(newline, next + 1)
         ) {
@@ -123,6 +128,38 @@ function frameWalker({ socket, watch, onOpen, fail }: Walk): (chunk: Buffer) => 
   }
 }
 
+const lengthBytes = 4
+
+/** Counts the messages that end between two places, by the lengths they begin with: a few steps, whatever their size. */
+function messageCounter(): (stream: number, bytes: Buffer, from: number, to: number) => number {
+  /** Of each stream: bytes left of its message, or, negative, bytes left of the length before it. */
+  const left = new Map<number, number>()
+  const lengths = new Map<number, number>()
+  return (stream, bytes, from, to) => {
+    let need = left.get(stream) ?? -lengthBytes
+    let length = lengths.get(stream) ?? 0
+    let count = 0
+    for (let at = from; at < to; ) {
+      if (need < 0) {
+        length = length * 256 + bytes[at++]!
+        need += 1
+        if (need < 0) continue
+        need = length
+        length = 0
+      }
+      const taken = Math.min(need, to - at)
+      at += taken
+      need -= taken
+      if (need > 0) break
+      count += 1
+      need = -lengthBytes
+    }
+    left.set(stream, need)
+    lengths.set(stream, length)
+    return count
+  }
+}
+
 /** Finds the time of sending in each event of one stream; an event may come in several pieces. */
 function stampFinder(latency: (ms: number) => void): (piece: Buffer) => void {
   const mark = Buffer.from(`"${stampKey}":"`)
@@ -142,7 +179,8 @@ function stampFinder(latency: (ms: number) => void): (piece: Buffer) => void {
   }
 }
 
-function opening(ids: readonly number[], authority: string, path: string): Buffer {
+function opening(ids: readonly number[], authority: string, { path, form }: Watch): Buffer {
+  const accept = form === 'protobuf' ? 'application/vnd.kubernetes.protobuf' : 'application/json'
   const settings = Buffer.alloc(12)
   settings.writeUInt16BE(2, 0) // ENABLE_PUSH: 0
   settings.writeUInt16BE(4, 6) // INITIAL_WINDOW_SIZE
@@ -152,7 +190,7 @@ function opening(ids: readonly number[], authority: string, path: string): Buffe
     literal(':scheme', 'https'),
     literal(':authority', authority),
     literal(':path', path),
-    literal('accept', 'application/json'),
+    literal('accept', accept),
   ]
   return Buffer.concat([
     Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),

@@ -15,13 +15,15 @@ export type Reading = {
   readonly path: string
   /** Clients, each with a connection of its own and one request at a time. */
   readonly clients: number
+  /** The form that is asked for, if not JSON. */
+  readonly accept?: string
   /** As a multiple of nginx. */
   readonly atMost: number
 }
 
 export async function measureReading(bench: Bench, reading: Reading): Promise<Figure[]> {
   const targets = await bench.targets('ake', 'nginx', 'kube-apiserver')
-  await bench.mirror(fileOf(reading), reading.path)
+  await bench.mirror(fileOf(reading), reading.path, headersOf(reading))
   const figures: Figure[] = []
   for (const protocol of ['h2', 'h1'] as const) {
     const least: { [name in Contestant]?: number } = {}
@@ -42,7 +44,7 @@ type Round = { bench: Bench; target: Target; protocol: 'h2' | 'h1'; reading: Rea
 async function measureRound({ bench, target, protocol, reading }: Round): Promise<number> {
   const { load, say } = bench
   const path = target.name === 'nginx' ? `/${fileOf(reading)}` : reading.path
-  const at = { url: target.url, tls: target.tls }
+  const at = { url: target.url, tls: target.tls, headers: headersOf(reading) }
   await load.order({ kind: 'open', at, protocol, path, connections: reading.clients, streams: 1 })
   const before = cpuMs(target.pid)
   const { done, bytes, p50Ms, p99Ms } = await load.order({ kind: 'run', forMs: roundMs })
@@ -52,6 +54,10 @@ async function measureRound({ bench, target, protocol, reading }: Round): Promis
   const times = `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`
   say(`  ${reading.name} ${protocol} ${target.name}: ${cost.toFixed(3)} ms CPU, ${done} × ${size} bytes, ${times}`)
   return cost
+}
+
+function headersOf({ accept }: Reading): Record<string, string> {
+  return accept === undefined ? {} : { accept }
 }
 
 function fileOf(reading: Reading): string {

@@ -7,6 +7,7 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { apply } from './apply.ts'
 import type { Contestant, Figure, Question } from './bench.ts'
 import { commit } from './commit.ts'
 import { edgeburst } from './edgeburst.ts'
@@ -21,13 +22,14 @@ import { get } from './get.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { nodename } from './nodename.ts'
+import { protobuf } from './protobuf.ts'
 import { openStage } from './stage.ts'
 import { start } from './start.ts'
 import { table } from './table.ts'
 import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
-  ...[list, get, nodename, watch, commit, start, memory],
+  ...[list, get, nodename, watch, protobuf, apply, commit, start, memory],
   ...[edgeread, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst, edgememory],
 ]
 

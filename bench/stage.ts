@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fillByWriting, startAke } from './ake.ts'
 import { startApiServer } from './apiserver.ts'
 import type { Bench, Contestant, Target } from './bench.ts'
-import { connectTo } from './client.ts'
+import { type Ask, connectTo } from './client.ts'
 import { makePods, podCount } from './fixture.ts'
 import { startLoad } from './load.ts'
 import { type FileServer, startNginx } from './nginx.ts'
@@ -60,10 +60,11 @@ export function openStage({ dir, say }: { dir: string; say: (line: string) => vo
       }
       return targets(...names)
     },
-    mirror: async (path, like) => {
+    mirror: async (path, like, headers = {}) => {
       const nginx = (await one('nginx')) as FileServer | undefined
       const original = (await targets('ake', 'kube-apiserver'))[0]
-      if (nginx !== undefined && original !== undefined) await nginx.put(path, await read(original, like))
+      if (nginx !== undefined && original !== undefined)
+        await nginx.put(path, await read(original, { path: like, headers }))
     },
     stop: async () => {
       load.stop()
@@ -87,10 +88,10 @@ export async function isOurServerThere(): Promise<boolean> {
   )
 }
 
-async function read(target: Target, path: string): Promise<string> {
+async function read(target: Target, asked: Ask): Promise<Buffer> {
   const connection = await connectTo(target, 'h2')
-  const { status, text } = await connection.ask({ path }, true)
+  const { status, body, text } = await connection.ask(asked, true)
   connection.close()
-  if (status !== 200 || text === undefined) throw new Error(`${target.name} GET ${path}: ${status} ${text}`)
-  return text
+  if (status !== 200 || body === undefined) throw new Error(`${target.name} GET ${asked.path}: ${status} ${text}`)
+  return body
 }

@@ -49,15 +49,18 @@ function parts({ signal, progress }: StepContext): Pick<StepContext, 'signal' | 
   return { signal, progress }
 }
 
+/** In whatever form it speaks to its server. */
+type Speaking = Pick<Side, 'exchange' | 'watch'>
+
 /** One group against both servers, with what each has said so far. */
-class Comparison {
-  readonly #sides: readonly [Side, Side]
+export class Comparison {
+  readonly #sides: readonly [Speaking, Speaking]
   readonly #listed: readonly Listed[]
   readonly #mappings: readonly [Mapping, Mapping]
   readonly #variables: readonly [Variables, Variables] = [new Map(), new Map()]
   readonly #outcomes: Outcome[] = []
 
-  constructor(real: Side, ours: Side, listed: readonly Listed[]) {
+  constructor(real: Speaking, ours: Speaking, listed: readonly Listed[]) {
     this.#sides = [real, ours]
     this.#listed = listed
     this.#mappings = [new Mapping(Date.now()), new Mapping(Date.now())]

@@ -1,4 +1,4 @@
-/** What a proof does to etcd itself: compaction, over its JSON gateway, and going back to a copy of its files. */
+/** What a proof does to etcd itself: compaction and single writes, over its JSON gateway, and going back to a copy of its files. */
 import { execFile } from 'node:child_process'
 import { cp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -17,6 +17,11 @@ export async function compactEtcd(port: number): Promise<number> {
   const { header } = await ask(port, 'put', { key: Buffer.from('ake/compaction').toString('base64') })
   await ask(port, 'compaction', { revision: header.revision, physical: true })
   return Number(header.revision)
+}
+
+/** A write behind kube-apiserver's back: it takes whatever it can read for an object, valid or not. */
+export async function putEtcd(port: number, key: string, value: Buffer): Promise<void> {
+  await ask(port, 'put', { key: Buffer.from(key).toString('base64'), value: value.toString('base64') })
 }
 
 type Answered = { readonly header: { readonly revision: string } }

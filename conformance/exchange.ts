@@ -2,6 +2,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { gunzipSync } from 'node:zlib'
+import { decodeMessage, messageOf, readEnvelope } from '../src/kube/protobuf/protobuf.ts'
 import type { Case } from './corpus.ts'
 import type { Oracle } from './oracle.ts'
 
@@ -119,7 +120,21 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of incoming) chunks.push(chunk as Buffer)
   const bytes = Buffer.concat(chunks)
-  return (incoming.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString()
+  const whole = incoming.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes
+  const type = incoming.headers['content-type'] ?? ''
+  // Documents have a form of their own, and prose in it: of those the headers are compared.
+  if (type.includes('proto-openapi')) return `<${type}>`
+  return type.startsWith('application/vnd.kubernetes.protobuf') ? fromProtobuf(whole) : whole.toString()
+}
+
+/** As JSON, so that names and times can be mapped; that both are the same bytes has a step of its own. */
+function fromProtobuf(bytes: Buffer): string {
+  if (bytes.length === 0) return ''
+  const { raw, ...type } = readEnvelope(bytes)
+  // The oldest documents name no version, and metadata is the same in both of its own.
+  const version = type.apiVersion === '' ? 'v1' : type.apiVersion.replace('v1beta1', 'v1')
+  const message = messageOf(version, type.kind)
+  return message === undefined ? bytes.toString('latin1') : decodeMessage(message, raw, type).toString()
 }
 
 /** What a case wants remembered of its answer, for the cases after it. */

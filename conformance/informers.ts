@@ -86,7 +86,7 @@ export async function churn(
 ): Promise<Report> {
   const program = await buildGoProgram('informers', context.progress)
   const log = openSync(join(context.dir, 'informers.log'), 'w')
-  const child = spawn(program, ['-kubeconfig', server.kubeconfig, '-writes', String(writes)], {
+  const child = spawn(program, ['-kubeconfig', server.kubeconfig, '-writes', String(writes), '-accept', 'both'], {
     stdio: ['pipe', 'pipe', log],
     signal: context.signal,
   })

@@ -6,8 +6,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const document = join(import.meta.dirname, '..', 'docs', 'api.md')
-/** Which of its tables: what differs at `ake serve`, and what at an edge. */
-type Table = 'differences' | 'edge differences'
+/** Which of its tables: what differs at `ake serve`, in server-side apply, and at an edge. */
+type Table = 'differences' | 'apply differences' | 'edge differences'
 
 type Place = { readonly name: RegExp; readonly field: RegExp }
 

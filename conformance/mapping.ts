@@ -3,6 +3,9 @@
  * become symbols by order of appearance, so that "the same object, changed once" still reads the same on both sides.
  */
 
+/** Beside the fields of a manager stands their text: these names have one order. */
+export const inOrder = 'fieldsV1 in order'
+
 type Json = { [key: string]: unknown }
 
 /** Times that a server makes up are of today; those that a case brings along are of another year. */
@@ -24,17 +27,24 @@ const versionTexts: readonly [RegExp, string][] = [
   [/^(192\.0\.2\.1|127\.0\.0\.1):\d+$/g, '<address>'],
 ]
 
+export type MappingOptions = {
+  /** The symbol of a time of today. Without it all of them are `<time>`, and what is ordered by time is ordered anew. */
+  readonly moment?: (ms: number) => string
+}
+
 /** The symbols of one server in one group. */
 export class Mapping {
   readonly #uids = new Map<string, string>()
   readonly #versions = new Map<string, Map<string, string>>()
   readonly #names = new Map<string, string>()
   readonly #nowMs: number
+  readonly #options: MappingOptions
   /** What was taken away, by the name it has in the list of differences. */
   readonly removed = new Set<string>()
 
-  constructor(nowMs: number) {
+  constructor(nowMs: number, options: MappingOptions = {}) {
     this.#nowMs = nowMs
+    this.#options = options
   }
 
   text(text: string): string {
@@ -42,7 +52,9 @@ export class Mapping {
     mapped = mapped.replaceAll(uuid, (found) => this.#uid(found))
     mapped = mapped.replaceAll(moment, (found, fraction) => {
       if (Math.abs(Date.parse(found) - this.#nowMs) > nowSpanMs) return found
-      return fraction === undefined ? '<time>' : `<time.${fraction.length - 1}>`
+      return fraction === undefined
+        ? (this.#options.moment?.(Date.parse(found)) ?? '<time>')
+        : `<time.${fraction.length - 1}>`
     })
     for (const [pattern, replacement] of versionTexts) mapped = mapped.replaceAll(pattern, replacement)
     for (const [name, symbol] of this.#names) mapped = mapped.replaceAll(name, symbol)
@@ -79,13 +91,24 @@ export class Mapping {
     if (typeof uid === 'string') this.#learnUid(uid, metadata)
     const listed = 'items' in holder || 'rows' in holder || String(holder.kind).endsWith('List')
     for (const [key, inner] of Object.entries(metadata)) {
-      if (key === 'managedFields') this.removed.add('managed-fields')
+      if (key === 'managedFields') mapped[key] = this.#managed(inner)
       else if (key === 'continue' && inner !== '') mapped[key] = '<continue>'
       else if (key === 'resourceVersion' && typeof inner === 'string')
         mapped[key] = listed || typeof uid !== 'string' ? '<version>' : this.#version(uid, inner)
       else mapped[key] = this.json(inner)
     }
     return mapped
+  }
+
+  /** By time, and within a second by name: where times are not told apart, by name alone. */
+  #managed(entries: unknown): unknown {
+    if (!Array.isArray(entries)) return this.json(entries)
+    const mapped = entries.map((entry: Json) => {
+      const fields = this.json(entry.fieldsV1)
+      return { ...(this.json(entry) as Json), fieldsV1: fields, [inOrder]: JSON.stringify(fields) }
+    })
+    const named = (entry: Json) => JSON.stringify([entry.operation, entry.manager, entry.subresource, entry.apiVersion])
+    return this.#options.moment === undefined ? mapped.toSorted((a, b) => (named(a) < named(b) ? -1 : 1)) : mapped
   }
 
   #cell(cell: unknown): unknown {
@@ -144,19 +167,39 @@ function sortedKeys(value: unknown): unknown {
   )
 }
 
-type Cause = { readonly field: string; readonly message: string }
+/** An applied object of the wrong types: one line each. */
+const typedErrors = /(: errors:\n)((?: {2}.*\n?)+)/
 
-/** A custom resource's schema is checked field by field in the order of a Go map: any order, another each time. */
+function inLineOrder(lines: string): string {
+  return lines.split('\n').toSorted().join('\n')
+}
+
+type Cause = { readonly reason?: string; readonly field: string; readonly message: string }
+
+/**
+ * A custom resource's schema is checked field by field in the order of a Go map: any order, another each time. The managers
+ * that an apply conflicts with are the keys of such a map, too.
+ */
 function inStableOrder(object: Json): Json {
-  const { details, message } = object
-  if (object.kind !== 'Status' || !isObject(details) || !String(details.group).endsWith('.example.com')) return object
+  if (object.kind !== 'Status') return object
+  const { details } = object
+  const message = String(object.message).replace(
+    typedErrors,
+    (_, start: string, lines: string) => start + inLineOrder(lines),
+  )
+  if (!isObject(details)) return { ...object, ...('message' in object ? { message } : {}) }
   const causes = details.causes as Cause[] | undefined
   if (causes === undefined || causes.length < 2) return object
+  if (causes.every(({ reason }) => reason === 'FieldManagerConflict')) {
+    const byManager = causes.toSorted((a, b) => (a.message === b.message ? 0 : a.message < b.message ? -1 : 1))
+    return { ...object, details: { ...details, causes: byManager } }
+  }
+  if (!String(details.group).endsWith('.example.com')) return object
   const sorted = causes.toSorted((a, b) => (`${a.field} ${a.message}` < `${b.field} ${b.message}` ? -1 : 1))
   const texts = (list: readonly Cause[]) => list.map((cause) => `${cause.field}: ${cause.message}`).join(', ')
   return {
     ...object,
-    message: String(message).replace(texts(causes), () => texts(sorted)),
+    message: message.replace(texts(causes), () => texts(sorted)),
     details: { ...details, causes: sorted },
   }
 }

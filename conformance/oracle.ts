@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Binary, buildKubernetes } from './build.ts'
 import { apiserverArguments, controllersArguments, etcdArguments, type Places } from './controlplane.ts'
-import { compactEtcd, restoreEtcd } from './etcd.ts'
+import { compactEtcd, putEtcd, restoreEtcd } from './etcd.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { makeClient, makePki } from './pki.ts'
 import { freePorts } from './ports.ts'
@@ -63,6 +63,8 @@ export type Oracle = {
    * same to watches that are not at the newest revision of the whole etcd.
    */
   expire(): Promise<number>
+  /** Writes into etcd behind its back: an object that it would never accept can be read from it all the same. */
+  plant(key: string, value: Buffer): Promise<void>
   /** A copy of the whole state, for `restore`; everything is away for some seconds. */
   snapshot(): Promise<string>
   /** Back to the state of a copy: at its revisions, or so far above them (`bump`), with all history compacted. */
@@ -140,6 +142,7 @@ export async function startOracle(options: OracleOptions): Promise<Oracle> {
     kill,
     restart,
     compact: () => compactEtcd(store),
+    plant: (key, value) => putEtcd(store, key, value),
     expire: async () => {
       const revision = await compactEtcd(store)
       await restart({ only: ['apiserver'] })

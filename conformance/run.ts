@@ -6,6 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ake, type AkeOptions, startAke } from './ake.ts'
+import { step as apply } from './apply.ts'
+import { step as applysequences } from './applysequences.ts'
 import { step as clientnode } from './clientnode.ts'
 import { step as contrast } from './contrast.ts'
 import { step as cuts } from './cuts.ts'
@@ -22,14 +24,27 @@ import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
 import { step as node } from './node.ts'
 import { type Oracle, startOracle } from './oracle.ts'
+import { step as protobuf } from './protobuf.ts'
+import { step as protobufclients } from './protobufclients.ts'
+import { longStep as longprotobuffuzz, step as protobuffuzz } from './protobuffuzz.ts'
+import { step as protobufrequests } from './protobufrequests.ts'
 import { step as soak } from './soak.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
+import { step as websockets } from './websockets.ts'
 
 const steps: readonly Step[] = [
   differential,
+  apply,
+  applysequences,
   kubectl,
   informers,
   clientnode,
+  websockets,
+  protobuf,
+  protobufrequests,
+  protobufclients,
+  protobuffuzz,
+  longprotobuffuzz,
   cuts,
   faults,
   contrast,

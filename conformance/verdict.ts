@@ -33,9 +33,9 @@ export function verdict(outcomes: readonly Outcome[], listed: readonly Listed[],
   return { passed: outcomes.length - open.length, failed, notes }
 }
 
-/** What the mapping takes away from almost every answer is not worth counting by case. */
+/** What the mapping takes away from every answer is not worth counting by case. */
 function substantial(ids: ReadonlySet<string>): boolean {
-  return [...ids].some((id) => id !== 'managed-fields' && id !== 'priority-and-fairness')
+  return [...ids].some((id) => id !== 'priority-and-fairness')
 }
 
 function describe({ name, open }: Outcome): string[] {

@@ -100,6 +100,21 @@ export const discovery: Group = {
     get('openapi v3 as protobuf or json', '/openapi/v3/apis/apps/v1', {
       accept: 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf,application/json',
     }),
+    get('openapi v3 as protobuf by its other name', '/openapi/v3/apis/apps/v1', {
+      accept: 'application/com.github.proto-openapi.spec.v3.v1.0+protobuf',
+    }),
+    get('openapi v3 as json or protobuf', '/openapi/v3/apis/apps/v1', {
+      accept: 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf;q=0.5,application/json',
+    }),
+    get('openapi v2 as protobuf', '/openapi/v2', {
+      accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
+    }),
+    get('openapi v2 as the protobuf of objects', '/openapi/v2', { accept: 'application/vnd.kubernetes.protobuf' }),
+    get('version as protobuf', '/version', { accept: 'application/vnd.kubernetes.protobuf' }),
+    get('version as protobuf or anything', '/version', { accept: 'application/vnd.kubernetes.protobuf, */*' }),
+    ...['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1'].map((path) =>
+      get(`document ${path} in protobuf`, path, { accept: 'application/vnd.kubernetes.protobuf' }),
+    ),
     get('openapi v3 as text', '/openapi/v3/apis/apps/v1', { accept: 'text/plain' }),
     get('openapi v2', '/openapi/v2'),
     get('openapi v2 as yaml', '/openapi/v2', { accept: 'application/yaml' }),

@@ -77,7 +77,7 @@ func main() {
 	switch {
 	case err != nil:
 	case *truth == "":
-		err = run(context.Background(), base, *writes, *keys, *writers)
+		err = run(context.Background(), base, chosen, *writes, *keys, *writers)
 	default:
 		var direct *rest.Config
 		if direct, err = clientcmd.BuildConfigFromFlags("", *truth); err == nil {
@@ -90,7 +90,11 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, base *rest.Config, writes int64, keys, writers int) error {
+func run(ctx context.Context, base *rest.Config, chosen choice, writes int64, keys, writers int) error {
+	wanted, err := chosen.specs()
+	if err != nil {
+		return err
+	}
 	client, err := dynamic.NewForConfig(configure(base, true))
 	if err != nil {
 		return err
@@ -110,7 +114,7 @@ func run(ctx context.Context, base *rest.Config, writes int64, keys, writers int
 	for churn.done.Load() < int64(keys) {
 		time.Sleep(askAgain)
 	}
-	informers, err := begin(ctx, base, base, specs(), rules{everyEvent: true})
+	informers, err := begin(ctx, base, base, wanted, rules{everyEvent: true})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 /**
  * What may differ between two servers that behave alike is replaced by its name: identities, versions, times, ages,
- * addresses. A document that is JSON is printed anew, sorted, without the record of who managed which field.
+ * addresses. A document that is JSON is printed anew, sorted; so is its record of who managed which field, which is in the
+ * order of times.
  */
 
 type Mask = readonly [RegExp, string]
@@ -46,6 +47,15 @@ function jsonInOrder(text: string): string {
 function inOrder(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inOrder)
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).filter(([name]) => name !== 'managedFields')
-  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, held]) => [name, inOrder(held)]))
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(
+    members.map(([name, held]) => [name, name === 'managedFields' ? managersInOrder(held) : inOrder(held)]),
+  )
+}
+
+type Managed = { readonly manager?: string; readonly operation?: string; readonly subresource?: string }
+
+function managersInOrder(managers: readonly Managed[]): unknown {
+  const named = ({ manager, operation, subresource }: Managed) => JSON.stringify([manager, operation, subresource])
+  return managers.toSorted((a, b) => (named(a) < named(b) ? -1 : 1)).map(inOrder)
 }
