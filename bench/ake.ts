@@ -104,4 +104,14 @@ export async function fillByWriting(at: Address, pods: readonly Pod[]): Promise<
     })),
     writers,
   )
+  // Nobody owns their fields from now on: the pods of the others have no managed fields either.
+  await sendAll(
+    at,
+    pods.map(({ namespace, name, object }) => ({
+      method: 'PUT',
+      path: within(namespace, `pods/${name}`),
+      body: JSON.stringify({ ...object, metadata: { ...object.metadata, managedFields: [{}] } }),
+    })),
+    writers,
+  )
 }
