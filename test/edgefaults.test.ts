@@ -299,7 +299,7 @@ test('a hostile API server: nothing of what it makes up is committed, its neighb
     assert.equal((await items('ordinary')).items.length, 1)
     server.intercept = undefined
     server.reset()
-    await until(async () => /upstream ok: reachable/.test(await state()), 'and healed')
+    await until(async () => /upstream ok: reachable/.test(await state()), 'and healed', 40_000)
     const { code, stderr } = await edge.end()
     assert.equal(code, 0)
     assert.doesNotMatch(stderr, /fault|at file:/, stderr)

@@ -38,6 +38,7 @@ export class FakeServer {
   readonly #relay: Server
   readonly #pairs = new Set<{ near: Socket; far: Socket }>()
   readonly #server
+  readonly #sockets = new Set<Socket>()
   /** TLS connections that were made, and what came over them. */
   connections = 0
   readonly requests: { method: string; path: string; headers: Record<string, unknown>; name: string }[] = []
@@ -59,6 +60,10 @@ export class FakeServer {
       allowHTTP1: true,
       ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
       ...(streamsMax !== undefined && { settings: { maxConcurrentStreams: streamsMax } }),
+    })
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
     })
     const listeners = this.#server.listeners('secureConnection') as ((socket: TLSSocket) => void)[]
     this.#server.removeAllListeners('secureConnection')
@@ -138,7 +143,10 @@ export class FakeServer {
   async end(): Promise<void> {
     if (this.#relay.listening) await this.refuse()
     this.reset()
-    await new Promise((resolve) => this.#server.close(resolve))
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    // One that was intercepted, or has much to say that nobody reads, never notices that its other end is gone.
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
   }
 
   #pair(near: Socket): void {
