@@ -187,6 +187,7 @@ function plain(object: KubernetesObject): { metadata?: { name?: string } } {
   const { kind: _kind, apiVersion: _apiVersion, ...rest } = JSON.parse(JSON.stringify(object))
   const made = rest.metadata?.creationTimestamp
   if (made !== undefined) rest.metadata.creationTimestamp = new Date(made).toISOString()
+  for (const entry of rest.metadata?.managedFields ?? []) entry.time = new Date(entry.time).toISOString()
   return rest
 }
 
