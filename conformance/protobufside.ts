@@ -65,7 +65,8 @@ export class ProtobufSide {
       }
       incoming.on('data', (chunk: Buffer) => {
         bytes = Buffer.concat([bytes, chunk])
-        if (lines().length > most) finish()
+        // Of lines the last is always the beginning of the next.
+        if (lines().length > (isMessages ? most - 1 : most)) finish()
       })
       incoming.on('end', finish)
       incoming.on('error', finish)

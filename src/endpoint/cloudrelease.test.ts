@@ -11,7 +11,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve))
 function setUp() {
   const clock = fakeClock()
   const observers = new Set<(state: 'reachable') => void>()
-  const cloud = { asked: 0, says: '' as string | 'unknown' }
+  const cloud = { asked: 0, says: '' }
   const answer: Answers = async () => {
     cloud.asked++
     if (cloud.says === 'unknown') return 'unknown'

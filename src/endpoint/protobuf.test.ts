@@ -125,7 +125,7 @@ test('metadata alone, of one object, of a list and of custom resources too', asy
   const inJson = { accept: as('PartialObjectMetadata').accept.replace(mediaType, 'application/json') }
   assert.deepEqual(one.bytes, sent((await ask('GET', `${maps}/m1`, undefined, inJson)).text))
   const list = await ask('GET', maps, undefined, as('PartialObjectMetadataList'))
-  const { raw, ...type } = readEnvelope(list.bytes)
+  const { raw: _raw, ...type } = readEnvelope(list.bytes)
   assert.deepEqual(type, { apiVersion: 'meta.k8s.io/v1', kind: 'PartialObjectMetadataList' })
   const { items } = opened(list.bytes)
   assert.deepEqual(

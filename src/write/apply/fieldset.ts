@@ -43,11 +43,11 @@ export class FieldSet {
   }
 
   /** Only for whoever makes the set, before anybody else sees it. The empty path, the whole object, is never owned. */
-  insert(path: Path): void {
-    let set: FieldSet = this
-    const last = path.length - 1
-    for (let place = 0; place < last; place++) set = set.descend(path[place]!)
-    if (last >= 0) set.mark(path[last]!)
+  insert(path: Path, from = 0): void {
+    const element = path[from]
+    if (element === undefined) return
+    if (from === path.length - 1) this.mark(element)
+    else this.descend(element).insert(path, from + 1)
   }
 
   /** As insert: the set below a step, to which the maker is about to add something. */
@@ -93,13 +93,14 @@ export class FieldSet {
   }
 
   has(path: Path): boolean {
-    let set: FieldSet | undefined = this
+    let nodes: ReadonlyMap<string, FieldNode> | undefined = this.#nodes
     let found = false
-    for (const element of path) {
-      const node: FieldNode | undefined = set?.node(element)
+    for (const { text } of path) {
+      const node: FieldNode | undefined = nodes?.get(text)
       if (node === undefined) return false
       found = node.member
-      set = node.children
+      const children: FieldSet | undefined = node.children
+      nodes = children === undefined ? undefined : children.#nodes
     }
     return found
   }
