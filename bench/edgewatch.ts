@@ -241,10 +241,9 @@ async function idleCost(edge: Target): Promise<number> {
   return (cpuExactMs(edge.pid) - before) / idleMs
 }
 
-/** As it is now: kube-apiserver adds to what is written. */
+/** As it is now: kube-apiserver adds to what is written. One of the last, because other questions add owners to the first. */
 async function objectBytes(edge: Address, scope: Scope): Promise<number> {
-  const index = scope.node === undefined ? 0 : 7
-  const pod = makePods(index + 1)[index]!
+  const pod = makePods(podCount).findLast((_, index) => scope.node === undefined || nodeName(index) === scope.node)!
   const connection = await connectTo(edge, 'h2')
   const path = `/api/v1/namespaces/${pod.namespace}/pods/${pod.name}?resourceVersion=0`
   const { status, bytes } = await connection.ask({ path })

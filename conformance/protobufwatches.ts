@@ -2,8 +2,9 @@
  * A watch of a real kube-apiserver in both forms: each event in protobuf is, read by us, the event in JSON, and the event in
  * JSON, written by us, the one in protobuf. All types of events: also the bookmarks of a WatchList, and the error at the end.
  */
-import { Enveloping } from '../src/kube/enveloping.ts'
+
 import { FrameReader } from '../src/kube/frames.ts'
+import { Enveloping } from '../src/kube/protobuf/enveloping.ts'
 import { decodeMessage, encodeMessage, messageOf, readEnvelope } from '../src/kube/protobuf/protobuf.ts'
 import { ask, type Oracle } from './oracle.ts'
 import { protobufType, Wire } from './protobufask.ts'

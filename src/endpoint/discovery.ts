@@ -4,8 +4,8 @@
  * Documents are printed once per generation of the set of resources.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import type { TypeMeta } from '../kube/enveloping.ts'
 import { type Codec, negotiate, wantsAggregatedDiscovery } from '../kube/negotiate.ts'
+import type { TypeMeta } from '../kube/protobuf/enveloping.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { apiVersion, type Resource, type Subresource } from '../kube/resource.ts'
 import { methodNotAllowed } from '../kube/status.ts'

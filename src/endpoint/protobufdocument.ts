@@ -1,13 +1,13 @@
 /** Objects that are made for one answer and never stored, in protobuf: a Status, a review, discovery. */
 import { fromPlain, printJson } from '../json/json.ts'
-import { Enveloping, type TypeMeta } from '../kube/enveloping.ts'
-import { encodeMessage, messageOf } from '../kube/protobuf/protobuf.ts'
+import { Enveloping, type TypeMeta } from '../kube/protobuf/enveloping.ts'
+import { encodeMessage, messageOf, wrap } from '../kube/protobuf/protobuf.ts'
 import { internalError, type Status } from '../kube/status.ts'
 
 export const statusType: TypeMeta = { apiVersion: 'v1', kind: 'Status' }
 
 export function inProtobuf(type: TypeMeta, json: Buffer): Buffer {
-  return Buffer.concat(new Enveloping(type).pieces(encoded(type, json)))
+  return wrap(type, encoded(type, json))
 }
 
 /** The event that ends a watch. */

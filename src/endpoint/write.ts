@@ -1,9 +1,9 @@
 /** Everything that changes something: reads the body, hands it to the write engine, prints what comes back. */
 import { Item, makeItem } from '../cache/item.ts'
 import { type JsonObject, printJson, text } from '../json/json.ts'
-import type { TypeMeta } from '../kube/enveloping.ts'
 import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../kube/negotiate.ts'
 import { noFields } from '../kube/object.ts'
+import type { TypeMeta } from '../kube/protobuf/enveloping.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
 import { scales } from '../table/printers.ts'

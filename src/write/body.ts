@@ -2,6 +2,7 @@
 
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../json/json.ts'
 import { parseYaml } from '../json/yaml.ts'
+import type { TypeMeta } from '../kube/protobuf/protobuf.ts'
 import { failure, type StatusError } from '../kube/status.ts'
 import { openProtobuf } from './protobufbody.ts'
 import type { BodyFormat } from './write.ts'
@@ -10,8 +11,6 @@ import type { BodyFormat } from './write.ts'
 export type Parsed =
   | { readonly tree: JsonObject; readonly duplicates: string[] }
   | { readonly fault: string; readonly type?: TypeMeta }
-
-type TypeMeta = { readonly apiVersion: string; readonly kind: string }
 
 /** Two bytes of a message can be a whole empty object: what real ones unfold to is a few times the 3 MiB of a body. */
 const unfoldedBytesMax = 16 * 1024 * 1024

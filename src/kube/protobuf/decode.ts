@@ -4,6 +4,7 @@
  */
 import { Collecting, integerAt, NEXT } from './collect.ts'
 import { entriesOf, KEY_END, VALUE } from './entries.ts'
+import type { TypeMeta } from './enveloping.ts'
 import {
   BOOL,
   BYTES,
@@ -25,8 +26,6 @@ import { ProtobufFault } from './fault.ts'
 import { inspect } from './inspect.ts'
 import { Output } from './output.ts'
 import { OwnForms } from './ownforms.ts'
-
-export type TypeMeta = { readonly apiVersion: string; readonly kind: string }
 
 const openBrace = 0x7b
 const closeBrace = 0x7d

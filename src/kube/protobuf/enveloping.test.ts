@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Enveloping, listField, messageStart } from './enveloping.ts'
-import { configMap } from './protobuf/messages.test-support.ts'
-import { readEnvelope } from './protobuf/protobuf.ts'
+import { configMap } from './messages.test-support.ts'
+import { readEnvelope } from './protobuf.ts'
 
 const type = { apiVersion: 'v1', kind: 'ConfigMap' }
 const sizes = [0, 1, 127, 128, 16_383, 16_384, 3_000_000]

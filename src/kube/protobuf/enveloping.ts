@@ -3,7 +3,8 @@
  * the frame of a watch. Objects come as bytes that exist already, so everything here is lengths and a copy at most.
  */
 
-const magic = Buffer.from('k8s\0')
+/** Stands before every message. */
+export const magic = Buffer.from('k8s\0')
 /** Content encoding and content type of an envelope, both empty. */
 const envelopeEnd = Buffer.from([0x1a, 0x00, 0x22, 0x00])
 const nothing = Buffer.alloc(0)
