@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import { fakeClock, systemClock } from './clock.ts'
 
 test('advance runs due timers in the order of their times, each at its own time', () => {
@@ -57,4 +57,41 @@ test('the system clock fires and cancels', async () => {
   cancel()
   await new Promise<void>((resolve) => void systemClock.setTimer(2, resolve))
   assert.ok(Math.abs(systemClock.now() - Date.now()) < 1000)
+})
+
+test('[L4] a timer that is not finite is refused, by the clock of tests too', () => {
+  for (const clock of [systemClock, fakeClock()]) {
+    for (const ms of [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN]) {
+      assert.throws(() => clock.setTimer(ms, () => assert.fail('it fired')), RangeError)
+    }
+  }
+})
+
+test('[L4] a timer longer than Node can hold waits all the same, and is cancelled all the same', () => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  try {
+    const halfMs = 2 ** 31 - 1
+    let fired = 0
+    systemClock.setTimer(2 * halfMs + 5, () => fired++)
+    const cancel = systemClock.setTimer(2 * halfMs + 5, () => assert.fail('cancelled'))
+    mock.timers.tick(halfMs)
+    mock.timers.tick(halfMs)
+    assert.equal(fired, 0)
+    cancel()
+    mock.timers.tick(5)
+    assert.equal(fired, 1)
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test('[L4] Node never sees a delay it would turn into one of a millisecond', (t) => {
+  const delays: (number | undefined)[] = []
+  const setTimeoutOf = globalThis.setTimeout
+  t.mock.method(globalThis, 'setTimeout', (fn: () => void, ms?: number) => {
+    delays.push(ms)
+    return setTimeoutOf(fn, 0)
+  })
+  systemClock.setTimer(1e12, () => {})()
+  assert.deepEqual(delays, [2 ** 31 - 1])
 })

@@ -7,17 +7,30 @@ export interface Clock {
   now(): number
   /** Milliseconds since some moment, untouched by whoever sets the clock: for how long ago something was. */
   steady(): number
-  /** Calls `fn` once after `ms`; the returned function cancels it. */
+  /** Calls `fn` once after `ms`, at once if that is negative; the returned function cancels it. Throws if `ms` is not finite. */
   setTimer(ms: number, fn: () => void): () => void
 }
+
+/** The longest wait one timer of Node holds, in ms: what is longer it makes a wait of 1 ms, and a loop of that. */
+const timerMsMax = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => performance.now(),
   setTimer(ms, fn) {
-    const timer = setTimeout(fn, ms)
+    const wait = (leftMs: number) => {
+      timer = setTimeout(() => (leftMs > timerMsMax ? wait(leftMs - timerMsMax) : fn()), Math.min(leftMs, timerMsMax))
+    }
+    let timer: NodeJS.Timeout | undefined
+    wait(finite(ms))
     return () => clearTimeout(timer)
   },
+}
+
+/** A wait without end, or that is no number, is a mistake of whoever worked it out: it is seen where it is made. */
+function finite(ms: number): number {
+  if (!Number.isFinite(ms)) throw new RangeError(`a timer cannot wait for ${ms} ms`)
+  return ms
 }
 
 export interface FakeClock extends Clock {
@@ -43,7 +56,7 @@ export function fakeClock(startMs = Date.UTC(2026, 0, 1)): FakeClock {
     now: () => now + skew,
     steady: () => now,
     setTimer(ms, fn) {
-      const timer = { at: now + Math.max(0, ms), fn }
+      const timer = { at: now + Math.max(0, finite(ms)), fn }
       timers.add(timer)
       return () => void timers.delete(timer)
     },

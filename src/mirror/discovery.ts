@@ -143,7 +143,8 @@ export class Discovery {
   async #keepFresh(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const left = this.#dueAt - this.#clock.steady()
-      if (this.#reachability.state !== 'reachable') await this.#refresher.wait(signal)
+      // A look under way rings at its end; until then nothing is due.
+      if (this.#reachability.state !== 'reachable' || this.#round !== undefined) await this.#refresher.wait(signal)
       else if (left > 0) await this.#refresher.wait(signal, left)
       else await this.#begin().done
     }

@@ -23,7 +23,7 @@ function filled(objects: number, pageMax: number): ApiServer {
 /** Reads a list and lets time pass until it is there, or is not to be had. */
 async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<Listing> {
   const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, held = () => undefined } = options
-  const source = new Source({ upstream: server, interest: interestOf(scopeOf(wish)) })
+  const source = new Source({ upstream: server, clock: server.clock, interest: interestOf(scopeOf(wish)) })
   const { signal } = new AbortController()
   const parts = { source, custom: false, plan: known().plan, held, limits, clock: server.clock, signal }
   let over = false

@@ -10,7 +10,7 @@ function sourceOf(wish: { namespace?: string; kind?: string } = {}) {
   const upstream = new ApiServer()
   upstream.put('pods', 'a/p')
   const { namespace = '', ...rest } = wish
-  return new Source({ upstream, interest: interestOf(scopeOf({ namespace })), ...rest })
+  return new Source({ upstream, clock: upstream.clock, interest: interestOf(scopeOf({ namespace })), ...rest })
 }
 
 const bare = Buffer.from('{"metadata":{"name":"p","namespace":"a"}}')
@@ -46,7 +46,7 @@ test('where a page is too large, fewer objects are asked for at a time; one obje
   for (let i = 0; i < 20; i++) upstream.put('pods', `a/p${i}`, { value: 'v'.repeat(500) })
   const { signal } = new AbortController()
   const interest = interestOf(scopeOf({}))
-  const source = new Source({ upstream, interest, pageBytes: 2_500 })
+  const source = new Source({ upstream, clock: upstream.clock, interest, pageBytes: 2_500 })
   const names = new Set<string>()
   for (let token = ''; ; ) {
     const page = await source.page({ continueToken: token, objects: 100 }, signal)
@@ -55,5 +55,8 @@ test('where a page is too large, fewer objects are asked for at a time; one obje
     if (token === '') break
   }
   assert.equal(names.size, 20)
-  await assert.rejects(new Source({ upstream, interest, pageBytes: 300 }).page({}, signal), TooLarge)
+  await assert.rejects(
+    new Source({ upstream, clock: upstream.clock, interest, pageBytes: 300 }).page({}, signal),
+    TooLarge,
+  )
 })

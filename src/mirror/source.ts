@@ -1,4 +1,6 @@
 /** What a reflector asks of the cloud for its interest: pages of a list, and a watch. Refusals become errors with names. */
+import type { Clock } from '../base/clock.ts'
+import { retryAfterMs } from '../base/retryafter.ts'
 import { type Frame, FrameReader } from '../kube/frames.ts'
 import { type ListPage, readListPage } from '../kube/listpage.ts'
 import type { Scan } from '../kube/object.ts'
@@ -68,13 +70,15 @@ export type PageQuery = { readonly continueToken?: string; readonly exactly?: nu
 export class Source {
   readonly #upstream: Upstream
   readonly #interest: Interest
+  readonly #clock: Clock
   readonly #kind: string
   readonly #pageBytes: number
   #objectsMax = pageObjects
   readonly #head: Buffer
 
   /** `kind` of the objects, where lists are sure to be named after it. */
-  constructor(parts: { upstream: Upstream; interest: Interest; kind?: string; pageBytes?: number }) {
+  constructor(parts: { upstream: Upstream; interest: Interest; clock: Clock; kind?: string; pageBytes?: number }) {
+    this.#clock = parts.clock
     this.#pageBytes = parts.pageBytes ?? pageBytesMax
     this.#upstream = parts.upstream
     this.#interest = parts.interest
@@ -151,7 +155,7 @@ export class Source {
       headMsMax,
       signal,
     })
-    if (answer.status !== 200) throw await refusalOf(answer)
+    if (answer.status !== 200) throw await refusalOf(answer, this.#clock.now())
     return answer
   }
 }
@@ -177,25 +181,25 @@ type ErrorStatus = {
   code?: number
   message?: string
   metadata?: { continue?: string }
-  details?: { retryAfterSeconds?: number; causes?: { reason?: string }[] }
+  details?: { retryAfterSeconds?: unknown; causes?: ({ reason?: string } | null)[] }
 }
 
-async function refusalOf(answer: Answered): Promise<Error> {
+async function refusalOf(answer: Answered, nowMs: number): Promise<Error> {
   const bytes = await readWhole(answer, errorBytesMax)
-  return errorOf(answer.status, bytes, Number(answer.headers['retry-after'] ?? 0))
+  return errorOf(answer.status, bytes, retryAfterMs(answer.headers['retry-after'], nowMs))
 }
 
 /** What a Status means for a reflector, whether it came as an answer or as a frame. */
-export function errorOf(code: number, bytes: Buffer, retrySeconds = 0): Error {
+export function errorOf(code: number, bytes: Buffer, retryMs = 0): Error {
   let status: ErrorStatus = {}
   try {
-    status = JSON.parse(bytes.toString()) as ErrorStatus
+    status = (JSON.parse(bytes.toString()) ?? {}) as ErrorStatus
   } catch {
     // A load balancer speaks HTML.
   }
   const message = typeof status.message === 'string' ? status.message : `HTTP ${code}`
   const causes = Array.isArray(status.details?.causes) ? status.details.causes : []
-  if (causes.some((cause) => cause.reason === 'ResourceVersionTooLarge')) return new Ahead(message)
+  if (causes.some((cause) => cause?.reason === 'ResourceVersionTooLarge')) return new Ahead(message)
   switch (code) {
     case 401:
     case 403:
@@ -205,6 +209,6 @@ export function errorOf(code: number, bytes: Buffer, retrySeconds = 0): Error {
     case 410:
       return new Expired(message, String(status.metadata?.continue ?? ''))
     default:
-      return new Busy(message, 1000 * (status.details?.retryAfterSeconds ?? retrySeconds))
+      return new Busy(message, Math.max(retryMs, retryAfterMs(status.details?.retryAfterSeconds, 0)))
   }
 }
