@@ -1,8 +1,17 @@
 /** The command line as a process: what an operator sees, on which stream, with which exit code. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { writeKubeconfig } from '../src/app/kubeconfig.ts'
+import { openPki } from '../src/app/pki.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -59,3 +68,49 @@ test('a cache folder that cannot be written is no trouble', () => {
   assert.equal(status, 0)
   assert.equal(stderr, '')
 })
+
+/** More than a pipe or a socket between two processes holds. */
+const longWhy = 'why '.repeat(500_000)
+
+/** `ake status` of an edge that has much to tell, its output unread; gone when `body` has ended. */
+async function withLongStatus(body: (child: ReturnType<typeof spawn>) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-cli-'))
+  const pki = await openPki({ folder: join(folder, 'pki'), host: '127.0.0.1', now: Date.now() })
+  const edge = createServer(pki.serving, (_, response) => response.end(JSON.stringify({ why: longWhy })))
+  edge.listen(0, '127.0.0.1')
+  await once(edge, 'listening')
+  await writeKubeconfig(
+    join(folder, 'admin.kubeconfig'),
+    `https://127.0.0.1:${(edge.address() as AddressInfo).port}`,
+    pki,
+  )
+  const child = spawn(process.execPath, [main, 'status', '--data', folder, '--output', 'json'])
+  try {
+    await once(edge, 'request')
+    await body(child)
+  } finally {
+    child.kill('SIGKILL')
+    edge.closeAllConnections()
+    edge.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+test('what a command prints is whole, however slowly it is read', () =>
+  withLongStatus(async (child) => {
+    const ended = once(child, 'exit')
+    // Time to leave early, for a command that does.
+    await Promise.race([ended, pause(1_000)])
+    const text = await Array.fromAsync(child.stdout?.setEncoding('utf8') as AsyncIterable<string>)
+    assert.equal(JSON.parse(text.join('')).why, longWhy)
+    assert.equal((await ended)[0], 0)
+  }))
+
+test('a reader that leaves early ends a command quietly', () =>
+  withLongStatus(async (child) => {
+    const errors = Array.fromAsync(child.stderr?.setEncoding('utf8') as AsyncIterable<string>)
+    const ended = once(child, 'exit')
+    child.stdout?.once('data', () => child.stdout?.destroy())
+    assert.deepEqual(await ended, [0, null])
+    assert.deepEqual(await errors, [])
+  }))

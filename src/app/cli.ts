@@ -76,10 +76,29 @@ nobody answers.`,
   },
 }
 
-/** Answers the exit code. */
+/** How long a server that was told to end waits for whoever reads what it printed: nobody may keep it alive that way. */
+const lastWordsMsMax = 2_000
+
+/** Answers the exit code, once everything that was printed has been taken: a pipe holds less than a long status. */
 export async function run(argv: readonly string[]): Promise<number> {
   // The reader of a pipe may leave early (`ake help | head -1`): no reason to crash.
-  process.stdout.on('error', () => {})
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
+  const code = await runCommand(argv)
+  const taken = Promise.all([process.stdout, process.stderr].map(untilTaken))
+  if (stop.signal.aborted) {
+    await Promise.race([taken, new Promise((resolve) => setTimeout(resolve, lastWordsMsMax))])
+  } else await taken
+  return code
+}
+
+/** Also when its reader has left. */
+function untilTaken(output: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    output.write('', () => resolve())
+  })
+}
+
+async function runCommand(argv: readonly string[]): Promise<number> {
   const [first, ...rest] = argv
   try {
     if (first === undefined)
@@ -98,13 +117,15 @@ export async function run(argv: readonly string[]): Promise<number> {
 
 type Running = { readonly log: ReturnType<typeof createLog>; readonly signal: AbortSignal }
 
+/** Fires when a signal asks a server to end. */
+const stop = new AbortController()
+
 async function untilSignal<C extends 'serve' | 'edge' | 'demo'>(
   command: C,
   args: readonly string[],
   work: (config: Configs[C], parts: Running) => Promise<void>,
 ): Promise<void> {
   const config = await readConfig(command, { args, env: process.env })
-  const stop = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
       // The second time somebody is impatient: the store opens clean after any end.
