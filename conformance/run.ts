@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type Ake, type AkeOptions, startAke } from './ake.ts'
 import { step as apply } from './apply.ts'
 import { step as applysequences } from './applysequences.ts'
+import { step as attacks } from './attacks.ts'
 import { step as clientnode } from './clientnode.ts'
 import { step as contrast } from './contrast.ts'
 import { step as cuts } from './cuts.ts'
@@ -54,6 +55,7 @@ const steps: readonly Step[] = [
   edgereads,
   edgekubectl,
   edgerights,
+  attacks,
   edgecoredns,
   hollow,
   node,

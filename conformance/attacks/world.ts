@@ -1,0 +1,173 @@
+/**
+ * The place of the attacks: a real API server behind a script, `ake edge` in front of that, and callers of little right. The
+ * edge has the rights of deploy/edge-rbac.yaml and is known by a token, which passes through the script.
+ */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Ake } from '../ake.ts'
+import { Seat, type Told } from '../asking.ts'
+import { startEdge } from '../edge.ts'
+import { writeKubeconfig } from '../kubeconfig.ts'
+import { ask, type Oracle } from '../oracle.ts'
+import { applyRbac } from '../rightsobjects.ts'
+import type { StepContext } from '../step.ts'
+import { type Scripted, startScripted } from './scripted.ts'
+
+export const space = 'attacks'
+export const rbac = '/apis/rbac.authorization.k8s.io/v1'
+
+/** Long enough for a start, discovery and a first sync on a busy machine. */
+const settledMsMax = 30_000
+const lookEveryMs = 100
+
+export type World = {
+  readonly oracle: Oracle
+  readonly scripted: Scripted
+  readonly signal: AbortSignal
+  /** Another edge behind the script; `args` go to its command line. */
+  edge(name: string, options?: EdgeOptions): Promise<Attacked>
+  /** Whatever is not there yet; the answer's body. */
+  make<T>(path: string, body: object): Promise<T>
+  remove(path: string): Promise<void>
+  /** A service account of the attacked namespace and its token; its rights are a role and a binding of its name. */
+  account(name: string, rules: readonly object[]): Promise<string>
+  close(): Promise<void>
+}
+
+export type EdgeOptions = {
+  readonly args?: readonly string[]
+  /** Straight to the API server, known by a certificate. */
+  readonly direct?: boolean
+}
+
+/** An edge, and how callers see it. */
+export class Attacked {
+  readonly #start: () => Promise<Ake>
+  readonly #seats = new Set<Seat>()
+  ake: Ake
+
+  constructor(ake: Ake, start: () => Promise<Ake>) {
+    this.ake = ake
+    this.#start = start
+  }
+
+  seat(person: { token?: string; cert?: string; key?: string }): Seat {
+    const seat = new Seat(this.ake, person)
+    this.#seats.add(seat)
+    return seat
+  }
+
+  administrator(): Seat {
+    return this.seat(this.ake)
+  }
+
+  async status<T>(): Promise<T> {
+    const administrator = this.administrator()
+    const { body } = await administrator.ask('/ake/status')
+    administrator.close()
+    return JSON.parse(body) as T
+  }
+
+  async untilCloudIs(state: string): Promise<void> {
+    await until(`the cloud is ${state}`, settledMsMax, async () => {
+      const { upstream } = await this.status<{ upstream: { state: string } }>()
+      return upstream.state === state
+    })
+  }
+
+  async end(): Promise<void> {
+    for (const seat of this.#seats) seat.close()
+    this.#seats.clear()
+    await this.ake.kill()
+  }
+
+  async restart(): Promise<void> {
+    await this.end()
+    this.ake = await this.#start()
+  }
+}
+
+export async function openWorld({ dir, signal, oracle: asked }: StepContext): Promise<World> {
+  await mkdir(dir, { recursive: true })
+  const oracle = await asked()
+  const scripted = await startScripted(oracle)
+  const edges: Attacked[] = []
+  const make = async <T>(path: string, body: object): Promise<T> => {
+    const answer = await ask(oracle, path, { method: 'POST', body })
+    if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.body}`)
+    return JSON.parse(answer.body) as T
+  }
+  const account = async (name: string, rules: readonly object[]) => {
+    await make(`/api/v1/namespaces/${space}/serviceaccounts`, { metadata: { name } })
+    if (rules.length > 0) {
+      const subjects = [{ kind: 'ServiceAccount', name, namespace: space }]
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name }
+      await make(`${rbac}/namespaces/${space}/roles`, { metadata: { name }, rules })
+      await make(`${rbac}/namespaces/${space}/rolebindings`, { metadata: { name }, roleRef, subjects })
+    }
+    return oracle.tokenFor(space, name)
+  }
+  await applyRbac(oracle)
+  await make('/api/v1/namespaces', { metadata: { name: space } })
+  const token = await account('edge', [])
+  for (const name of ['ake-edge', 'ake-edge-secrets', 'ake-edge-custom']) {
+    await make(`${rbac}/clusterrolebindings`, {
+      metadata: { name: `${space}-${name}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', name: 'edge', namespace: space }],
+    })
+  }
+  return {
+    oracle,
+    scripted,
+    signal,
+    make,
+    account,
+    edge: async (name, { args = [], direct = false } = {}) => {
+      const kubeconfig = join(dir, `${name}.kubeconfig`)
+      await writeKubeconfig(kubeconfig, { url: scripted.url, ca: oracle.ca, token })
+      const server = direct ? oracle.url : scripted.url
+      const options = { dir: join(dir, name), server, kubeconfig, signal, args }
+      const first = await startEdge(options)
+      const edge = new Attacked(first, () => startEdge({ ...options, port: first.port }))
+      edges.push(edge)
+      await until(`${name} knows what there is`, settledMsMax, async () => {
+        const { interests } = await edge.status<{ interests: unknown[] }>()
+        return interests.length > 0
+      })
+      return edge
+    },
+    remove: async (path) => {
+      const { status, body } = await ask(oracle, path, { method: 'DELETE' })
+      if (status !== 200) throw new Error(`DELETE ${path}: ${status} ${body}`)
+    },
+    close: async () => {
+      await Promise.all(edges.map((edge) => edge.end()))
+      await scripted.close()
+    },
+  }
+}
+
+export async function until(what: string, ms: number, holds: () => Promise<boolean>): Promise<void> {
+  const giveUpMs = performance.now() + ms
+  while (!(await holds())) {
+    if (performance.now() > giveUpMs) throw new Error(`not within ${ms / 1000} s: ${what}`)
+    await pause(lookEveryMs)
+  }
+}
+
+/** Asks the same again and again for a while; the last answers that still satisfied `was`, with when they came. */
+export async function lastTime(
+  { seat, path, forMs }: { seat: Seat; path: string; forMs: number },
+  was: (told: Told) => boolean,
+): Promise<number | undefined> {
+  const begunMs = performance.now()
+  let lastMs: number | undefined
+  while (performance.now() - begunMs < forMs) {
+    const askedMs = performance.now() - begunMs
+    if (was(await seat.ask(path))) lastMs = askedMs
+    await pause(lookEveryMs)
+  }
+  return lastMs
+}
