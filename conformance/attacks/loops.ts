@@ -130,10 +130,10 @@ export async function attackFirstSyncs(world: World, edge: Attacked, findings: F
 
 /** Names that do not exist, asked for once each: no watch for any of them. */
 export async function attackNamesThatAreNot(world: World, edge: Attacked, findings: Findings): Promise<void> {
-  const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }]
+  const rules = [{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] }]
   const token = await world.account('inventor', rules)
   const seats = Array.from({ length: 8 }, () => edge.seat({ token }))
-  const path = (at: number) => `/api/v1/namespaces/${space}/configmaps/invented-${at}`
+  const path = (at: number) => `/apis/apps/v1/namespaces/${space}/deployments/invented-${at}`
   const statuses = await Promise.all(
     seats.map(async (seat, at) => {
       const found: number[] = []
@@ -145,6 +145,6 @@ export async function attackNamesThatAreNot(world: World, edge: Attacked, findin
   findings.equal([...new Set(statuses.flat())], [404], 'what does not exist is 404')
   await pause(1_000)
   const { interests } = await edge.status<{ interests: { resource: string; fields?: string }[] }>()
-  const kept = interests.filter(({ resource, fields }) => resource === 'configmaps' && fields?.includes('invented-'))
+  const kept = interests.filter(({ resource, fields }) => resource === 'deployments' && fields?.includes('invented-'))
   findings.equal(kept.length, 0, `${namesAsked} invented names are no interests`)
 }

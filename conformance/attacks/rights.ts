@@ -24,6 +24,8 @@ export async function attackRights(world: World, edge: Attacked, findings: Findi
     ['a binding is removed under a flood of invented tokens', () => flooded(world, edge, findings)],
     ['one of two tokens is revoked', () => revoked(world, edge, findings)],
     ['a token narrowed by its extra', () => narrowed(world, edge, findings)],
+    ['an edge that does not see the roles, and a caller who was silent', () => silent(world, findings)],
+    ['a binding is removed while the edge is down', () => fromDisk(world, findings)],
   ]
   // They mostly wait, and each has callers of its own.
   await Promise.all(parts.map(([name, body]) => findings.part(name, body)))
@@ -50,7 +52,36 @@ async function withdrawn(world: World, edge: Attacked, findings: Findings): Prom
   const endedMs = (watch.endedMs() ?? Number.POSITIVE_INFINITY) - removedMs
   findings.check(endedMs < atOnceMs, 'and at once, where the edge sees the roles', `${Math.round(endedMs)} ms`)
   findings.check(watch.clean(), 'by a clean end of its stream')
-  findings.equal((await seat.ask(`${secrets}?watch=1`)).status, 403, 'and its next watch is refused')
+  findings.equal((await seat.watch(`${secrets}?watch=1`, 500)).status, 403, 'and its next watch is refused')
+}
+
+/** Nothing tells this edge of the change, and nobody asked since: the decision it holds is simply old. */
+async function silent(world: World, findings: Findings): Promise<void> {
+  const edge = await world.edge('blind', { blind: true })
+  const seat = edge.seat({ token: await world.account('silent', reading('secrets')) })
+  const paths = [secrets, `${secrets}?resourceVersion=0`, `${secrets}/early`]
+  for (const path of paths) {
+    await until('it may read', 20_000, async () => (await seat.ask(path)).status === 200)
+  }
+  await world.remove(`${rbac}/namespaces/${space}/rolebindings/silent`)
+  await pause(decisionMsMax)
+  for (const path of paths) findings.equal((await seat.ask(path)).status, 403, `[I5] an old allowance of ${path}`)
+}
+
+/** What was allowed before a restart is asked again before its first use. */
+async function fromDisk(world: World, findings: Findings): Promise<void> {
+  const edge = await world.edge('restarted', { blind: true })
+  const token = await world.account('restarted', reading('secrets'))
+  const before = edge.seat({ token })
+  const path = `${secrets}?resourceVersion=0`
+  await until('it may read', 20_000, async () => (await before.ask(path)).status === 200)
+  // What was learned is written a little later.
+  await pause(5_000)
+  await edge.restart({
+    meanwhile: () => world.remove(`${rbac}/namespaces/${space}/rolebindings/restarted`),
+  })
+  await edge.untilCloudIs('reachable')
+  findings.equal((await edge.seat({ token }).ask(path)).status, 403, '[I5] an allowance from the disk')
 }
 
 async function flooded(world: World, edge: Attacked, findings: Findings): Promise<void> {

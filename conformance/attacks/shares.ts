@@ -8,7 +8,8 @@ import { type Attacked, space, until, type World } from './world.ts'
 /** As many as one process may hold altogether. */
 const idleConnections = 4_200
 const dialledAtOnce = 100
-const halfBodies = 200
+/** Bytes of bodies that are never sent to their end: large ones first, then whatever still fits between. */
+const halfBodies = [...Array(24).fill(2_900_000), ...Array(60).fill(50_000), ...Array(200).fill(2_000)] as number[]
 const slowLists = 200
 /** Whoever has a share is answered well within this, on a machine that is busy with the attack itself. */
 const answerMsMax = 5_000
@@ -52,11 +53,11 @@ async function half(world: World, edge: Attacked, findings: Findings): Promise<v
   const session = connectHttp2(edge.ake.url, { ca: edge.ake.ca })
   session.on('error', () => {})
   try {
-    for (let at = 0; at < halfBodies; at++) openHalf(session, { ':path': path, ':method': 'POST' })
-    await pause(1_000)
+    for (const bytes of halfBodies) openHalf(session, { ':path': path, ':method': 'POST' }, bytes)
+    await pause(2_000)
     const begunMs = performance.now()
     const { status } = await kubelet.ask(path, { method: 'POST', body })
-    findings.equal(status, 201, `a token is issued beside ${halfBodies} half-sent requests of a stranger`)
+    findings.equal(status, 201, `a token is issued beside ${halfBodies.length} half-sent requests of a stranger`)
     const tookMs = performance.now() - begunMs
     findings.check(tookMs < answerMsMax, 'and soon', `${Math.round(tookMs)} ms`)
   } finally {
@@ -65,10 +66,10 @@ async function half(world: World, edge: Attacked, findings: Findings): Promise<v
   }
 }
 
-function openHalf(session: ClientHttp2Session, head: Record<string, string>): void {
+function openHalf(session: ClientHttp2Session, head: Record<string, string>, bytes: number): void {
   const stream = session.request({ ...head, 'content-type': 'application/json', 'content-length': '3000000' })
   stream.on('error', () => {})
-  stream.write('{"spec":')
+  stream.write(Buffer.alloc(bytes, ' '))
 }
 
 async function slow(world: World, edge: Attacked, findings: Findings): Promise<void> {

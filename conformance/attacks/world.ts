@@ -17,6 +17,10 @@ import { type Scripted, startScripted } from './scripted.ts'
 export const space = 'attacks'
 export const rbac = '/apis/rbac.authorization.k8s.io/v1'
 
+const blindRole = `${space}-blind`
+const seen = { resources: ['*'], verbs: ['get', 'list', 'watch'] }
+const blindRules = [{ ...seen, apiGroups: ['', 'apiextensions.k8s.io', 'apiregistration.k8s.io'] }]
+
 /** Long enough for a start, discovery and a first sync on a busy machine. */
 const settledMsMax = 30_000
 const lookEveryMs = 100
@@ -37,8 +41,10 @@ export type World = {
 
 export type EdgeOptions = {
   readonly args?: readonly string[]
-  /** Straight to the API server, known by a certificate. */
+  /** Straight to the API server: callers known by certificates. */
   readonly direct?: boolean
+  /** One that may not read roles, so that nothing tells it of their changes. */
+  readonly blind?: boolean
 }
 
 /** An edge, and how callers see it. */
@@ -82,8 +88,9 @@ export class Attacked {
     await this.ake.kill()
   }
 
-  async restart(): Promise<void> {
+  async restart({ meanwhile = async () => {} }: { meanwhile?: () => Promise<void> } = {}): Promise<void> {
     await this.end()
+    await meanwhile()
     this.ake = await this.#start()
   }
 }
@@ -110,23 +117,26 @@ export async function openWorld({ dir, signal, oracle: asked }: StepContext): Pr
   }
   await applyRbac(oracle)
   await make('/api/v1/namespaces', { metadata: { name: space } })
-  const token = await account('edge', [])
-  for (const name of ['ake-edge', 'ake-edge-secrets', 'ake-edge-custom']) {
-    await make(`${rbac}/clusterrolebindings`, {
-      metadata: { name: `${space}-${name}` },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-      subjects: [{ kind: 'ServiceAccount', name: 'edge', namespace: space }],
+  const bind = (account: string, role: string) =>
+    make(`${rbac}/clusterrolebindings`, {
+      metadata: { name: `${space}-${account}-${role}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+      subjects: [{ kind: 'ServiceAccount', name: account, namespace: space }],
     })
-  }
+  const token = await account('edge', [])
+  for (const role of ['ake-edge', 'ake-edge-secrets', 'ake-edge-custom']) await bind('edge', role)
+  const blindToken = await account('blind-edge', [])
+  await make(`${rbac}/clusterroles`, { metadata: { name: blindRole }, rules: blindRules })
+  await bind('blind-edge', blindRole)
   return {
     oracle,
     scripted,
     signal,
     make,
     account,
-    edge: async (name, { args = [], direct = false } = {}) => {
+    edge: async (name, { args = [], direct = false, blind = false } = {}) => {
       const kubeconfig = join(dir, `${name}.kubeconfig`)
-      await writeKubeconfig(kubeconfig, { url: scripted.url, ca: oracle.ca, token })
+      await writeKubeconfig(kubeconfig, { url: scripted.url, ca: oracle.ca, token: blind ? blindToken : token })
       const server = direct ? oracle.url : scripted.url
       const options = { dir: join(dir, name), server, kubeconfig, signal, args }
       const first = await startEdge(options)
