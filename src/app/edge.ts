@@ -32,6 +32,7 @@ import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
 import { openPki } from './pki.ts'
 import { statusOf } from './statusdocument.ts'
+import { akeVersion } from './version.ts'
 
 /** How often the file of --client-ca is looked at. */
 const lookEveryMs = 5_000
@@ -138,6 +139,7 @@ async function openUpstream(config: EdgeConfig, log: Log): Promise<DirectUpstrea
       kubeconfig: config.kubeconfig,
       certificates: config.clientCredential,
       probeEveryMs: config.probeEvery,
+      userAgent: `ake/${akeVersion} (edge)`,
       clock: systemClock,
       log,
     })

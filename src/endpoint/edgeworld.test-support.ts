@@ -163,6 +163,8 @@ export type Asking = {
   readonly token?: string
   readonly peer?: Peer
   readonly headers?: Record<string, string>
+  /** Names and values in turn, where they say more than `headers`. */
+  readonly rawHeaders?: readonly string[]
   readonly body?: string | Buffer | object
   readonly gone?: AbortSignal
 }
@@ -274,7 +276,7 @@ export class EdgeWorld {
   }
 
   response(method: string, url: string, asking: Asking = {}): Promise<Response> {
-    const { token, peer = {}, headers = {}, body, gone } = asking
+    const { token, peer = {}, headers = {}, rawHeaders = [], body, gone } = asking
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body)
     const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(isRaw ? body : JSON.stringify(body))
     const stream = async function* () {
@@ -285,6 +287,7 @@ export class EdgeWorld {
       method,
       url,
       headers: { ...authorization, ...(body === undefined || isRaw ? {} : json), ...headers },
+      rawHeaders,
       hasBody: body !== undefined,
       body: async () => bytes,
       stream,

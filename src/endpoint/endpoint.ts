@@ -20,8 +20,10 @@ export type Request = {
   readonly method: string
   /** Path and query as they came. */
   readonly url: string
-  /** By lower-case name. */
+  /** By lower-case name, each with one value: what came more than once is joined, or only its first counts. */
   readonly headers: Readonly<Record<string, string | undefined>>
+  /** Names and values in turn, as they came: for whoever passes them on (`sentheaders`). */
+  readonly rawHeaders?: readonly string[]
   /** False when the head said that there is none. */
   readonly hasBody: boolean
   /** Reads the whole body, refusing one that is too large. */

@@ -40,6 +40,33 @@ test('[I1] a request goes up in the name of whoever sent it, and of nobody else'
   await world.stop()
 })
 
+test('[I1] groups to be impersonated go up one by one, also with a token request and an upgrade', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.script = ({ path }) => (path.startsWith('/api/v1/namespaces/a/') ? answered(200, '{}') : undefined)
+  const headers = { 'impersonate-user': 'x', 'impersonate-group': 'g1, g2' }
+  const rawHeaders = ['Impersonate-User', 'x', 'Impersonate-Group', 'g1', 'impersonate-group', 'g2']
+  const asking = { peer: admin, headers, rawHeaders, body: '{}' }
+  await world.ask('PATCH', `${maps}/x`, asking)
+  await world.ask('GET', maps, { peer: admin, headers, rawHeaders })
+  await world.ask('POST', '/api/v1/namespaces/a/serviceaccounts/default/token', asking)
+  const { body: _, ...exec } = asking
+  const nothing = {
+    hasBody: false,
+    body: async () => Buffer.alloc(0),
+    stream: async function* () {},
+    caller: undefined,
+  }
+  await world.endpoint.upgrade({ method: 'POST', url: '/api/v1/namespaces/a/pods/p/exec', ...nothing, ...exec })
+  const passed = [...world.cloud.asked, ...world.cloud.connects].filter(
+    ({ headers: sent }) => sent?.['impersonate-user'],
+  )
+  assert.deepEqual(
+    passed.map((one) => one.headers?.['impersonate-group']),
+    Array(4).fill(['g1', 'g2']),
+  )
+  await world.stop()
+})
+
 test('body, query and media type travel untouched, and the answer comes back with its own headers', async () => {
   const world = await EdgeWorld.open()
   const reply = Buffer.from([0x6b, 0x38, 0x73, 0, 0xff, 0xfe])

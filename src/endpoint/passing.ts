@@ -12,10 +12,11 @@ import { objectKey } from '../kube/resource.ts'
 import { failure } from '../kube/status.ts'
 import type { Catalog } from '../mirror/catalog.ts'
 import { type Scope, scopeOfName } from '../mirror/interest.ts'
-import { type Answered, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Asker } from './asker.ts'
 import type { Request, Response } from './endpoint.ts'
 import type { Offline } from './offline.ts'
+import { sentHeaders } from './sentheaders.ts'
 import type { Tokens } from './tokens.ts'
 import type { Written } from './written.ts'
 
@@ -103,8 +104,9 @@ export class Passing {
       const connected = await upstream.connect({
         method: request.method,
         path: request.url,
-        headers: request.headers,
+        headers: sentHeaders(request),
         identity: asker.identity,
+        passedOn: true,
         headMsMax,
       })
       this.#learn(asker, question, { status: connected.status, askedAt })
@@ -130,6 +132,7 @@ export class Passing {
       headers: this.#headersFor(api, request, accept),
       ...(request.hasBody ? { body: request.stream() } : {}),
       identity: asker.identity,
+      passedOn: true,
       headMsMax: withinMs,
       ...(gone === undefined ? {} : { signal: gone }),
     })
@@ -138,7 +141,8 @@ export class Passing {
   }
 
   /** A reply that is read here must not come compressed. */
-  #headersFor(api: ApiRequest, { headers }: Request, accept: string | undefined): Request['headers'] {
+  #headersFor(api: ApiRequest, request: Request, accept: string | undefined): Headers {
+    const headers = sentHeaders(request)
     if (accept !== undefined) return { ...headers, accept }
     const isRead = api.isResource && writes.has(api.verb) && headers['accept-encoding'] !== undefined
     if (!isRead || !this.#parts.written.concerns(scopeOf(api, ''))) return headers

@@ -80,6 +80,8 @@ export class Server {
       shouldUpgradeCallback: (request) =>
         wantsUpgrade(request) && (parts.upgrade !== undefined || isWebSocketWatch(request)),
     })
+    // Limited by their bytes: beyond a number of them Node would leave the rest out in silence.
+    this.#http1.maxHeadersCount = 0
     this.#http1.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuseHttp1(error.code, socket))
     // It never listens itself, and only that event makes it keep track of its connections: without it neither are late
     // headers timed out nor idle connections closed.
@@ -176,6 +178,10 @@ export class Server {
       streamResetRate: perSecond,
       maxSessionRejectedStreams: isKnown ? refusedStreamsMax : anonymousRefusedStreamsMax,
       maxSendHeaderBlockLength: this.#limits.headerBytesMax,
+      // Their bytes are limited, not their number: whoever impersonates somebody of many groups names each in its own.
+      maxHeaderListPairs: this.#limits.headerBytesMax / headerBytesMin,
+      // An answer that is passed on may repeat what Node would have once only.
+      strictSingleValueFields: false,
       settings: {
         maxConcurrentStreams: this.#limits.streamsPerConnectionMax,
         maxHeaderListSize: this.#limits.headerBytesMax,
@@ -204,6 +210,7 @@ export class Server {
         // CONNECT has no path; it is refused like any other method nobody serves.
         url: headers[':path'] ?? '/',
         headers: headers as Request['headers'],
+        rawHeaders,
         hasBody: !stream.endAfterHeaders && headers['content-length'] !== '0',
         body: () => this.#bodies.read(stream, headers['content-length']),
         stream: () => this.#bodies.pass(stream),
@@ -248,6 +255,7 @@ export class Server {
       method: incoming.method ?? 'GET',
       url: incoming.url ?? '/',
       headers: headers as Request['headers'],
+      rawHeaders: incoming.rawHeaders,
       hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
       body: () => this.#bodies.read(incoming, headers['content-length']),
       stream: () => this.#bodies.pass(incoming),
@@ -349,6 +357,9 @@ export class Server {
     return comeBack(why)
   }
 }
+
+/** What HTTP/2 counts for a header besides its name and value. */
+const headerBytesMin = 32
 
 /** Made only for who asks: most answers are there at once. */
 function goneWith(answer: Writable): AbortSignal {

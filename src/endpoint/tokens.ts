@@ -21,6 +21,7 @@ import { readWhole } from '../upstream/whole.ts'
 import type { Asker } from './asker.ts'
 import type { Request, Response } from './endpoint.ts'
 import { spelledDocument, warn } from './respond.ts'
+import { sentHeaders } from './sentheaders.ts'
 
 /** A TokenRequest with its token is some 2 KB. */
 const replyBytesMax = 256 * 1024
@@ -54,9 +55,10 @@ export class Tokens {
       method: request.method,
       path: request.url,
       // It is read here: a form that is understood, and not compressed.
-      headers: { ...request.headers, 'accept-encoding': 'identity', 'content-length': String(body.length) },
+      headers: { ...sentHeaders(request), 'accept-encoding': 'identity', 'content-length': String(body.length) },
       body,
       identity: asker.identity,
+      passedOn: true,
       headMsMax,
     })
     if (!asker.impersonates) access.learn(asker.identity, questionOf(api), { status: answer.status, askedAt })

@@ -92,6 +92,17 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
     assert.equal(headers['impersonate-user'], 'jane')
   })
 
+  check(
+    'a client’s request bears the client’s User-Agent or none, the edge’s own says whose it is',
+    async ({ upstream }) => {
+      const agent = async (asked: Partial<Asked>) => (await echoed(upstream, asked)).headers['user-agent']
+      assert.match((await agent({})) ?? '', /^ake\/\S+ \(edge\)$/)
+      assert.match((await agent({ identity: { kind: 'token', token: 'abc' } })) ?? '', /^ake\//)
+      assert.equal(await agent({ passedOn: true }), undefined)
+      assert.equal(await agent({ passedOn: true, headers: { 'user-agent': 'kubectl' } }), 'kubectl')
+    },
+  )
+
   check('[I1] each identity goes up with its own credential and no other', async ({ upstream }) => {
     const seen = async (identity: Identity) => {
       const { name: certificate, headers } = await echoed(upstream, { identity })

@@ -16,6 +16,7 @@ export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEv
     servers,
     kubeconfig,
     probeEveryMs,
+    userAgent: 'ake/test (edge)',
     clock: systemClock,
     log: createLog({ level: 'debug', write: (line) => void lines.push(line) }),
     limits: { followEveryMs: 20, drainMsMax: 60, redialFirstMs: 5, redialMsMax: 20, ...limits },

@@ -44,6 +44,7 @@ async function open(http2: boolean): Promise<World> {
     kubeconfig: files.path,
     certificates: [{ name: 'kubelet', cert: at('kubelet.crt'), key: at('kubelet.key') }],
     probeEveryMs: 5_000,
+    userAgent: 'ake/test (edge)',
     clock: systemClock,
     log: silentLog,
   })

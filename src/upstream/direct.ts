@@ -31,6 +31,8 @@ import {
 
 export type DirectParts = Files & {
   readonly probeEveryMs: number
+  /** What the edge's own requests say of where they come from. */
+  readonly userAgent: string
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<Limits>
@@ -87,7 +89,7 @@ export class DirectUpstream implements Upstream {
 
   async ask(asked: Asked): Promise<Answered> {
     const { pool, token } = this.#connection(this.#addresses.current, asked.identity)
-    const headers = requestHeaders({ headers: asked.headers, token, bytes: bytesOf(asked) })
+    const headers = requestHeaders(this.#headersOf(asked, token))
     const answer = await this.#patiently(asked, headers, (sending) => pool.ask(sending))
     if (isBalancer(answer)) this.#checker.suspect(`nobody behind the load balancer (${answer.status})`)
     return answer
@@ -96,7 +98,7 @@ export class DirectUpstream implements Upstream {
   async connect(asked: Asked): Promise<Connected> {
     const { current } = this.#addresses
     const { pool, token } = this.#connection(current, asked.identity)
-    const headers = upgradeHeaders({ headers: asked.headers, token, bytes: bytesOf(asked) })
+    const headers = upgradeHeaders(this.#headersOf(asked, token))
     return this.#patiently(asked, headers, async (sending) => {
       // An upgrade outlives the pool that made its connection, but not this upstream.
       const dialling = pool.dial(['http/1.1'])
@@ -137,6 +139,11 @@ export class DirectUpstream implements Upstream {
       patience.done()
       throw error
     }
+  }
+
+  #headersOf(asked: Asked, token: string | undefined): Parameters<typeof requestHeaders>[0] {
+    const agent = asked.passedOn === true ? undefined : this.#parts.userAgent
+    return { headers: asked.headers, token, agent, bytes: bytesOf(asked) }
   }
 
   #connection(address: Address, identity: Identity): { pool: Pool; token: string | undefined } {
@@ -196,7 +203,8 @@ export class DirectUpstream implements Upstream {
         const { pool, token } = this.#connection(address, { kind: 'edge' })
         const path = withBase(address.url, '/readyz')
         const startedMs = clock.steady()
-        const sign = await probe({ pool, path, token, clock, limits: this.#limits })
+        const agent = this.#parts.userAgent
+        const sign = await probe({ pool, path, token, agent, clock, limits: this.#limits })
         for (const one of address.pools.values()) {
           if (sign.kind === 'probe answered') one.forgive()
           // When the way is open again, nobody must be sent over a connection that only the way's end has forgotten.

@@ -41,7 +41,8 @@ export class FakeServer {
   readonly #sockets = new Set<Socket>()
   /** TLS connections that were made, and what came over them. */
   connections = 0
-  readonly requests: { method: string; path: string; headers: Record<string, unknown>; name: string }[] = []
+  readonly requests: { method: string; path: string; headers: Record<string, unknown>; raw: string[]; name: string }[] =
+    []
   handle: Handle
   /** What probes get. */
   ready: Handle = (_request, response) => void response.end('ok')
@@ -58,6 +59,7 @@ export class FakeServer {
       requestCert: true,
       rejectUnauthorized: false,
       allowHTTP1: true,
+      maxHeaderListPairs: 2_048, // a real one sets no limit
       ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
       ...(streamsMax !== undefined && { settings: { maxConcurrentStreams: streamsMax } }),
     })
@@ -75,7 +77,8 @@ export class FakeServer {
     this.#server.on('request', (request, response) => {
       const socket = (request.stream?.session?.socket ?? request.socket) as TLSSocket
       const name = String(socket.getPeerCertificate?.()?.subject?.CN ?? '')
-      this.requests.push({ method: request.method, path: request.url, headers: { ...request.headers }, name })
+      const { method, url: path, headers, rawHeaders } = request
+      this.requests.push({ method, path, headers: { ...headers }, raw: [...rawHeaders], name })
       request.on('error', () => {})
       response.on('error', () => {})
       if (request.url === '/readyz') this.ready(request, response)

@@ -24,11 +24,13 @@ export type SentHeaders = Record<string, string | string[]>
 type Parts = {
   readonly headers: Headers | undefined
   readonly token: string | undefined
+  /** The User-Agent of a request that bears none; undefined where none it is. */
+  readonly agent?: string | undefined
   /** How long the body is; of a stream only the caller may know. */
   readonly bytes: number | 'as given'
 }
 
-export function requestHeaders({ headers = {}, token, bytes }: Parts): SentHeaders {
+export function requestHeaders({ headers = {}, token, agent, bytes }: Parts): SentHeaders {
   const named = namedHops(headers.connection)
   const sent: SentHeaders = {}
   for (const [name, value] of Object.entries(headers)) {
@@ -38,6 +40,7 @@ export function requestHeaders({ headers = {}, token, bytes }: Parts): SentHeade
   }
   const length = bytes === 'as given' ? headers['content-length'] : bytes || undefined
   if (length !== undefined) sent['content-length'] = String(length)
+  if (agent !== undefined) sent['user-agent'] ??= agent
   if (token !== undefined) sent.authorization = `Bearer ${token}`
   return sent
 }

@@ -38,6 +38,8 @@ export const standardLimits = {
   retriesMax: 1,
   /** The kubeconfig and what it names are looked at this often; `fs.watch` misses renames and swapped links. */
   followEveryMs: 5_000,
+  /** Headers of one answer: as many as fit into the 64 KiB that Node takes of them, at HTTP/2's 32 bytes besides each. */
+  answerHeadersMax: 2_048,
   /** How long a probe may take. */
   probeMsMax: 2_000,
   /** How often a suspect upstream is probed, and one that flaps. */

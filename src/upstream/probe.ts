@@ -12,18 +12,19 @@ type Parts = {
   readonly pool: Pool
   readonly path: string
   readonly token: string | undefined
+  readonly agent: string
   readonly clock: Clock
   readonly limits: Limits
 }
 
 /** Never rejects. Waiting for a connection is no part of the round trip, but of the limit. */
-export async function probe({ pool, path, token, clock, limits }: Parts): Promise<Sign> {
+export async function probe({ pool, path, token, agent, clock, limits }: Parts): Promise<Sign> {
   const startedMs = clock.steady()
   const patience = new Patience({ clock, headMsMax: limits.probeMsMax })
   try {
     await pool.ready(patience, true)
     const readyMs = clock.steady()
-    const headers = requestHeaders({ headers: { accept: 'text/plain, */*' }, token, bytes: 0 })
+    const headers = requestHeaders({ headers: { accept: 'text/plain, */*' }, token, agent, bytes: 0 })
     const answer = await pool.ask({ method: 'GET', path, headers, body: undefined, patience }, true)
     const rttMs = clock.steady() - readyMs
     const text = (await readWhole(answer, limits.probeBytesMax).catch(() => Buffer.alloc(0))).toString()

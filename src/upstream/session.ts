@@ -70,11 +70,15 @@ export class Session {
     const { dialled, url, clock, limits } = parts
     this.#heardAt = this.#observedAt = this.#usedAt = clock.steady()
     this.#tickMs = limits.pingEveryMs / 2
-    this.#http2 = connect(url.origin, {
+    const options = {
       createConnection: () => dialled.socket,
       settings: { enablePush: false, initialWindowSize: limits.streamWindowBytes },
+      // A client's headers go up as they came, however often it repeats one that Node would have once only.
+      strictSingleValueFields: false,
+      maxHeaderListPairs: limits.answerHeadersMax,
       maxSessionMemory: 4_000_000, // in MB, out of reach: Node's count never forgets cancelled streams; windows bound it
-    })
+    }
+    this.#http2 = connect(url.origin, options)
     this.#http2.once('connect', () => {
       if (!this.#http2.destroyed) this.#http2.setLocalWindowSize(limits.sessionWindowBytes)
     })
