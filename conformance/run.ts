@@ -15,6 +15,7 @@ import { step as cuts } from './cuts.ts'
 import { step as differential } from './differential.ts'
 import { step as edgecoredns } from './edgecoredns.ts'
 import { step as edgecuts } from './edgecuts.ts'
+import { step as edgedocuments } from './edgedocuments.ts'
 import { step as edgeinformers } from './edgeinformers.ts'
 import { step as edgekubectl } from './edgekubectl.ts'
 import { step as edgereads } from './edgereads.ts'
@@ -53,6 +54,7 @@ const steps: readonly Step[] = [
   edgecuts,
   soak,
   edgereads,
+  edgedocuments,
   edgekubectl,
   edgerights,
   attacks,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { admin, aliceToken, answered, EdgeWorld, settle, statusText } from './edgeworld.test-support.ts'
+import { admin, aliceToken, answered, EdgeWorld, settle, statusText, warningsOf } from './edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 const c1 = `${maps}/c1?resourceVersion=0`
@@ -179,5 +179,39 @@ test('what cannot be read as a request is refused in the API’s form', async ()
     const { status, json } = await world.ask('GET', url, { peer: admin })
     assert.deepEqual([status, json.kind], [400, 'Status'], url)
   }
+  await world.stop()
+})
+
+test('[A6] a slow document is answered as last seen, with a warning, and makes nobody else think the cloud is gone', async () => {
+  const world = await EdgeWorld.open()
+  const { documents, reachability } = world.cloud
+  const { text } = await world.get('/version')
+  documents.document('/version').body = '{"minor":"later"}'
+  documents.slow.set('/version', 60_000)
+  const late = world.later('GET', '/version')
+  await world.until(() => late.done, 30)
+  const answer = await late.answer
+  assert.equal(answer.text, text)
+  assert.match(warningsOf(answer).join(), /served as last seen: the API server has not answered within \d+ ms/)
+  assert.equal(reachability.state, 'reachable')
+  documents.slow.clear()
+  await world.until(() => documents.said.filter((one) => one === '/version 200').length > 1, 120)
+  let newest = await world.get('/version')
+  for (let i = 0; i < 500 && warningsOf(newest).length > 0; i++) {
+    await pause(1)
+    newest = await world.get('/version')
+  }
+  assert.deepEqual([newest.text, warningsOf(newest)], ['{"minor":"later"}', []])
+  await world.stop()
+})
+
+test('[A6] what the API server has taken back is its refusal offline too', async () => {
+  const world = await EdgeWorld.open()
+  const path = '/apis/pasture.test/v1'
+  assert.equal((await world.get(path)).status, 200)
+  world.cloud.documents.refusals.set(path, 404)
+  for (let i = 0; i < 3; i++) assert.equal((await world.get(path)).status, 404)
+  world.cloud.reachability.set('unreachable')
+  assert.deepEqual([(await world.get(path)).status, (await world.get(path)).text], [404, 'no'])
   await world.stop()
 })

@@ -10,7 +10,8 @@ import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import { forbidden, type StatusError, tooManyRequests } from '../kube/status.ts'
 import { checkTimeout } from '../kube/timeout.ts'
 import type { Catalog } from '../mirror/catalog.ts'
-import { type DocumentAnswer, isDocument, type Documents as Mirrored } from '../mirror/documents.ts'
+import { isDocument } from '../mirror/documentplace.ts'
+import type { DocumentAnswer, Documents as Mirrored } from '../mirror/documents.ts'
 import { neverSynced } from '../mirror/front.ts'
 import type { Connected, Upstream } from '../upstream/upstream.ts'
 import { type Asker, askerOf } from './asker.ts'
@@ -19,7 +20,7 @@ import type { EdgeReading } from './edgeread.ts'
 import type { Documents, Measuring, Request, Response } from './endpoint.ts'
 import { indent } from './indent.ts'
 import type { Passing } from './passing.ts'
-import { plain, refusal, wantsPretty } from './respond.ts'
+import { plain, refusal, wantsPretty, warn } from './respond.ts'
 
 export type EdgeParts = {
   readonly access: Access
@@ -170,7 +171,9 @@ export class EdgeEndpoint {
     const answer = await mirrored.answer(api.path, api.query, request.headers)
     if (answer === 'forward') return passing.pass(api, request, asker)
     if (answer === 'unknown') throw neverSynced(upstream.reachability.why)
-    return forPeople(api, request, answer)
+    const response = forPeople(api, request, answer)
+    if (answer.warning !== undefined) warn(response, [answer.warning])
+    return response
   }
 
   async #demand(asker: Asker, question: Question): Promise<void> {
@@ -188,13 +191,15 @@ export class EdgeEndpoint {
 }
 
 /** Discovery is kept as programs get it; people get it indented, as from kube-apiserver. */
-function forPeople(api: ApiRequest, request: Request, answer: DocumentAnswer): Response {
+function forPeople(api: ApiRequest, request: Request, { status, headers, body: bytes }: DocumentAnswer): Response {
   const isDiscovery = api.path.startsWith('/api')
-  const isJson = String(answer.headers['content-type']).startsWith('application/json')
-  const compressed = answer.headers['content-encoding'] !== undefined
-  if (answer.status !== 200 || !isDiscovery || !isJson || compressed || !wantsPretty(api.query, request)) return answer
-  const body = indent(answer.body.at(-1) === 0x0a ? answer.body.subarray(0, -1) : answer.body)
-  return { ...answer, headers: { ...answer.headers, 'content-length': String(body.length) }, body }
+  const isJson = String(headers['content-type']).startsWith('application/json')
+  const isPlain = isJson && headers['content-encoding'] === undefined
+  if (status !== 200 || !isDiscovery || !isPlain || !wantsPretty(api.query, request)) {
+    return { status, headers, body: bytes }
+  }
+  const body = indent(bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes)
+  return { status, headers: { ...headers, 'content-length': String(body.length) }, body }
 }
 
 function notDecided(): StatusError {

@@ -38,6 +38,10 @@ export const aggregated =
 
 export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
   readonly asked: string[] = []
+  /** What it said, in order: path and status. */
+  readonly said: string[] = []
+  /** Documents that take this long, in ms; their content is that of the moment they were asked for. */
+  readonly slow = new Map<string, number>()
   documents: Recorded[] = structuredClone(recorded.documents)
   /** Whether /api and /apis know the aggregated form. */
   aggregates = true
@@ -84,7 +88,15 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
     return found
   }
 
-  async ask({ path, headers = {}, identity, headMsMax = 0 }: Asked): Promise<Answered> {
+  async ask(asked: Asked): Promise<Answered> {
+    const answer = await this.#answer(asked)
+    const ms = this.slow.get(asked.path)
+    if (ms !== undefined) await new Promise<void>((resolve) => void this.#clock.setTimer(ms, resolve))
+    this.said.push(`${asked.path} ${answer.status}`)
+    return answer
+  }
+
+  async #answer({ path, headers = {}, identity, headMsMax = 0 }: Asked): Promise<Answered> {
     const accept = String(headers.accept)
     this.asked.push(path)
     if (identity.kind !== 'edge') throw new Error('asked in the name of a caller')

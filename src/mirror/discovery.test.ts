@@ -27,6 +27,8 @@ function hide(world: World, group: string): () => void {
   }
 }
 
+const status = (answer: Awaited<ReturnType<World['get']>>) => (typeof answer === 'object' ? answer.status : answer)
+
 const knowsOxen = (world: World) => world.catalog.find('pasture.test', 'v1', 'oxen') !== undefined
 
 test('plain documents come by themselves within a minute, one at a time', async () => {
@@ -202,14 +204,33 @@ test('back from an outage: the first who asks hears what changed meanwhile', asy
   const answer = await world.get('/apis', { accept: aggregated })
   assert.ok(typeof answer === 'object' && !answer.body.includes('pasture.test'))
   assert.ok(!knowsOxen(world))
-  // Its own documents stay a while: a server that just started may not know all its groups yet.
+  await world.stop()
+})
+
+test('[A6] what discovery no longer names is asked for once more, and the refusal is what is known of it offline', async () => {
+  const world = await started()
+  const json = { accept: 'application/json' }
+  await world.get('/apis/pasture.test/v1', { accept: 'application/json;q=0.5' })
+  const show = hide(world, 'pasture.test')
+  // A server that just started: it does not name all its groups yet, and does not deny them either.
+  const places = ['/apis/pasture.test', '/apis/pasture.test/v1', '/apis/pasture.test/v1beta1']
+  for (const place of places) world.cloud.refusals.set(place, 503)
+  world.documents.refresh()
   await world.pass(60_000)
   world.cloud.turn('unreachable')
-  assert.equal(typeof (await world.get('/apis/pasture.test/v1', { accept: 'application/json' })), 'object')
+  for (const place of places) assert.equal(status(await world.get(place, json)), 200)
   world.cloud.turn('reachable')
-  await world.pass(1_300_000)
+  for (const place of places) world.cloud.refusals.delete(place)
+  world.documents.refresh()
+  await world.pass(60_000)
   world.cloud.turn('unreachable')
-  assert.equal(await world.get('/apis/pasture.test/v1', { accept: 'application/json' }), 'unknown')
+  await world.restart()
+  for (const place of places) assert.equal(status(await world.get(place, json)), 404)
+  show()
+  world.cloud.turn('reachable')
+  await world.pass(60_000)
+  world.cloud.turn('unreachable')
+  for (const place of places) assert.equal(status(await world.get(place, json)), 200)
   await world.stop()
 })
 
@@ -221,7 +242,7 @@ test('nobody waits longer than a read may, and failures are retried with growing
   await quiet()
   world.clock.advance(300)
   assert.equal(typeof (await answer), 'object')
-  // The look goes on; who comes later does not wait for it any more.
+  // The question goes on; who comes later does not wait for it any more.
   assert.equal(typeof (await world.get('/apis', { accept: aggregated })), 'object')
   const before = world.cloud.asked.length
   await world.pass(300_000)
@@ -232,4 +253,26 @@ test('nobody waits longer than a read may, and failures are retried with growing
   assert.ok(knowsOxen(world))
   await world.stop()
   assert.equal(world.clock.pending(), 0)
+})
+
+test('a slow look and a hint beside it: every wait has an end', async () => {
+  const world = await started()
+  const waits: number[] = []
+  const { setTimer } = world.clock
+  world.clock.setTimer = (ms, fn) => {
+    waits.push(ms)
+    return setTimer(ms, fn)
+  }
+  for (const place of ['/api', '/apis']) world.cloud.slow.set(place, 800)
+  for (let i = 0; i < 4; i++) {
+    world.documents.refresh()
+    const answer = world.get('/apis', { accept: aggregated })
+    await world.pass(1_000)
+    assert.equal(status(await answer), 200)
+  }
+  assert.ok(waits.every(Number.isFinite), String(waits))
+  assert.ok(waits.length < 100, String(waits.length))
+  world.cloud.slow.clear()
+  await world.pass(1_000)
+  await world.stop()
 })

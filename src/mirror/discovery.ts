@@ -8,14 +8,13 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { type Reachability, Unreachable } from '../upstream/upstream.ts'
 import { Bell } from './bell.ts'
-import { aggregatedAccept, isDiscovery, placesOf, plainAccept, plainBasis, readHeld } from './discoveryheld.ts'
+import { aggregatedAccept, placesOf, plainAccept, plainBasis, readHeld } from './discoveryheld.ts'
 import { type DiscoveredGroup, isGoodDocument, readGroups } from './discoveryread.ts'
+import { isDiscovery } from './documentplace.ts'
 import type { Fetched, Fetcher } from './fetcher.ts'
 import { isAggregated } from './mediatype.ts'
 import { etagOf, type Head, type Shelf } from './shelf.ts'
 
-/** Nobody waits for it: a slow link may take its time. */
-const headMsMax = 10_000
 /** Several definitions often change together. */
 const hintMs = 500
 /** An API server learns of a new definition a moment after everybody else: a hint is followed by a second look. */
@@ -29,8 +28,6 @@ const retryMsMax = 60_000
 /** Plain documents come one at a time, at most this far apart, and all within the minute. */
 const sweepGapMs = 1_000
 const sweepMs = 45_000
-/** A server that just started may not know all its groups yet: what it does not name stays this long. */
-const goneMsMin = 10 * 60_000
 /** Of a server without the aggregated form: group versions asked for at the same time. */
 const plainAtOnce = 4
 
@@ -46,16 +43,16 @@ export class Discovery {
   readonly #sweeper: Bell
   /** By place, what a plain document has to belong to; empty until discovery was read. */
   #basis: ReadonlyMap<string, string> = new Map()
+  /** Which documents the catalog was made of. */
+  #adopted = ''
+  #adopting: Promise<void> = Promise.resolve()
   /** Something may have changed since discovery was last asked for. */
   #doubtful = true
   #dueAt = 0
-  #round: { readonly done: Promise<boolean>; readonly since: number } | undefined
   #failures = 0
   #soughtAt = Number.NEGATIVE_INFINITY
-  /** Places that were refused; tried again when discovery has been read again. */
+  /** What was refused, by place and header; tried again when discovery has been read again. */
   readonly #refused = new Set<string>()
-  /** Places that discovery no longer names. */
-  readonly #goneSince = new Map<string, number>()
 
   constructor(parts: {
     shelf: Shelf
@@ -112,62 +109,35 @@ export class Discovery {
     this.refresh()
   }
 
-  /**
-   * Whoever asks after a change sees it: waits for a look at discovery that is due, within the limit of a read. One that
-   * was under way when the hint came may have missed it; then the next is waited for too.
-   */
-  async settled(): Promise<void> {
-    const began = this.#clock.steady()
-    for (let looks = 0; looks < 2 && this.#reachability.state === 'reachable'; looks++) {
-      const round = this.#doubtful && this.#failures === 0 ? this.#begin() : this.#round
-      if (round === undefined) return
-      const left = Math.min(began, round.since) + this.#reachability.limitMs - this.#clock.steady()
-      if (left <= 0) return
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const cancel = this.#clock.setTimer(left, resolve)
-      await Promise.race([round.done, promise])
-      cancel()
-    }
+  /** A reader's own question showed that discovery has changed: the catalog knows before he is answered. */
+  async noticed(): Promise<void> {
+    if (this.#rootsHeld() !== this.#adopted) await this.#adopt()
+    this.refresh()
   }
 
   basisOf(place: string): string | undefined {
     return this.#basis.get(place)
   }
 
-  isFresh(head: Head): boolean {
-    if (!isAggregated(head.form)) return head.basis !== '' && head.basis === this.#basis.get(head.place)
-    const own = this.#shelf.find(head.place, aggregatedAccept)
-    return own !== undefined && etagOf(own) === etagOf(head)
-  }
-
   async #keepFresh(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const left = this.#dueAt - this.#clock.steady()
-      // A look under way rings at its end; until then nothing is due.
-      if (this.#reachability.state !== 'reachable' || this.#round !== undefined) await this.#refresher.wait(signal)
+      if (this.#reachability.state !== 'reachable') await this.#refresher.wait(signal)
       else if (left > 0) await this.#refresher.wait(signal, left)
-      else await this.#begin().done
+      else await this.#lookNow()
     }
   }
 
-  /** One look at discovery at a time; whoever comes meanwhile shares it. Answers whether it succeeded. */
-  #begin(): { readonly done: Promise<boolean>; readonly since: number } {
-    if (this.#round === undefined) {
-      const hinted = this.#doubtful
-      this.#doubtful = false
-      this.#dueAt = Number.POSITIVE_INFINITY
-      const done = this.#look().then((ok) => {
-        this.#round = undefined
-        this.#failures = ok ? 0 : this.#failures + 1
-        if (!ok) this.#doubtful = true
-        const next = ok ? (hinted ? secondLookMs : refreshMs) : this.#retryMs()
-        this.#dueAt = Math.min(this.#dueAt, this.#clock.steady() + next)
-        this.#refresher.ring()
-        return ok
-      })
-      this.#round = { done, since: this.#clock.steady() }
-    }
-    return this.#round
+  async #lookNow(): Promise<void> {
+    const hinted = this.#doubtful
+    this.#doubtful = false
+    // A hint that comes meanwhile brings it forward: this look may have missed what it tells of.
+    this.#dueAt = this.#clock.steady() + refreshMs
+    const ok = await this.#look()
+    this.#failures = ok ? 0 : this.#failures + 1
+    if (!ok) this.#doubtful = true
+    const next = ok ? (hinted ? secondLookMs : refreshMs) : this.#retryMs()
+    this.#dueAt = Math.min(this.#dueAt, this.#clock.steady() + next)
   }
 
   #retryMs(): number {
@@ -185,7 +155,7 @@ export class Discovery {
       }
       for (const { head } of [api, apis]) if (!isAggregated(head.form)) await this.#fetchVersions(head)
       this.#refused.clear()
-      if (api.changed || apis.changed || this.#basis.size === 0 || !isAggregated(apis.head.form)) await this.#adopt()
+      if (this.#rootsHeld() !== this.#adopted || !isAggregated(apis.head.form)) await this.#adopt()
       this.#sweeper.ring()
       return true
     } catch (error) {
@@ -200,7 +170,6 @@ export class Discovery {
       place,
       accept: aggregatedAccept,
       basis: plainBasis,
-      headMsMax,
       isGood: isGoodDocument,
     })
   }
@@ -216,56 +185,71 @@ export class Discovery {
   }
 
   #fetchPlain(place: string, basis: string): Promise<Fetched> {
-    return this.#fetcher.fetch({ place, accept: plainAccept, basis, headMsMax, isGood: isGoodDocument })
+    return this.#fetcher.fetch({ place, accept: plainAccept, basis, isGood: isGoodDocument })
   }
 
-  async #adopt(): Promise<void> {
-    const held = await readHeld(this.#shelf)
-    if (held === undefined) return
-    this.#basis = held.basis
-    this.#catalog.adopt(held.groups)
+  #rootsHeld(): string {
+    return ['/api', '/apis'].map((place) => this.#shelf.find(place, aggregatedAccept)?.digest ?? '').join(' ')
   }
 
-  /** Fetches plain documents that are missing or of an older state, one after the other; then drops those of nothing. */
+  /** One after the other: what was read first must not be adopted last. */
+  #adopt(): Promise<void> {
+    const adopting = this.#adopting.then(async () => {
+      const of = this.#rootsHeld()
+      const held = await readHeld(this.#shelf)
+      if (held === undefined) return
+      this.#adopted = of
+      this.#basis = held.basis
+      this.#catalog.adopt(held.groups)
+    })
+    this.#adopting = adopting.catch(() => {})
+    return adopting
+  }
+
+  /** Fetches documents that are missing, of an older state or no longer named, one after the other. */
   async #keepSwept(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#sweeper.wait(signal)
       const due = this.#due()
-      for (const place of due) {
+      for (const { place, accept } of due) {
         if (signal.aborted || this.#reachability.state !== 'reachable') break
-        const basis = place === versionPlace ? '' : this.#basis.get(place)
-        if (basis !== undefined) await this.#sweepOne(place, basis)
+        await this.#sweepOne(place, accept)
         await new Bell(this.#clock).wait(signal, Math.min(sweepGapMs, sweepMs / due.length))
       }
-      await this.#dropGone()
     }
   }
 
-  async #dropGone(): Promise<void> {
-    const now = this.#clock.steady()
-    for (const place of [...this.#shelf.places()]) {
-      if (!isDiscovery(place) || this.#basis.has(place)) this.#goneSince.delete(place)
-      else if (!this.#goneSince.has(place)) this.#goneSince.set(place, now)
-      else if (now - (this.#goneSince.get(place) ?? now) >= goneMsMin) await this.#shelf.dropPlace(place)
-    }
+  /**
+   * What discovery no longer names comes first: the API server is asked for it once more, and its refusal takes its place.
+   * A server that just started may not name all its groups yet, and says something else than 404 until it does.
+   */
+  #due(): { readonly place: string; readonly accept: string }[] {
+    const unnamed = [...this.#shelf.places()].filter((place) => isDiscovery(place) && !this.#basis.has(place))
+    const named = [...this.#basis.keys(), versionPlace]
+    const missing = named.filter((place) => this.#shelf.find(place, plainAccept) === undefined)
+    const old = [...unnamed, ...this.#basis.keys()].flatMap((place) => this.#shelf.formsOf(place).filter(this.#isOld))
+    const due = [
+      ...old.map(({ place, accepts }) => ({ place, accept: accepts.at(-1) ?? plainAccept })),
+      ...missing.map((place) => ({ place, accept: plainAccept })),
+    ]
+    return due.filter(({ place, accept }) => !this.#refused.has(`${place} ${accept}`))
   }
 
-  #due(): string[] {
-    return [...this.#basis.keys(), versionPlace].filter((place) => {
-      if (this.#refused.has(place)) return false
-      const head = this.#shelf.find(place, plainAccept)
-      return head === undefined || (place !== versionPlace && !this.isFresh(head))
-    })
+  /** Whether a document is of an older state of discovery than the newest that is known. */
+  readonly #isOld = (head: Head): boolean => {
+    if (!isAggregated(head.form)) return head.basis === '' || head.basis !== this.#basis.get(head.place)
+    return etagOf(this.#shelf.find(head.place, aggregatedAccept)) !== etagOf(head)
   }
 
-  async #sweepOne(place: string, basis: string): Promise<void> {
+  async #sweepOne(place: string, accept: string): Promise<void> {
     try {
       const isGood = place === versionPlace ? {} : { isGood: isGoodDocument }
-      const fetched = await this.#fetcher.fetch({ place, accept: plainAccept, basis, headMsMax, ...isGood })
-      if (fetched.kind === 'refused') this.#refused.add(place)
+      const basis = this.#basis.get(place) ?? ''
+      const fetched = await this.#fetcher.fetch({ place, accept, basis, ...isGood })
+      if (fetched.kind === 'refused') this.#refused.add(`${place} ${accept}`)
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error
-      this.#refused.add(place)
+      this.#refused.add(`${place} ${accept}`)
     }
   }
 }

@@ -24,11 +24,6 @@ export const plainAccept = 'application/json'
 /** A server without the aggregated form is asked for everything each time: what is held is of its newest state. */
 export const plainBasis = 'plain'
 
-/** A place of discovery, without a slash at its end. */
-export function isDiscovery(place: string): boolean {
-  return /^\/(api|apis)$|^\/api\/[^/]+$|^\/apis\/[^/]+(\/[^/]+)?$/.test(place)
-}
-
 /** Where the resource lists of a group are. */
 export function placesOf({
   name,

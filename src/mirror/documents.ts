@@ -1,7 +1,8 @@
 /**
  * Documents of the API server that are not objects: discovery, OpenAPI, its version and the keys of its tokens. Mirrored
- * byte for byte, in the form that was asked for, with their own headers; served from here while they are fresh, and when
- * the cloud is gone. The catalog of resources is read from them.
+ * byte for byte, in the form that was asked for, with their own headers. While the API server is reachable each is what it
+ * says now: it is asked, by the ETag of what is held, whenever somebody asks. Where its answer is late, and when it is gone,
+ * a document is what it last said. The catalog of resources is read from them.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
@@ -9,28 +10,21 @@ import type { Log } from '../base/log.ts'
 import type { Store } from '../store/store.ts'
 import { type Headers, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { Discovery } from './discovery.ts'
-import { isDiscovery } from './discoveryheld.ts'
 import { type DiscoveredGroup, isGoodDocument } from './discoveryread.ts'
-import { Fetcher } from './fetcher.ts'
+import { indexPlace, isDiscovery, placeOf, twinOf } from './documentplace.ts'
+import { type Fetched, Fetcher, type Wanted } from './fetcher.ts'
 import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
+import type { Refusal } from './refusals.ts'
 import { etagOf, type Head, Shelf, unpacked } from './shelf.ts'
 
 export type DocumentAnswer = {
-  readonly status: 200 | 304
+  /** 200, 304, or the API server's last refusal. */
+  readonly status: number
   readonly headers: Record<string, string | readonly string[]>
   readonly body: Buffer
+  /** Why it is not what the API server says now, where that could be asked. */
+  readonly warning?: string
 }
-
-/** OpenAPI and the like are compared with the API server's at most this often each. */
-const checkMsMin = 30_000
-/** The index of OpenAPI v3 is small, and tells of a new definition's schema, which is published a moment after it is served. */
-const indexCheckMsMin = 2_000
-/** Nothing is held yet: what the API server may take for its answer. Its own OpenAPI takes seconds right after a start. */
-const firstMsMax = 10_000
-/** Checks remembered; one for each document, and nobody has more of them. */
-const checksMax = 4096
-
-type Check = { readonly at: number; readonly basis: string }
 
 export class Documents {
   readonly #shelf: Shelf
@@ -38,7 +32,8 @@ export class Documents {
   readonly #discovery: Discovery
   readonly #upstream: Pick<Upstream, 'ask' | 'reachability'>
   readonly #clock: Clock
-  readonly #checks = new Map<string, Check>()
+  /** Documents that a reader has waited for in vain: until the answer comes, others hear what is held at once. */
+  readonly #late = new Set<string>()
 
   constructor(parts: {
     store: Pick<Store, 'commit' | 'records' | 'record'>
@@ -102,116 +97,90 @@ export class Documents {
     // The index of OpenAPI v3 has one form whatever is asked.
     const accept = place === indexPlace ? '*/*' : normalAccept(headers.accept)
     if (place === undefined || accept.length > acceptCharactersMax) return this.#isReachable() ? 'forward' : 'unknown'
-    if (isDiscovery(place)) await this.#discovery.settled()
-    let head = this.#shelf.find(place, accept)
-    if (this.#isReachable() && !(head !== undefined && this.#isFresh(head, hash))) {
-      const renewed = await this.#renew({ place, path, hash, accept, held: head })
-      if (renewed === 'forward') return renewed
-      head = renewed
-    }
-    head ??= this.#nearest(place, accept)
-    const body = head === undefined ? undefined : await this.#shelf.body(head)
-    if (head !== undefined && body !== undefined) return respond(head, body, headers)
-    return this.#isReachable() ? 'forward' : 'unknown'
+    const nearest = this.#shelf.find(place, accept) ?? this.#nearest(place, accept)
+    if (!this.#isReachable()) return (await this.#lastWord(place, nearest, headers)) ?? 'unknown'
+    // Whoever asks by a hash keeps the answer for good: another content is for those who cannot have theirs.
+    const held = hash === '' || etagOf(nearest) === `"${hash}"` ? nearest : undefined
+    const said = await this.#ask(held !== undefined, {
+      place,
+      path: hash === '' ? place : `${path}?hash=${encodeURIComponent(hash)}`,
+      accept,
+      basis: this.#discovery.basisOf(place) ?? '',
+      ...(isDiscovery(place) ? { isGood: isGoodDocument } : {}),
+    })
+    if (said.kind === 'refused' && isAboutRequest(said.status)) return 'forward'
+    const head = said.kind === 'held' ? said.head : held
+    const body = head === undefined ? undefined : (bodyOf(said) ?? (await this.#shelf.body(head)))
+    if (head === undefined || body === undefined) return this.#isReachable() ? 'forward' : 'unknown'
+    const answer = await respond(head, body, headers)
+    return said.kind === 'held' ? answer : { ...answer, warning: `served as last seen: ${whyOf(said)}` }
   }
 
   #isReachable(): boolean {
     return this.#upstream.reachability.state === 'reachable'
   }
 
-  #isFresh(head: Head, hash: string): boolean {
-    if (hash !== '') return etagOf(head) === `"${hash}"`
-    if (isDiscovery(head.place) && this.#discovery.isFresh(head)) return true
-    const check = this.#checks.get(checkKey(head))
-    const everyMs = head.place === indexPlace ? indexCheckMsMin : checkMsMin
-    const recent = check !== undefined && this.#clock.steady() - check.at < everyMs
-    return recent && check.basis === this.#basisOf(head.place)
-  }
-
-  /** Hidden behind no cache: of a place that discovery does not name, nothing held is fresh. */
-  #basisOf(place: string): string {
-    return isDiscovery(place) ? (this.#discovery.basisOf(place) ?? 'unlisted') : ''
+  /** What the API server said last, if anything is known of it. */
+  async #lastWord(place: string, held: Head | undefined, headers: Headers): Promise<DocumentAnswer | undefined> {
+    const refusal = this.#shelf.refusal(place)
+    if (refusal !== undefined) return refused(refusal)
+    const body = held === undefined ? undefined : await this.#shelf.body(held)
+    return held === undefined || body === undefined ? undefined : await respond(held, body, headers)
   }
 
   /** The form the API server gave for another header, if it has to do; for a hash also the document of any other. */
   #nearest(place: string, accept: string): Head | undefined {
-    const found = this.#shelf.nearest(place, accept)
-    if (found !== undefined || !place.startsWith('/openapi/v3/')) return found
-    const path = place.replace(hashed, '')
-    return this.#shelf.nearest(place === path ? `${path}${hashed}` : path, accept)
+    const twin = twinOf(place)
+    return this.#shelf.nearest(place, accept) ?? (twin === undefined ? undefined : this.#shelf.nearest(twin, accept))
   }
 
-  async #renew(asked: {
-    place: string
-    path: string
-    hash: string
-    accept: string
-    held: Head | undefined
-  }): Promise<Head | undefined | 'forward'> {
-    const { place, path, hash, accept } = asked
-    const held = asked.held ?? this.#nearest(place, accept)
-    const { reachability } = this.#upstream
-    const headMsMax = held === undefined ? firstMsMax : reachability.limitMs
-    const basis = this.#basisOf(place)
-    const fetching = this.#fetcher.fetch({
-      place,
-      path: hash === '' ? place : `${path}?hash=${encodeURIComponent(hash)}`,
-      accept,
-      basis,
-      headMsMax,
-      ...(isDiscovery(place) ? { isGood: isGoodDocument } : {}),
+  /**
+   * What the API server says now. Whoever could be shown what is held waits no longer than a read may. That one document is
+   * slow says nothing about the link (the API server makes OpenAPI anew when it is asked for): it is waited for behind the
+   * answer, and nobody else waits for it meanwhile.
+   */
+  async #ask(hasOther: boolean, wanted: Wanted): Promise<Said> {
+    const key = `${wanted.path} ${wanted.accept}`
+    const limitMs = Math.round(this.#upstream.reachability.limitMs)
+    const late: Said = { kind: 'late', why: `the API server has not answered within ${limitMs} ms` }
+    if (hasOther && this.#late.has(key)) return late
+    const asking = this.#fetch(wanted)
+    if (!hasOther) return asking
+    const { promise, resolve } = Promise.withResolvers<Said>()
+    const cancel = this.#clock.setTimer(limitMs, () => {
+      this.#late.add(key)
+      void asking.finally(() => this.#late.delete(key))
+      resolve(late)
     })
-    const outcome = fetching.then(
-      (fetched) => {
-        this.#checked(fetched.kind === 'held' ? fetched.head : asked.held, basis)
-        if (fetched.kind === 'held') return fetched.head
-        // These the API server says about the request; others about itself, and there what is held does.
-        const own = held === undefined || [301, 404, 406].includes(fetched.status)
-        return own ? 'forward' : held
-      },
-      (error) => {
-        if (!(error instanceof Unreachable)) throw error
-        reachability.suspect(`${place}: ${error.message}`)
-        return held
-      },
-    )
-    if (held === undefined) return outcome
-    // A long body over a thin link: it is awaited behind the answer.
-    const { promise, resolve } = Promise.withResolvers<Head>()
-    const cancel = this.#clock.setTimer(headMsMax, () => resolve(held))
-    return Promise.race([outcome.finally(cancel), promise])
+    return Promise.race([asking.finally(cancel), promise])
   }
 
-  #checked(head: Head | undefined, basis: string): void {
-    if (head === undefined) return
-    if (this.#checks.size >= checksMax) this.#checks.clear()
-    this.#checks.set(checkKey(head), { at: this.#clock.steady(), basis })
+  /** Rejects only with what nobody expected. */
+  async #fetch(wanted: Wanted): Promise<Said> {
+    try {
+      const fetched = await this.#fetcher.fetchNow(wanted)
+      if (isDiscovery(wanted.place) && fetched.changed) await this.#discovery.noticed()
+      return fetched
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      return { kind: 'late', why: error.message }
+    }
   }
 }
 
-const indexPlace = '/openapi/v3'
-const hashed = '?hash'
-const others = new Set(['/openapi/v2', indexPlace, '/version', '/openid/v1/jwks', '/.well-known/openid-configuration'])
+type Said = Fetched | { readonly kind: 'late'; readonly why: string }
 
-/** Documents are asked for in the edge's own name: only by what nobody on the way could take for another path. */
-const plainPath = /^(\/[\w-][\w.-]*|\/\.well-known)+\/?$/
-
-/** Where a document is kept, undefined if it is none. Queries other than the hash (`timeout`, `pretty`) change nothing. */
-function placeOf(path: string, hash: string): string | undefined {
-  if (!plainPath.test(path)) return undefined
-  if (path.startsWith('/openapi/v3/')) return hash === '' ? path : `${path}${hashed}`
-  const place = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-  if (isDiscovery(place)) return place
-  return others.has(place) && !(place !== path && place.startsWith('/openapi/')) ? place : undefined
+function bodyOf(said: Said): Buffer | undefined {
+  return said.kind === 'held' ? said.body : undefined
 }
 
-/** Whether a path is one that `Documents.answer` speaks for. */
-export function isDocument(path: string): boolean {
-  return placeOf(path, '') !== undefined
+/** These the API server says about what was asked, and has to say itself; others about its own state, and there what is held does. */
+function isAboutRequest(status: number): boolean {
+  return status < 500 && status !== 408 && status !== 429
 }
 
-function checkKey({ place, form }: Head): string {
-  return `${place} ${form}`
+function whyOf(said: Exclude<Said, { kind: 'held' }>): string {
+  return said.kind === 'late' ? said.why : `the API server answered ${said.status}`
 }
 
 /** Left out of a 304, as Go's file server does; aggregated discovery has none of them but the type. */
@@ -230,6 +199,13 @@ async function respond(head: Head, body: Buffer, asked: Headers): Promise<Docume
   if (gzipped) headers['content-encoding'] = 'gzip'
   headers['content-length'] = String(bytes.length)
   return { status: 200, headers, body: bytes }
+}
+
+function refused({ status, headers: kept, body }: Refusal): DocumentAnswer {
+  const headers: DocumentAnswer['headers'] = { 'audit-id': randomUUID() }
+  for (const [name, value] of Object.entries(kept)) if (value !== undefined) headers[name] = value
+  headers['content-length'] = String(body.length)
+  return { status, headers, body }
 }
 
 function single(header: string | readonly string[] | undefined): string | undefined {

@@ -8,7 +8,9 @@ import { gunzip } from 'node:zlib'
 import type { Log } from '../base/log.ts'
 import type { RecordChange, Store } from '../store/store.ts'
 import type { Headers } from '../upstream/upstream.ts'
+import { isBeneath } from './documentplace.ts'
 import { nearestForm } from './mediatype.ts'
+import { type Refusal, Refusals } from './refusals.ts'
 
 export type Head = {
   /** The path; that of a document asked for by its hash ends in `?hash`: it is the same but for what may be cached. */
@@ -49,6 +51,7 @@ export class Shelf {
   /** By place and form, the one used last at the end. */
   readonly #heads = new Map<string, Head>()
   readonly #places = new Map<string, Map<string, Head>>()
+  readonly #refusals = new Refusals()
   readonly #bodies = new Map<string, Buffer>()
   #bodyBytes = 0
   #heldBytes = 0
@@ -63,10 +66,16 @@ export class Shelf {
     for (const { value } of await this.#store.records(headKind)) {
       this.#set(JSON.parse(value.toString('utf8')) as Head)
     }
+    await this.#refusals.load(this.#store)
   }
 
   places(): Iterable<string> {
     return this.#places.keys()
+  }
+
+  /** Every form that is held of a document. */
+  formsOf(place: string): readonly Head[] {
+    return [...(this.#places.get(place)?.values() ?? [])]
   }
 
   /** The form that the API server is known to give for this Accept header. */
@@ -98,6 +107,7 @@ export class Shelf {
     }
     const key = keyOf(head)
     this.#set(head)
+    records.push(...this.#refusals.forget(place))
     records.push({ kind: headKind, key, value: Buffer.from(JSON.stringify(head)) })
     if (changed) {
       this.#remember(key, body)
@@ -139,9 +149,20 @@ export class Shelf {
     await this.#commit(this.#remove(head))
   }
 
-  async dropPlace(place: string): Promise<void> {
-    const heads = [...(this.#places.get(place)?.values() ?? [])]
-    await this.#commit(heads.flatMap((head) => this.#remove(head)))
+  /** The API server's last word about a document, if that was a refusal. */
+  refusal(place: string): Refusal | undefined {
+    return this.#refusals.find(place)
+  }
+
+  /** A refusal replaces what was held of the place and of all beneath it, in every form. Answers whether that was anything. */
+  async refuse(place: string, refusal: Refusal): Promise<boolean> {
+    const gone = [...this.#places.keys()].filter((one) => isBeneath(one, place))
+    const records = gone.flatMap((one) => [
+      ...this.formsOf(one).flatMap((head) => this.#remove(head)),
+      ...this.#refusals.set(one, refusal),
+    ])
+    await this.#commit(records)
+    return gone.length > 0
   }
 
   /** The API server answers that header with another form now; what nobody gets any more is dropped. */
