@@ -18,6 +18,7 @@ import { edgestart } from './edgestart.ts'
 import { edgeuplink } from './edgeuplink.ts'
 import { edgewatch } from './edgewatch.ts'
 import { edgewatchlist } from './edgewatchlist.ts'
+import { forms } from './forms.ts'
 import { get } from './get.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
@@ -29,7 +30,7 @@ import { table } from './table.ts'
 import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
-  ...[list, get, nodename, watch, protobuf, apply, commit, start, memory],
+  ...[list, get, nodename, watch, protobuf, forms, apply, commit, start, memory],
   ...[edgeread, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst, edgememory],
 ]
 

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { openDurable } from '../store/durable.ts'
-import { after, filterFor, openWorld, Reader, type World } from './fixture.test-support.ts'
+import type { Form } from './event.ts'
+import { after, filterFor, form, openWorld, Reader, type World } from './fixture.test-support.ts'
+import type { WatchStart } from './watcher.ts'
 
 const steps = ['ADDED 2 a/x 1@2', 'ADDED 3 a/y 2@3', 'MODIFIED 4 a/x 3@4', 'DELETED 5 a/y 2@5', 'ADDED 6 b/z 4@6']
 
@@ -179,4 +181,40 @@ test('a silent young watch without bookmarks is not ended before its first secon
   assert.equal(reader.watcher.finish(), 0)
   await reader.drain()
   assert.equal(reader.ended, true)
+})
+
+test('[A8] frames that take work to make are made a few at a time, in turns: the first objects and history alike', async () => {
+  const world = await openWorld()
+  await play(world)
+  for (let i = 0; i < 10; i++) await world.put(`c/n${i}`, String(i))
+  const starts: WatchStart[] = [
+    { kind: 'state', items: world.cache.all(), closingBookmark: false },
+    { kind: 'after', version: 1 },
+  ]
+  for (const start of starts) {
+    let made = 0
+    const slow: Form = {
+      ...form,
+      isLaborious: true,
+      frame: (type, item) => {
+        made++
+        world.clock.advance(3)
+        return form.frame(type, item)
+      },
+    }
+    const errorFrame = () => Buffer.from('ERROR\n')
+    const watcher = world.cache.watch({ filter: filterFor({}), form: slow, start, bookmarks: false, errorFrame })
+    const first = await watcher.next()
+    assert.equal(String(first.value).trimEnd().split('\n').length, 2, 'two frames take six milliseconds')
+    assert.equal(made, 2, 'nothing is made ahead of the reader')
+    let rounds = 0
+    const tick = () => {
+      rounds++
+      if (made < 12) setImmediate(tick)
+    }
+    setImmediate(tick)
+    while (made < 12) await watcher.next()
+    assert.ok(rounds >= 4, `${rounds} rounds of the loop`)
+    await watcher.return()
+  }
 })

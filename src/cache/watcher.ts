@@ -5,6 +5,7 @@
  * events are pushed to. A reader that does not keep up overflows its bounded queue and goes back to reading history at its
  * own pace: it delays nobody and costs no memory (A8). Below the floor of history it gets 410, as from kube-apiserver.
  */
+import { pieceMsMax, turns } from '../base/turns.ts'
 import { type Status, StatusError, tooOld } from '../kube/status.ts'
 import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
 import type { Dispatch, Receiver } from './dispatch.ts'
@@ -49,6 +50,7 @@ type Mode =
   | { readonly kind: 'failing'; readonly frame: Buffer }
   | { readonly kind: 'ended' }
 
+const noWork = () => false
 const done: IteratorResult<Buffer> = { value: undefined, done: true }
 
 export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
@@ -152,6 +154,10 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
           await this.#passed(this.#mode.version)
           continue
         }
+        if (this.#form.isLaborious === true) {
+          await turns.take()
+          if (this.#mode.kind !== kind) continue
+        }
         const chunk =
           this.#mode.kind === 'state'
             ? this.#takeState(this.#mode)
@@ -171,7 +177,8 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   #takeState(mode: Extract<Mode, { kind: 'state' }>): Buffer | undefined {
     const frames: Buffer[] = []
     let bytes = 0
-    while (mode.next < mode.items.length && bytes < chunkBytesMax) {
+    const isSpent = this.#budget()
+    while (mode.next < mode.items.length && bytes < chunkBytesMax && !isSpent()) {
       const frame = this.#form.frame('ADDED', mode.items[mode.next++] as Item)
       frames.push(frame)
       bytes += frame.length
@@ -184,6 +191,14 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
       this.#mode = { kind: 'history' }
     }
     return join(frames)
+  }
+
+  /** Whether the time of one piece of work is over. What is spliced takes none. */
+  #budget(): () => boolean {
+    if (this.#form.isLaborious !== true) return noWork
+    const { steady } = this.#source
+    const untilMs = steady() + pieceMsMax
+    return () => steady() >= untilMs
   }
 
   /** Waits until we are no longer behind the client, or the watch has ended. */
@@ -222,8 +237,9 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     const frames: Buffer[] = []
     let bytes = 0
     let seen = 0
+    const isSpent = this.#budget()
     for (const event of events) {
-      if (bytes >= chunkBytesMax) return join(frames)
+      if (bytes >= chunkBytesMax || isSpent()) return join(frames)
       seen++
       this.#cursor = { version: event.version, position: event.position }
       const frame = this.#frameFor(event)

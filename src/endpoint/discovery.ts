@@ -11,7 +11,8 @@ import { apiVersion, type Resource, type Subresource } from '../kube/resource.ts
 import { methodNotAllowed } from '../kube/status.ts'
 import type { Request, Response } from './endpoint.ts'
 import type { Group, GroupVersion, Resources } from './registry.ts'
-import { plain, spelledDocument } from './respond.ts'
+import { plain } from './respond.ts'
+import { spelledDocument } from './spelled.ts'
 
 type Document = { readonly json: Buffer; readonly type: TypeMeta; readonly etag: string }
 
@@ -111,7 +112,11 @@ export class Discovery {
     if (request.headers['if-none-match'] === etag) {
       return { status: 304, headers: { 'audit-id': randomUUID(), ...own }, body: Buffer.alloc(0) }
     }
-    const response = spelledDocument(200, type, json, { media: { codec, pretty: false }, query: api.query, request })
+    const response = await spelledDocument(200, type, json, {
+      media: { codec, pretty: false },
+      query: api.query,
+      request,
+    })
     const { headers } = response
     const form = `${codec.mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`
     const vary = headers.vary === undefined ? 'Accept' : `Accept, ${headers.vary}`

@@ -20,7 +20,8 @@ import type { EdgeReading } from './edgeread.ts'
 import type { Documents, Measuring, Request, Response } from './endpoint.ts'
 import { indent } from './indent.ts'
 import type { Passing } from './passing.ts'
-import { plain, refusal, wantsPretty, warn } from './respond.ts'
+import { plain, refusal, warn } from './respond.ts'
+import { wantsPretty } from './spelled.ts'
 
 export type EdgeParts = {
   readonly access: Access

@@ -57,6 +57,8 @@ export type Response = {
   readonly body: Body
   /** It comes from the API server as it is: none of our lists, and bounded by its reader alone. */
   readonly passedThrough?: boolean
+  /** It is made while it is sent, and takes one of the places of lists. */
+  readonly isList?: boolean
   /**
    * A body that breaks off ends in order instead of being cut: for a watch, whose clients watch again after an end, and
    * list everything anew after a reset stream.

@@ -7,7 +7,8 @@ import type { ApiRequest } from '../kube/request.ts'
 import { objectKey } from '../kube/resource.ts'
 import { notFound, tooLargeResourceVersion } from '../kube/status.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
-import { isWorthGzip, plain, spelled, wantsPretty } from './respond.ts'
+import { plain } from './respond.ts'
+import { isWorthGzip, spelled, wantsPretty } from './spelled.ts'
 import { objectAs } from './transform.ts'
 
 /** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
@@ -44,7 +45,7 @@ export function getItem(
     resource: served.resource,
     avoidsProtobuf: served.avoidsProtobuf,
   }),
-): Response {
+): Promise<Response> | Response {
   if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
     return plain(200, served.spelling.pieces(item))
   }

@@ -1,52 +1,70 @@
-/** Compact JSON spread over lines for human eyes, as Go's json.Indent does; numbers and strings keep their spelling. */
+/**
+ * Compact JSON spread over lines for human eyes, as Go's json.Indent does; numbers and strings keep their spelling. It is
+ * made piece by piece: a text in which much lies deep grows a thousandfold.
+ */
 
 const quote = 0x22
 const backslash = 0x5c
+const lineEnd = 0x0a
+const space = 0x20
+/** What is made at once. */
+const pieceBytes = 32 * 1024
+/** The longest indentation: nothing that is stored or served has more than 10,000 levels (kube/wellformed). */
+const marginBytesMax = 2 * 10_000
+/** What one byte can become: itself, a line's end and an indentation. */
+const growthMax = marginBytesMax + 2
 
-export function indent(bytes: Buffer): Buffer {
-  const parts: string[] = []
+/** The text may be cut anywhere; the newline that may end it is left out. */
+export function* indented(compact: Iterable<Buffer>): Generator<Buffer, void, void> {
+  let made = Buffer.allocUnsafeSlow(pieceBytes + growthMax)
+  let size = 0
   let depth = 0
-  let copied = 0
-  const flush = (upTo: number) => {
-    if (upTo > copied) parts.push(bytes.toString('utf8', copied, upTo))
+  let isInString = false
+  let isEscaped = false
+  // An object or a list was just opened: it may be empty.
+  let isOpening = false
+  const breakLine = () => {
+    made[size++] = lineEnd
+    const end = size + Math.min(2 * depth, marginBytesMax)
+    if (end - size > 64) made.fill(space, size, end)
+    else for (let at = size; at < end; at++) made[at] = space
+    size = end
   }
-  const newline = () => parts.push(`\n${'  '.repeat(depth)}`)
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number
-    if (byte === quote) {
-      at = stringEnd(bytes, at)
-    } else if (byte === 0x7b || byte === 0x5b) {
-      flush(at + 1)
-      const next = bytes[at + 1]
-      if (next === 0x7d || next === 0x5d) {
-        parts.push(String.fromCharCode(next))
-        at++
-      } else {
-        depth++
-        newline()
+  for (const bytes of compact) {
+    for (let at = 0; at < bytes.length; at++) {
+      if (size >= pieceBytes) {
+        yield made.subarray(0, size)
+        made = Buffer.allocUnsafeSlow(pieceBytes + growthMax)
+        size = 0
       }
-      copied = at + 1
-    } else if (byte === 0x7d || byte === 0x5d) {
-      flush(at)
-      depth--
-      newline()
-      copied = at
-    } else if (byte === 0x2c) {
-      flush(at + 1)
-      newline()
-      copied = at + 1
-    } else if (byte === 0x3a) {
-      flush(at + 1)
-      parts.push(' ')
-      copied = at + 1
+      const byte = bytes[at] as number
+      if (isInString) {
+        made[size++] = byte
+        if (isEscaped) isEscaped = false
+        else if (byte === backslash) isEscaped = true
+        else if (byte === quote) isInString = false
+        continue
+      }
+      const isClosing = byte === 0x7d || byte === 0x5d
+      if (isClosing && !isOpening) {
+        depth--
+        breakLine()
+      } else if (isOpening && !isClosing) {
+        depth++
+        breakLine()
+      }
+      isOpening = false
+      if (byte === lineEnd) continue
+      made[size++] = byte
+      if (byte === quote) isInString = true
+      else if (byte === 0x7b || byte === 0x5b) isOpening = true
+      else if (byte === 0x2c) breakLine()
+      else if (byte === 0x3a) made[size++] = space
     }
   }
-  flush(bytes.length)
-  return Buffer.from(parts.join(''))
+  yield made.subarray(0, size)
 }
 
-function stringEnd(bytes: Buffer, start: number): number {
-  let at = start + 1
-  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
-  return at
+export function indent(bytes: Buffer): Buffer {
+  return Buffer.concat([...indented([bytes])])
 }

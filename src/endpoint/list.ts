@@ -13,8 +13,7 @@ import { expired } from '../kube/status.ts'
 import { HistoryGone } from '../store/store.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reach, reachOrNewest } from './get.ts'
-import { spelled } from './respond.ts'
-import { listAs } from './transform.ts'
+import { listResponse } from './transform.ts'
 
 const inconsistentText =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without ' +
@@ -41,9 +40,7 @@ export async function listObjects(
   const page = cut(items, options, { prefix, version, nowMs })
   const query = api.query
   const meta = { version, continueToken: page.continueToken, remaining: page.remaining }
-  const printed = listAs(media, served, page.items, { meta, query, nowMs })
-  const pieces = printed instanceof Promise ? await printed : printed
-  return spelled(200, pieces, { media, query, request })
+  return listResponse(200, served, page.items, { meta, media, query, nowMs, request })
 }
 
 function keyPrefix(served: Served, api: ApiRequest): string {

@@ -11,12 +11,13 @@ import { builtinFacts, builtinPaths } from '../kube/builtin.ts'
 import { firstAccepted } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Definition } from '../write/write.ts'
+import { compressed } from './batches.ts'
 import type { Request, Response } from './endpoint.ts'
 import { builtinDocument, type CustomVersion, customDocument, type OpenApiDocument } from './openapidocument.ts'
 import { openApiMessage } from './openapiprotobuf.ts'
 import { swaggerInJson, swaggerInProtobuf } from './openapiwhole.ts'
 import type { Resources } from './registry.ts'
-import { compressed, isWorthGzip } from './respond.ts'
+import { isWorthGzip } from './spelled.ts'
 
 /** The largest documents (v2, core v1) are about a megabyte each: room for what kubectl asks for in a row. */
 const documentBytesMax = 4 * 1024 * 1024

@@ -3,7 +3,7 @@
  * made once, from its JSON, and shared by answers, lists and watches, as the JSON is; what stands around it is lengths and
  * the name of its kind.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { turns } from '../base/turns.ts'
 import type { Form, FrameType } from '../cache/event.ts'
 import { forms, type Maker } from '../cache/forms.ts'
 import type { Item } from '../cache/item.ts'
@@ -12,10 +12,14 @@ import { encodeMessage, type Message, messageOf, ProtobufFault } from '../kube/p
 import { apiVersion, type Resource } from '../kube/resource.ts'
 import { internalError, type StatusError } from '../kube/status.ts'
 import { bookmarkMetadata, bookmarkObject } from './bookmark.ts'
+import type { Later } from './listing.ts'
 import { protobufErrorFrame } from './protobufdocument.ts'
 
 /** Messages made without a pause: some five milliseconds. */
 const turnBytes = 128 * 1024
+
+/** Messages that a list holds on to until they are sent, as a rule the very ones that are kept anyway. */
+const heldBytesMax = 32 * 1024 * 1024
 
 type Parts = {
   readonly type: TypeMeta
@@ -28,6 +32,7 @@ type Parts = {
 }
 
 export class ProtobufSpelling implements Form {
+  readonly isLaborious = true
   readonly #message: Message
   readonly #object: Enveloping
   readonly #list: Enveloping
@@ -48,9 +53,13 @@ export class ProtobufSpelling implements Form {
     return this.#object.pieces(field.subarray(messageStart(field)))
   }
 
-  /** The first list of thousands has all their messages to make: others get their turn meanwhile. */
-  async list(items: readonly Item[], head: ListHead): Promise<Buffer[]> {
-    const fields = new Array<Buffer>(items.length)
+  /**
+   * The first list of thousands has all their messages to make: others get their turn meanwhile. The size of all stands
+   * before the first of them; where they are more than is held at once they are made again when they are sent.
+   */
+  async list(items: readonly Item[], head: ListHead, limits = { heldBytesMax }): Promise<Buffer[] | Later> {
+    let fields: Buffer[] | undefined = []
+    let bytes = 0
     let made = 0
     for (let i = 0; i < items.length; i++) {
       const item = items[i] as Item
@@ -60,12 +69,23 @@ export class ProtobufSpelling implements Form {
         made += field.length
         if (made > turnBytes) {
           made = 0
-          await nextTurn()
+          await turns.take()
         }
       }
-      fields[i] = field
+      bytes += field.length
+      if (bytes > limits.heldBytesMax) fields = undefined
+      fields?.push(field)
     }
-    return this.#list.list(fields, head)
+    const around = this.#list.listAround(bytes, head)
+    const [before, end] = around
+    if (fields !== undefined) return [before, ...fields, end]
+    return { bytes: before.length + bytes + end.length, pieces: this.#again(items, around) }
+  }
+
+  *#again(items: readonly Item[], [before, end]: readonly [Buffer, Buffer]): Iterable<Buffer> {
+    yield before
+    for (const item of items) yield this.#field(item)
+    yield end
   }
 
   /** The last state of something that is gone is nobody's to ask for again, and not kept. */

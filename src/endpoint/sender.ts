@@ -1,10 +1,10 @@
 /** Bodies on their way out: as fast as their reader takes them, and no further ahead of it than a few buffers. */
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
+import { BatchPool, Packer } from './batches.ts'
 import type { Body, Response } from './endpoint.ts'
 import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
-import { BatchPool, Packer } from './respond.ts'
 
 /** What is no list: head, body and end of one object. */
 const fewPieces = 3
@@ -162,9 +162,11 @@ export class Sender {
 }
 
 /** Only what is large is compressed: such a stream is a list too, and holds a compressor besides. */
-function isList({ body, headers, passedThrough }: Response): boolean {
+function isList({ body, headers, passedThrough, isList: isMade }: Response): boolean {
   if (passedThrough === true) return false
-  return (Array.isArray(body) && body.length > fewPieces) || headers['content-encoding'] !== undefined
+  return (
+    isMade === true || (Array.isArray(body) && body.length > fewPieces) || headers['content-encoding'] !== undefined
+  )
 }
 
 /** The reader must not take what it got for the whole: an HTTP/2 stream that is destroyed by an error says so to it. */

@@ -77,8 +77,13 @@ export class Spelling implements Form {
     return Buffer.from(printBookmark(this.#resource, version, initialEventsEnd))
   }
 
+  /** Whether objects are more than spliced. */
+  get converts(): boolean {
+    return this.#convert !== undefined
+  }
+
   list(items: readonly Item[], meta: ListMeta): Buffer[] {
-    const { head, end } = this.#envelope(meta)
+    const { head, end } = this.around(meta)
     const pieces: Buffer[] = [Buffer.from(head)]
     for (let i = 0; i < items.length; i++) {
       if (i > 0) pieces.push(comma)
@@ -90,8 +95,14 @@ export class Spelling implements Form {
     return pieces
   }
 
+  /** An object as a list holds it, in pieces. */
+  element(item: Item): Buffer[] {
+    if (this.#resource.custom && !this.#isOwn(item)) return [this.#head, item.bytes.subarray(item.bodyStart)]
+    return [this.#convert === undefined ? item.bytes : this.#convert(item.bytes)]
+  }
+
   /** What stands around the items: again a custom resource's keys are sorted, and an absent token is printed. */
-  #envelope(meta: ListMeta): { head: string; end: string } {
+  around(meta: ListMeta): { head: string; end: string } {
     const { listKind, custom } = this.#resource
     const type = `"apiVersion":${JSON.stringify(apiVersion(this.#resource))}`
     const kind = `"kind":${JSON.stringify(listKind)}`

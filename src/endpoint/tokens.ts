@@ -20,8 +20,9 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { readWhole } from '../upstream/whole.ts'
 import type { Asker } from './asker.ts'
 import type { Request, Response } from './endpoint.ts'
-import { spelledDocument, warn } from './respond.ts'
+import { warn } from './respond.ts'
 import { sentHeaders } from './sentheaders.ts'
+import { spelledDocument } from './spelled.ts'
 
 /** A TokenRequest with its token is some 2 KB. */
 const replyBytesMax = 256 * 1024
@@ -101,7 +102,7 @@ export class Tokens {
     if (kept === undefined || (unexpired && kept.warning !== undefined)) return undefined
     const media = negotiate(request.headers.accept, { shape: 'document', routed: false })
     const json = printTokenRequest(kept.facts, { namespace, name: account })
-    const response = spelledDocument(201, tokenRequestType, json, { media, query: api.query, request })
+    const response = await spelledDocument(201, tokenRequestType, json, { media, query: api.query, request })
     if (kept.warning !== undefined) warn(response, [kept.warning])
     return response
   }

@@ -1,28 +1,33 @@
 /** Objects in the forms that belong to no resource: Table and PartialObjectMetadata, singly, in lists and in watches. */
-import type { Form, FrameType } from '../cache/event.ts'
+import type { Form } from '../cache/event.ts'
 import { type Item, makeItem } from '../cache/item.ts'
 import { type JsonObject, printJson, text } from '../json/json.ts'
 import type { MediaChoice } from '../kube/negotiate.ts'
 import { noFields } from '../kube/object.ts'
 import type { ListHead } from '../kube/protobuf/enveloping.ts'
 import type { Query } from '../kube/request.ts'
-import { badRequest } from '../kube/status.ts'
-import { metadataInOrder } from '../table/metadata.ts'
 import type { TableResource } from '../table/printers.ts'
-import {
-  type IncludeObject,
-  renderPartial,
-  renderPartialList,
-  renderTable,
-  type ListMeta as TableMeta,
-  type TableObject,
-} from '../table/table.ts'
+import { partialListAround, partialPieces, renderPartial, renderRow, renderTable, tableAround } from '../table/table.ts'
 import { bookmarkMetadata } from './bookmark.ts'
-import type { Served } from './endpoint.ts'
+import type { Request, Response, Served } from './endpoint.ts'
+import type { Listing } from './listing.ts'
 import { inProtobuf } from './protobufdocument.ts'
 import { metadataInProtobuf, type ProtobufSpelling } from './protobufspelling.ts'
+import { spelled, spelledLater, spelledList, spellingOf } from './spelled.ts'
 import type { ListMeta } from './spelling.ts'
+import {
+  type As,
+  frame,
+  includeOf,
+  metadataOf,
+  tableForm,
+  tableMeta,
+  tableObject,
+  tableOfOne,
+  tableParts,
+} from './tables.ts'
 
+const comma = Buffer.from(',')
 const newline = Buffer.from('\n')
 
 export function objectAs(
@@ -37,33 +42,78 @@ export function objectAs(
   if (as === undefined) return served.spelling.object(item)
   if (as.kind === 'Table') {
     const listMeta = { resourceVersion: String(item.version) }
-    return [table({ served, items: [item], listMeta, include: includeOf(query), nowMs, columns: true, as }), newline]
+    return [tableOfOne(item, { served, listMeta, include: includeOf(query), nowMs, columns: true, as }), newline]
   }
   return [renderPartial(metadataOf(served, item), as.version), newline]
 }
 
-export function listAs(
-  media: MediaChoice,
+type ListParts = { readonly meta: ListMeta; readonly media: MediaChoice; readonly query: Query; readonly nowMs: number }
+
+/** A list in the form that is asked for. What has to be made for it is made while it is sent. */
+export async function listResponse(
+  status: number,
   served: Served,
   items: readonly Item[],
-  list: { meta: ListMeta; query: Query; nowMs: number },
-): readonly Buffer[] | Promise<readonly Buffer[]> {
-  const { as } = media
-  if (media.codec.name === 'protobuf') return inProtobufAs(as, served).list(items, listHead(list.meta))
-  if (as === undefined) return served.spelling.list(items, list.meta)
-  const listMeta = tableMeta(list.meta)
-  if (as.kind === 'Table') {
-    const include = includeOf(list.query)
-    return [table({ served, items, listMeta, include, nowMs: list.nowMs, columns: true, as }), newline]
+  list: ListParts & { readonly request: Request },
+): Promise<Response> {
+  const { as, codec } = list.media
+  if (codec.name === 'protobuf') {
+    const printed = await inProtobufAs(as, served).list(items, listHead(list.meta))
+    return 'bytes' in printed ? spelledLater(status, printed, list) : spelled(status, printed, list)
   }
-  return [
-    renderPartialList(
-      items.map((item) => metadataOf(served, item)),
-      listMeta,
-      as.version,
-    ),
-    newline,
-  ]
+  if (spellingOf(list) === 'plain' && isThere(as, served)) {
+    return spelled(
+      status,
+      as === undefined ? served.spelling.list(items, list.meta) : metadataList(as, served, items, list.meta),
+      list,
+    )
+  }
+  return spelledList(status, listingOf(served, items, list), { ...list, bytes: bytesOf(items) })
+}
+
+/** Whether the JSON of each object exists already: stored as it is, or its metadata a part of it. */
+function isThere(as: As | undefined, { spelling, resource }: Served): boolean {
+  if (as === undefined) return !spelling.converts
+  return as.kind !== 'Table' && !resource.custom
+}
+
+function metadataList(as: As, served: Served, items: readonly Item[], meta: ListMeta): Buffer[] {
+  const { head, end } = partialListAround(tableMeta(meta), as.version)
+  const pieces: Buffer[] = [Buffer.from(head)]
+  for (const item of items) {
+    if (pieces.length > 1) pieces.push(comma)
+    pieces.push(...partialPieces(metadataOf(served, item), as.version))
+  }
+  pieces.push(Buffer.from(end), newline)
+  return pieces
+}
+
+function listingOf(served: Served, items: readonly Item[], { media, meta, query, nowMs }: ListParts): Listing {
+  const { as } = media
+  const nameOf = (index: number) => (items[index] as Item).key
+  if (as === undefined) {
+    const elements = each(items, (item) => served.spelling.element(item))
+    return { ...served.spelling.around(meta), member: 'items', elements, nameOf }
+  }
+  if (as.kind === 'Table') {
+    const parts = tableParts({ served, listMeta: tableMeta(meta), include: includeOf(query), nowMs, columns: true, as })
+    const { head, end } = tableAround(parts)
+    const elements = each(items, (item) => renderRow(tableObject(served, item), parts))
+    return { head, end: `${end}\n`, member: 'rows', elements, nameOf }
+  }
+  const { head, end } = partialListAround(tableMeta(meta), as.version)
+  const elements = each(items, (item) => partialPieces(metadataOf(served, item), as.version))
+  return { head, end: `${end}\n`, member: 'items', elements, nameOf }
+}
+
+function* each(items: readonly Item[], make: (item: Item) => readonly Buffer[]): Iterable<readonly Buffer[]> {
+  for (const item of items) yield make(item)
+}
+
+function bytesOf(items: readonly Item[]): number {
+  let bytes = 0
+  for (const item of items) bytes += item.bytes.length
+  return bytes
 }
 
 /** An object that is computed and not stored, of the kind that `resource` tells. */
@@ -95,7 +145,7 @@ export function computedAs(
   return [rendered, newline]
 }
 
-/** How a watch's frames are spelled for this choice. A Table tells its columns once, so each such watch has its own form. */
+/** How a watch's frames are spelled for this choice. */
 export function formOf(media: MediaChoice, served: Served, query: Query, now: () => number): Form {
   const { as } = media
   if (media.codec.name === 'protobuf') return inProtobufAs(as, served)
@@ -103,94 +153,18 @@ export function formOf(media: MediaChoice, served: Served, query: Query, now: ()
   if (as.kind === 'Table') return tableForm(served, as, includeOf(query), now)
   const kind = JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}` }).slice(0, -1)
   return {
+    isLaborious: served.resource.custom,
     frame: (type, item) => frame(type, renderPartial(metadataOf(served, item), as.version)),
     bookmark: (version, end) =>
       Buffer.from(`{"type":"BOOKMARK","object":${kind},"metadata":${bookmarkMetadata(version, end)}}}\n`),
   }
 }
 
-type As = NonNullable<MediaChoice['as']>
-
 /** Only metadata has such a form: Tables in protobuf are refused before. */
 function inProtobufAs(as: As | undefined, served: Served): ProtobufSpelling {
   return as === undefined ? served.spelling.protobuf : metadataInProtobuf(as.version)
 }
 
-function tableForm(served: Served, as: As, include: IncludeObject, now: () => number): Form {
-  let columns = true
-  const one = (item: Item, shown: IncludeObject) => {
-    const listMeta = { resourceVersion: String(item.version) }
-    const rendered = table({ served, items: [item], listMeta, include: shown, nowMs: now(), columns, as })
-    columns = false
-    return rendered
-  }
-  return {
-    frame: (type, item) => frame(type, one(item, include)),
-    bookmark: (version, end) => {
-      const metadata = bookmarkMetadata(version, end)
-      const bytes = Buffer.from(`{"metadata":${metadata}}`)
-      const metadataStart = '{"metadata":'.length
-      const empty = { bytes, metadataStart, metadataEnd: bytes.length - 1, bodyStart: 1, version } as Item
-      return frame('BOOKMARK', one(empty, end ? 'Metadata' : include))
-    },
-    dropped: () => {
-      columns = true
-    },
-  }
-}
-
-function frame(type: FrameType | 'BOOKMARK', object: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`{"type":"${type}","object":`), object, Buffer.from('}\n')])
-}
-
-function table(parts: {
-  served: Served
-  items: readonly Item[]
-  listMeta: TableMeta
-  include: IncludeObject
-  nowMs: number
-  columns: boolean
-  as: As
-}): Buffer {
-  const { served, items, listMeta, nowMs, columns, as } = parts
-  return renderTable({
-    resource: served.resource,
-    ...(served.columns === undefined ? {} : { custom: served.columns }),
-    objects: items.map((item): TableObject => {
-      // Without the newline that ends an object of its own: a watch's frame is one line.
-      return { bytes: served.spelling.object(item).subarray(0, -1), metadata: metadataOf(served, item) }
-    }),
-    includeObject: parts.include,
-    listMeta,
-    nowMs,
-    columns,
-    metaVersion: as.version,
-  })
-}
-
-/** A custom resource's keys are in the order of the alphabet, those of a form that belongs to no resource in their own. */
-function metadataOf({ resource }: Served, item: Item): Buffer {
-  const bytes = item.bytes.subarray(item.metadataStart, item.metadataEnd)
-  return resource.custom ? metadataInOrder(bytes) : bytes
-}
-
 function listHead({ version, continueToken = '', remaining }: ListMeta): ListHead {
   return { resourceVersion: String(version), continueToken, remaining }
-}
-
-function tableMeta({ version, continueToken, remaining }: ListMeta): TableMeta {
-  return {
-    resourceVersion: String(version),
-    ...(continueToken === undefined ? {} : { continue: continueToken }),
-    ...(remaining === undefined ? {} : { remainingItemCount: remaining }),
-  }
-}
-
-function includeOf(query: Query): IncludeObject {
-  const asked = query.get('includeObject') ?? ''
-  if (asked === '') return 'Metadata'
-  if (asked === 'None' || asked === 'Metadata' || asked === 'Object') return asked
-  throw badRequest(
-    `Unable to convert to Table as requested: includeObject: Invalid value: "${asked}": must be 'Metadata', 'Object', 'None', or empty`,
-  )
 }

@@ -11,7 +11,7 @@ import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'
 import { protobufErrorFrame } from './protobufdocument.ts'
-import { jsonHeaders } from './respond.ts'
+import { jsonHeaders } from './spelled.ts'
 import { formOf } from './transform.ts'
 
 /** A watch without a timeout lives for a random while, so that clients do not all come back at once: kube-apiserver's range. */

@@ -10,8 +10,9 @@ import { scales } from '../table/printers.ts'
 import type { Caller, Stored, WriteRequest, WriteResult } from '../write/write.ts'
 import type { EndpointParts, Request, Response, Served } from './endpoint.ts'
 import { inProtobuf, statusType } from './protobufdocument.ts'
-import { spelled, statusResponse, warn } from './respond.ts'
-import { computedAs, listAs, objectAs } from './transform.ts'
+import { statusResponse, warn } from './respond.ts'
+import { spelled } from './spelled.ts'
+import { computedAs, listResponse, objectAs } from './transform.ts'
 
 const newline = Buffer.from('\n')
 const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
@@ -86,8 +87,10 @@ export async function printResult(
     shape: result.list === undefined ? 'object' : 'list',
     resource: served.resource,
   })
-  const printed = await pieces(result, media, served, api, parts)
-  const response = spelled(result.code, printed, { media, query: api.query, request })
+  const choice = { media, query: api.query, request }
+  const response = await (result.list === undefined
+    ? spelled(result.code, pieces(result, media, served, api, parts), choice)
+    : printList(result.list, served, { ...choice, code: result.code, nowMs: parts.clock.now() }))
   warn(response, result.warnings)
   return response
 }
@@ -98,13 +101,9 @@ function pieces(
   served: Served,
   api: ApiRequest,
   parts: EndpointParts,
-): Buffer | readonly Buffer[] | Promise<readonly Buffer[]> {
+): Buffer | readonly Buffer[] {
   const nowMs = parts.clock.now()
   if (result.item !== undefined) return objectAs(media, served, asItem(result.item), api.query, nowMs)
-  if (result.list !== undefined) {
-    const { version, items } = result.list
-    return listAs(media, served, items.map(asItem), { meta: { version }, query: api.query, nowMs })
-  }
   if (result.review !== undefined && api.subresource === 'scale') {
     return computedAs(media, scales, result.review, { query: api.query, nowMs })
   }
@@ -113,6 +112,18 @@ function pieces(
       ? [statusType, Buffer.from(JSON.stringify(result.status))]
       : [typeOf(result.review), Buffer.from(printJson(result.review))]
   return media.codec.name === 'protobuf' ? inProtobuf(type, json) : [json, newline]
+}
+
+/** What a deletion of many has deleted. */
+function printList(
+  { version, items }: NonNullable<WriteResult['list']>,
+  served: Served,
+  {
+    code,
+    ...choice
+  }: { code: number; media: MediaChoice; query: ApiRequest['query']; request: Request; nowMs: number },
+): Promise<Response> {
+  return listResponse(code, served, items.map(asItem), { ...choice, meta: { version } })
 }
 
 function typeOf(tree: JsonObject): TypeMeta {

@@ -8,7 +8,7 @@ import { type Json, JsonError, Spelled } from './json.ts'
 import { DEPTH_MAX } from './jsonreader.ts'
 import { plainValue } from './yamlscalar.ts'
 
-export { printYaml } from './yamlprint.ts'
+export { printYaml, yamlPieces } from './yamlprint.ts'
 
 /** Aliases can make a small text expand without end; more nodes than this cannot come from a body of legal size. */
 const NODES_MAX = 2_000_000

@@ -1,176 +1,154 @@
 /**
  * YAML in the hand of Go's library, so that application/yaml answers equal kube-apiserver's: keys in natural order,
- * lists not indented under their key, text over several lines as a block, long lines folded at 80 columns.
+ * lists not indented under their key, text over several lines as a block, long lines folded at 80 columns. It is made
+ * piece by piece and without recursion: what lies deep stands behind a long indentation on each of its lines, so that a
+ * small object can become a text of gigabytes.
  */
 import { goValue } from './goformat.ts'
 import { isNumber, type Json, type JsonObject, Spelled } from './json.ts'
+import { naturally } from './naturally.ts'
 import { needsQuotes } from './yamlscalar.ts'
+import { escapedText, foldedText, LINE_WIDTH, literalText } from './yamltext.ts'
 
-const LINE_WIDTH = 80
 /** Longer keys are written in the `? key` form. */
 const SIMPLE_KEY_MAX = 128
 
 /** The column of a key: so far left that it is never folded, and never a block. */
 const KEY = Number.NEGATIVE_INFINITY
 
+/** A list that is a member of the outermost object, its elements taken one by one when they are printed. */
+export type Elements = { readonly member: string; readonly elements: Iterator<Json> }
+
 export function printYaml(value: Json): string {
-  if (isBlock(value)) return block(value, 0)
-  return `${scalar(value, 0, 0)}\n`.replace(/\n\n$/, '\n')
+  return [...yamlPieces(value)].join('')
+}
+
+/** What is open: the members of an object or the elements of a list, at a column. */
+type Block = {
+  readonly column: number
+  /** Stands before every entry but the first, whose place is there already. */
+  readonly margin: string
+  readonly keys: readonly string[] | undefined
+  readonly object: JsonObject | undefined
+  readonly elements: Iterator<Json> | undefined
+  next: number
+}
+
+export function* yamlPieces(value: Json, streamed?: Elements): Generator<string, void, void> {
+  if (!isBlock(value)) {
+    yield* line('', scalar(value, 0, 0))
+    return
+  }
+  const open: Block[] = [blockOf(value, 0)]
+  for (let block = open.at(-1); block !== undefined; block = open.at(-1)) {
+    const { column } = block
+    const margin = block.next === 0 ? '' : block.margin
+    const key = block.keys?.[block.next]
+    const element = block.elements?.next()
+    block.next++
+    if (element === undefined ? key === undefined : element.done === true) {
+      open.pop()
+    } else if (key === undefined) {
+      const inner = element?.value as Json
+      if (isBlock(inner)) {
+        yield `${margin}- `
+        open.push(blockOf(inner, column + 2))
+      } else {
+        yield* line(`${margin}- `, scalar(inner, column + 2, column))
+      }
+    } else if (open.length === 1 && key === streamed?.member) {
+      const first = streamed.elements.next()
+      yield `${margin}${scalarText(key, column)}:${first.done === true ? ' []' : ''}\n`
+      if (first.done !== true) open.push(elementsFrom(first.value, streamed.elements))
+    } else {
+      const inner = (block.object as JsonObject).get(key) as Json
+      const name = scalarText(key, column)
+      if (Buffer.byteLength(key) > SIMPLE_KEY_MAX) {
+        const before = `${margin}? ${name}\n${' '.repeat(column)}: `
+        if (isBlock(inner)) {
+          yield before
+          open.push(blockOf(inner, column + 2))
+        } else {
+          yield* line(before, scalar(inner, column + 2, column))
+        }
+      } else if (isBlock(inner)) {
+        const deeper = inner instanceof Map ? column + 2 : column
+        yield `${margin}${name}:\n${' '.repeat(deeper)}`
+        open.push(blockOf(inner, deeper))
+      } else {
+        const found = scalar(inner, column + name.length + 2, column)
+        if (typeof found === 'string') yield `${margin}${name}: ${found}\n`
+        else yield* line(`${margin}${name}: `, found)
+      }
+    }
+  }
 }
 
 function isBlock(value: Json): value is JsonObject | Json[] {
   return value instanceof Map ? value.size > 0 : Array.isArray(value) && value.length > 0
 }
 
-/** Lines of a non-empty mapping or list at a column; the first line comes without its indentation. */
-function block(value: JsonObject | Json[], column: number): string {
-  const indent = ' '.repeat(column)
-  const entries = value instanceof Map ? members(value, column) : value.map((item) => `- ${after(item, column + 2)}`)
-  return entries.join(indent)
+function blockOf(value: JsonObject | Json[], column: number): Block {
+  const margin = ' '.repeat(column)
+  if (value instanceof Map) {
+    return { column, margin, keys: [...value.keys()].sort(naturally), object: value, elements: undefined, next: 0 }
+  }
+  return { column, margin, keys: undefined, object: undefined, elements: value.values(), next: 0 }
 }
 
-function members(object: JsonObject, column: number): string[] {
-  return [...object.keys()].sort(naturally).map((key) => {
-    const value = object.get(key)!
-    const name = `${scalar(key, KEY, column)}:`
-    if (Buffer.byteLength(key) > SIMPLE_KEY_MAX) {
-      return `? ${name.slice(0, -1)}\n${' '.repeat(column)}: ${after(value, column + 2)}`
-    }
-    if (!isBlock(value)) return line(`${name} ${scalar(value, column + name.length + 1, column)}`)
-    const deeper = value instanceof Map ? column + 2 : column
-    return `${name}\n${' '.repeat(deeper)}${block(value, deeper)}`
-  })
+/** The elements of the outermost object's list: at its own column, which is the first. */
+function elementsFrom(first: Json, rest: Iterator<Json>): Block {
+  const elements = (function* () {
+    yield first
+    for (let next = rest.next(); next.done !== true; next = rest.next()) yield next.value
+  })()
+  return { column: 0, margin: '', keys: undefined, object: undefined, elements, next: 0 }
 }
 
-/** A value that starts on the line of its `- `, at `column`. */
-function after(value: Json, column: number): string {
-  return isBlock(value) ? block(value, column) : line(scalar(value, column, column - 2))
+/** With a line's end, if the last piece has none. */
+function* line(before: string, text: string | Iterable<string>): Generator<string, void, void> {
+  if (typeof text === 'string') {
+    yield `${before}${text}\n`
+    return
+  }
+  let last = before
+  for (const piece of text) {
+    yield last
+    last = piece
+  }
+  yield last.endsWith('\n') ? last : `${last}\n`
 }
 
-function line(text: string): string {
-  return text.endsWith('\n') ? text : `${text}\n`
+function scalarText(key: string, column: number): string {
+  const text = scalar(key, KEY, column)
+  return typeof text === 'string' ? text : [...text].join('')
 }
 
-/** `column` is where the text starts, `indent` that of its parent. */
-function scalar(value: Json, column: number, indent: number): string {
+/** `column` is where the text starts, `indent` that of its parent. What may be long comes in pieces. */
+function scalar(value: Json, column: number, indent: number): string | Iterable<string> {
   if (value instanceof Map) return '{}'
   if (Array.isArray(value)) return '[]'
   if (value === null) return 'null'
   if (isNumber(value))
     return value instanceof Spelled && /^-?[1-9]\d*$/.test(value.source) ? value.source : goValue(value)
   if (typeof value === 'boolean') return value ? 'true' : 'false'
-  const traits = traitsOf(value)
-  const margin = `\n${' '.repeat(indent + 2)}`
+  const special = SPECIAL.test(value)
   if (value.includes('\n')) {
-    if (column >= 0 && !traits.special && !/ (?:\n|$)/.test(value)) return literal(value, margin)
-  } else if (!needsQuotes(value)) {
-    if (traits.plain) return folded(value, column, margin)
-    if (!traits.special) return `'${folded(value.replaceAll("'", "''"), column + 1, margin)}'`
+    if (column >= 0 && !special && !/ (?:\n|$)/.test(value)) return literalText(value, marginOf(indent))
+  } else if (!special && !needsQuotes(value)) {
+    const isShort = column + value.length < LINE_WIDTH
+    if (!INDICATED.test(value)) return isShort ? value : foldedText(value, { column, margin: marginOf(indent) })
+    const quoted = value.replaceAll("'", "''")
+    return foldedText(quoted, { column: column + 1, margin: marginOf(indent), around: "'" })
   }
-  return `"${foldedEscapes(value, column + 1, margin)}"`
+  return escapedText(value, { column: column + 1, margin: marginOf(indent) })
 }
 
-/** What Go's emitter finds in a text; printable there leaves out tabs and everything beyond the basic plane. */
-function traitsOf(text: string): { special: boolean; plain: boolean } {
-  const special = /[^\n\x20-\x7e\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd]|[\u2028\u2029]/.test(text)
-  const indicators = /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[?:-](?: |$))|:(?: |$)| #/.test(text)
-  return { special, plain: !special && !indicators && !/^ | $/.test(text) }
+function marginOf(indent: number): string {
+  return `\n${' '.repeat(indent + 2)}`
 }
 
-function literal(text: string, margin: string): string {
-  const hint = /^[ \n]/.test(text) ? '2' : ''
-  const chomp = !text.endsWith('\n') ? '-' : /(?:^|\n)\n$/.test(text) ? '+' : ''
-  const body = text.replace(/\n$/, '').split('\n')
-  return `|${hint}${chomp}${body.map((row) => (row === '' ? '\n' : margin + row)).join('')}${chomp === '-' ? '' : '\n'}`
-}
-
-/** Breaks at single spaces once the line has grown beyond its width. */
-function folded(text: string, column: number, margin: string): string {
-  let out = ''
-  let at = column
-  const characters = [...text]
-  characters.forEach((character, index) => {
-    const alone = characters[index - 1] !== ' ' && characters[index + 1] !== ' '
-    if (character === ' ' && alone && at > LINE_WIDTH && index > 0 && index < characters.length - 1) {
-      out += margin
-      at = margin.length - 1
-    } else {
-      out += character
-      at++
-    }
-  })
-  return out
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '\0': '\\0',
-  '\x07': '\\a',
-  '\b': '\\b',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\v': '\\v',
-  '\f': '\\f',
-  '\r': '\\r',
-  '\x1b': '\\e',
-  '"': '\\"',
-  '\\': '\\\\',
-  '\x85': '\\N',
-  '\u2028': '\\L',
-  '\u2029': '\\P',
-}
-
-function escapeOf(character: string): string {
-  const known = ESCAPES[character]
-  if (known !== undefined) return known
-  if (!traitsOf(character).special) return character
-  const code = character.codePointAt(0)!
-  const hex = (width: number) => code.toString(16).toUpperCase().padStart(width, '0')
-  return code <= 0xff ? `\\x${hex(2)}` : code <= 0xffff ? `\\u${hex(4)}` : `\\U${hex(8)}`
-}
-
-/** Inside double quotes a break may also come before more spaces; a backslash keeps those. */
-function foldedEscapes(text: string, column: number, margin: string): string {
-  let out = ''
-  let at = column
-  const characters = [...text]
-  characters.forEach((character, index) => {
-    const first = characters[index - 1] !== ' '
-    if (character === ' ' && first && at > LINE_WIDTH && index > 0 && index < characters.length - 1) {
-      const keep = characters[index + 1] === ' ' ? '\\' : ''
-      out += margin + keep
-      at = margin.length - 1 + keep.length
-    } else {
-      const written = escapeOf(character)
-      out += written
-      at += written.length
-    }
-  })
-  return out
-}
-
-/** Go's order of keys: digits by value, and letters after everything else. */
-function naturally(a: string, b: string): number {
-  const left = [...a]
-  const right = [...b]
-  for (let index = 0; index < left.length && index < right.length; index++) {
-    const l = left[index]!
-    const r = right[index]!
-    if (l === r) continue
-    const leftIsLetter = /\p{L}/u.test(l)
-    const rightIsLetter = /\p{L}/u.test(r)
-    if (leftIsLetter && rightIsLetter) return l.codePointAt(0)! - r.codePointAt(0)!
-    if (leftIsLetter || rightIsLetter) return leftIsLetter ? 1 : -1
-    return byNumber(left, right, index) || l.codePointAt(0)! - r.codePointAt(0)!
-  }
-  return left.length - right.length
-}
-
-function byNumber(left: readonly string[], right: readonly string[], index: number): number {
-  const digitsFrom = (text: readonly string[]) => /^\d*/.exec(text.slice(index).join(''))![0]
-  const l = digitsFrom(left)
-  const r = digitsFrom(right)
-  // A zero inside a number is a digit like any other: the digits before it, equal in both, must weigh in.
-  const before = left[index] === '0' || right[index] === '0' ? /\d*$/.exec(left.slice(0, index).join(''))![0] : ''
-  const head = /[1-9]/.test(before) ? '1' : ''
-  return Number(head + l || 0) - Number(head + r || 0) || l.length - r.length
-}
+/** What Go's emitter escapes: printable there leaves out tabs and everything beyond the basic plane. */
+const SPECIAL = /[^\n\x20-\x7e\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd]|[\u2028\u2029]/
+/** What would not be read as plain text. */
+const INDICATED = /^(?:[#,[\]{}&*!|>'"%@` ]|---|\.\.\.|[?:-](?: |$))|:(?: |$)| #| $/

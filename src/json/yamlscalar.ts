@@ -30,6 +30,7 @@ export function plainValue(source: string): null | boolean | number | string | S
 
 /** True when writing `text` without quotes would not read back as this string. */
 export function needsQuotes(text: string): boolean {
+  if (!/^[-+.0-9]/.test(text)) return WORDS.has(text)
   return NOT_FINITE.test(text) || isTime(text) || BASE_60.test(text) || plainValue(text) !== text
 }
 

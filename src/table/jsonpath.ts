@@ -174,7 +174,7 @@ function take(step: Step, input: readonly unknown[]): readonly unknown[] {
     case 'wildcard':
       return input.flatMap(childrenOf)
     case 'recursive':
-      return descend(input, [])
+      return descend(input)
     case 'literal':
       return input.map(() => step.value)
     case 'slice':
@@ -202,13 +202,17 @@ function childrenOf(value: unknown): readonly unknown[] {
   return isObject(value) ? Object.values(value) : []
 }
 
-function descend(input: readonly unknown[], found: unknown[]): unknown[] {
-  for (const value of input) {
+/** Everything below, what lies first first; of any depth. */
+function descend(input: readonly unknown[]): unknown[] {
+  const found: unknown[] = []
+  const left = [...input].reverse()
+  while (left.length > 0) {
+    const value = left.pop()
     const children = childrenOf(value)
     if (children.length === 0) continue
     if (found.length >= MOST_FINDINGS) throw new PathError('too many findings')
     found.push(value)
-    descend(children, found)
+    for (let at = children.length - 1; at >= 0; at--) left.push(children[at])
   }
   return found
 }

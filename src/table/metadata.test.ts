@@ -21,3 +21,8 @@ test('what is no object, or has keys that nobody knows, stays whole', () => {
   assert.equal(metadataInOrder(Buffer.from('null')).toString(), 'null')
   assert.equal(metadataInOrder(Buffer.from('{"z":1,"name":"a"}')).toString(), '{"name":"a","z":1}')
 })
+
+test('[A8] metadata too deep to be read keep the order they have', () => {
+  const deep = `{"uid":"u","managedFields":[{"fieldsV1":${'{"f:a":'.repeat(2_000)}{}${'}'.repeat(2_000)}}],"name":"a"}`
+  assert.equal(metadataInOrder(Buffer.from(deep)).toString(), deep)
+})

@@ -1,5 +1,5 @@
 /** Metadata in the order in which kube-apiserver prints it from a structure: that of the fields, not of the alphabet. */
-import { isObject, type Json, type JsonObject, parseJson, printJson } from '../json/json.ts'
+import { isObject, type Json, JsonError, type JsonObject, parseJson, printJson } from '../json/json.ts'
 
 const fields = [
   'name',
@@ -21,8 +21,15 @@ const fields = [
 const ownerFields = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion']
 const managerFields = ['manager', 'operation', 'apiVersion', 'time', 'fieldsType', 'fieldsV1', 'subresource']
 
+/** Metadata too deep to be read (those of an object of a thousand levels) stay as they are. */
 export function metadataInOrder(bytes: Buffer): Buffer {
-  const metadata = parseJson(bytes)
+  let metadata: Json
+  try {
+    metadata = parseJson(bytes)
+  } catch (error) {
+    if (error instanceof JsonError) return bytes
+    throw error
+  }
   if (!isObject(metadata)) return bytes
   const ordered = inOrder(metadata, fields)
   orderEach(ordered, 'ownerReferences', ownerFields)

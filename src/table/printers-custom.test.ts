@@ -115,3 +115,15 @@ test('a path that does not parse ends the columns before it', () => {
   assert.equal(columnsOf(resource, custom).length, 2)
   assert.deepEqual(rowOf(resource, object, now, custom).cells, ['x', '42'])
 })
+
+test('[A8] a value nested deeper than a cell can show is an empty cell, whatever the path that finds it', () => {
+  let deep: unknown = 'bottom'
+  for (let level = 0; level < 9_000; level++) deep = { deeper: deep }
+  const columns = [
+    { name: 'Whole', type: 'string', jsonPath: '.spec' },
+    { name: 'Somewhere', type: 'string', jsonPath: '..deeper' },
+    { name: 'Other', type: 'string', jsonPath: '.other' },
+  ]
+  const { cells } = rowOf(resource, { metadata: { name: 'x' }, spec: deep, other: { a: [1] } } as never, 0, columns)
+  assert.deepEqual(cells, ['x', null, null, '{"a":[1]}'])
+})

@@ -73,9 +73,13 @@ function coerce(type: string, value: unknown, nowMs: number): Cell {
   }
 }
 
-/** Any value as text: scalars as Go prints them, the rest as JSON with sorted keys. */
-function printed(value: unknown): string {
+/** Levels of what a cell shows: Go knows no such limit, but here each level takes a part of the stack. */
+const levelsMax = 500
+
+/** Any value as text: scalars as Go prints them, the rest as JSON with sorted keys. Too deep a value is an empty cell. */
+function printed(value: unknown): string | null {
   if (value === null) return '<no value>'
+  if (isDeeper(value, levelsMax)) return null
   const json = fromPlain(value)
   return isObject(json) || Array.isArray(json) ? printJson(sorted(json)) : goValue(json)
 }
@@ -85,6 +89,11 @@ function sorted(value: Json): Json {
   if (!isObject(value)) return value
   const entries = [...value].sort(([a], [b]) => bytewise(a, b))
   return new Map(entries.map(([key, member]) => [key, sorted(member)]))
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((member) => isDeeper(member, levels - 1))
 }
 
 function dated(text: string, nowMs: number): string {

@@ -40,49 +40,54 @@ export type TableParts = {
   readonly metaVersion: MetaVersion
 }
 
+/** What stands around the rows of a table. */
+export function tableAround(parts: Omit<TableParts, 'objects'>): { head: string; end: string } {
+  const definitions = parts.columns ? columnsOf(parts.resource, parts.custom) : null
+  const head =
+    `${opened('Table', parts.metaVersion)},"metadata":${printListMeta(parts.listMeta)},` +
+    `"columnDefinitions":${printJson(fromPlain(definitions))},"rows":[`
+  return { head, end: ']}' }
+}
+
+export function renderRow(object: TableObject, parts: Omit<TableParts, 'objects'>): Buffer[] {
+  const row = rowOf(parts.resource, JSON.parse(object.bytes.toString('utf8')) as View, parts.nowMs, parts.custom)
+  return [Buffer.from(`${printRow(row)},"object":`), ...rowObject(object, parts), ROW_END]
+}
+
+/** A whole table: for one object, or few. */
 export function renderTable(parts: TableParts): Buffer {
-  const { resource, custom, nowMs } = parts
-  const definitions = parts.columns ? columnsOf(resource, custom) : null
-  const pieces: Buffer[] = [
-    Buffer.from(
-      `${head('Table', parts.metaVersion)},"metadata":${printListMeta(parts.listMeta)},` +
-        `"columnDefinitions":${printJson(fromPlain(definitions))},"rows":[`,
-    ),
-  ]
-  for (const object of parts.objects) {
-    const row = rowOf(resource, JSON.parse(object.bytes.toString('utf8')) as View, nowMs, custom)
-    pieces.push(Buffer.from(`${pieces.length === 1 ? '' : ','}${printRow(row)},"object":`))
-    pieces.push(rowObject(object, parts), ROW_END)
-  }
-  pieces.push(TABLE_END)
-  return Buffer.concat(pieces)
+  const { head, end } = tableAround(parts)
+  const rows = parts.objects.flatMap((object, index) => [index === 0 ? NOTHING : COMMA, ...renderRow(object, parts)])
+  return Buffer.concat([Buffer.from(head), ...rows, Buffer.from(end)])
+}
+
+/** In pieces: the metadata are not copied. */
+export function partialPieces(metadata: Buffer, metaVersion: MetaVersion): Buffer[] {
+  return [PARTIAL_HEADS[metaVersion], metadata, ROW_END]
 }
 
 export function renderPartial(metadata: Buffer, metaVersion: MetaVersion): Buffer {
-  return Buffer.concat([Buffer.from(`${head('PartialObjectMetadata', metaVersion)},"metadata":`), metadata, ROW_END])
+  return Buffer.concat(partialPieces(metadata, metaVersion))
 }
 
-export function renderPartialList(items: readonly Buffer[], listMeta: ListMeta, metaVersion: MetaVersion): Buffer {
-  const list = `${head('PartialObjectMetadataList', metaVersion)},"metadata":${printListMeta(listMeta)},"items":[`
-  const before = Buffer.from(`${head('PartialObjectMetadata', metaVersion)},"metadata":`)
-  const pieces: Buffer[] = [Buffer.from(list)]
-  for (const metadata of items) {
-    if (pieces.length > 1) pieces.push(COMMA)
-    pieces.push(before, metadata, ROW_END)
-  }
-  pieces.push(TABLE_END)
-  return Buffer.concat(pieces)
+/** What stands around the items of a list of metadata. */
+export function partialListAround(listMeta: ListMeta, metaVersion: MetaVersion): { head: string; end: string } {
+  const head = `${opened('PartialObjectMetadataList', metaVersion)},"metadata":${printListMeta(listMeta)},"items":[`
+  return { head, end: ']}' }
 }
 
 const COMMA = Buffer.from(',')
 const ROW_END = Buffer.from('}')
-const TABLE_END = Buffer.from(']}')
+const NOTHING = Buffer.alloc(0)
 const NULL = Buffer.from('null')
 
 /** An opened object: the caller adds members and the brace. */
-function head(kind: string, version: MetaVersion): string {
+function opened(kind: string, version: MetaVersion): string {
   return `{"kind":"${kind}","apiVersion":"meta.k8s.io/${version}"`
 }
+
+const partialHead = (version: MetaVersion) => Buffer.from(`${opened('PartialObjectMetadata', version)},"metadata":`)
+const PARTIAL_HEADS: Record<MetaVersion, Buffer> = { v1: partialHead('v1'), v1beta1: partialHead('v1beta1') }
 
 function printListMeta(meta: ListMeta): string {
   const members: string[] = []
@@ -98,13 +103,13 @@ function printRow(row: Row): string {
   return row.conditions === undefined ? cells : `${cells},"conditions":${printJson(fromPlain(row.conditions))}`
 }
 
-function rowObject(object: TableObject, parts: TableParts): Buffer {
+function rowObject(object: TableObject, parts: Omit<TableParts, 'objects'>): Buffer[] {
   switch (parts.includeObject) {
     case 'None':
-      return NULL
+      return [NULL]
     case 'Metadata':
-      return renderPartial(object.metadata, parts.metaVersion)
+      return partialPieces(object.metadata, parts.metaVersion)
     case 'Object':
-      return object.bytes
+      return [object.bytes]
   }
 }

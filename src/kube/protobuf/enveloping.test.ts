@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Enveloping, listField, messageStart } from './enveloping.ts'
+import { Enveloping, type ListHead, listField, messageStart } from './enveloping.ts'
 import { configMap } from './messages.test-support.ts'
 import { readEnvelope } from './protobuf.ts'
 
@@ -24,15 +24,15 @@ test('a message of any size is found again behind the tag and length of a list',
 test('a list is its head and its items, and the envelope tells their length', () => {
   // As a kube-apiserver of 1.36 answered an empty list, and one with a next page of seven more.
   const list = new Enveloping({ apiVersion: 'v1', kind: 'ConfigMapList' })
-  const bytes = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('latin1')
+  const bytes = (items: readonly Buffer[], head: ListHead) => {
+    const [before, end] = list.listAround(Buffer.concat(items).length, head)
+    return Buffer.concat([before, ...items, end]).toString('latin1')
+  }
   const plain = { resourceVersion: '278', continueToken: '', remaining: undefined }
-  assert.equal(
-    bytes(list.list([], plain)),
-    'k8s\0\n\x13\n\x02v1\x12\rConfigMapList\x12\x0b\n\t\n\0\x12\x03278\x1a\0\x1a\0"\0',
-  )
+  assert.equal(bytes([], plain), 'k8s\0\n\x13\n\x02v1\x12\rConfigMapList\x12\x0b\n\t\n\0\x12\x03278\x1a\0\x1a\0"\0')
   const item = listField(Buffer.from('item'))
   assert.equal(
-    bytes(list.list([item, item], { ...plain, continueToken: 'next', remaining: 300 })),
+    bytes([item, item], { ...plain, continueToken: 'next', remaining: 300 }),
     'k8s\0\n\x13\n\x02v1\x12\rConfigMapList\x12\x1e\n\x10\n\0\x12\x03278\x1a\x04next \xac\x02\x12\x04item\x12\x04item\x1a\0"\0',
   )
 })

@@ -48,12 +48,10 @@ export class Enveloping {
     return [this.#before(message.length), message, envelopeEnd]
   }
 
-  /** A list in its envelope, of items that are list fields already. */
-  list(items: readonly Buffer[], list: ListHead): Buffer[] {
+  /** What stands before and behind items that are list fields already and take so many bytes. */
+  listAround(bytes: number, list: ListHead): readonly [before: Buffer, end: Buffer] {
     const head = listHead(list)
-    let length = head.length
-    for (let i = 0; i < items.length; i++) length += (items[i] as Buffer).length
-    return [this.#before(length), head, ...items, envelopeEnd]
+    return [Buffer.concat([this.#before(head.length + bytes), head]), envelopeEnd]
   }
 
   /** The event of a watch, with the message (which begins at `start` of `bytes`) as its object. */
