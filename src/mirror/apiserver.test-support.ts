@@ -32,7 +32,10 @@ type Change = {
 export type Fault =
   /** The connection does not come about. */
   | { readonly kind: 'refuse' }
-  | { readonly kind: 'status'; readonly code: number; readonly retryAfter?: number }
+  /** `retryAfter` as the header has it, and as a Status has it where it is a number. */
+  | { readonly kind: 'status'; readonly code: number; readonly retryAfter?: number | string }
+  /** 200 and this, whatever was asked for; then the end, or silence. */
+  | { readonly kind: 'text'; readonly text: string; readonly open?: boolean }
   /** The answer breaks off after so many bytes. */
   | { readonly kind: 'cut'; readonly after: number }
   | { readonly kind: 'slow'; readonly ms: number }
@@ -175,7 +178,9 @@ export class ApiServer implements Upstream {
     let status = 200
     try {
       if (fault?.kind === 'status') throw refusal(fault)
-      if (request.what === 'watch') this.#watch(request, body)
+      if (fault?.kind === 'text' && fault.open === true) body.push(fault.text)
+      else if (fault?.kind === 'text') body.finish(fault.text)
+      else if (request.what === 'watch') this.#watch(request, body)
       else body.finish(this.#page(request))
     } catch (error) {
       if (!(error instanceof StatusError)) throw error
@@ -316,8 +321,8 @@ function selecting(namespace: string, labels: string, fields: string): Select {
   }
 }
 
-function refusal({ code, retryAfter }: { code: number; retryAfter?: number }): StatusError {
-  const details = retryAfter === undefined ? undefined : { retryAfterSeconds: retryAfter }
+function refusal({ code, retryAfter }: { code: number; retryAfter?: number | string }): StatusError {
+  const details = typeof retryAfter === 'number' ? { retryAfterSeconds: retryAfter } : undefined
   return failure(code, 'Faulty', `the test answers ${code}`, details)
 }
 

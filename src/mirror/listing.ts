@@ -4,6 +4,7 @@
  * asked for again; a token that expires is followed by the inconsistent one the API server offers, as long as that watch
  * lives, because what changed in between comes with it.
  */
+import { backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import { type Item, itemOfScan } from '../cache/item.ts'
 import type { Frame } from '../kube/frames.ts'
@@ -17,7 +18,16 @@ import { Busy, Expired, errorOf, type Source, TooLarge, type WatchStream } from 
 const heldBytesMax = 32 * 1024 * 1024
 /** One page is asked for this often before the list as a whole is given up. */
 const pageTriesMax = 8
-const pageRetryMs = 500
+const pageRetryMsMin = 500
+const pageRetryMsMax = 4_000
+/** Whoever asks for a longer pause than this ends the list: its token would be too old by then. */
+const pageAskedMsMax = 10_000
+/** Watches that are opened while one list is read: each page may find that the last one broke off. */
+const watchesMax = 8
+/** Pages of two versions are brought to one by the watch; kube-apiserver sends a bookmark every minute. */
+const foldMsMax = 150_000
+/** Pages that bring nothing new, in one list: kube-apiserver sends none, so more of them is a list without an end. */
+const idlePagesMax = 10
 
 export type ListingLimits = { readonly objects: number; readonly bytes: number }
 
@@ -53,6 +63,7 @@ class Reading {
   readonly #aborting = new AbortController()
   #bytes = 0
   #newest = 0
+  #watches = 0
   #watch: HeldWatch | undefined
 
   constructor(parts: ListingParts) {
@@ -69,11 +80,16 @@ class Reading {
       this.#take(first)
       let page = first
       let consistent = true
+      let idlePages = 0
       while (page.continueToken !== '') {
+        const before = this.#objects.size
         const next = await this.#next(page.continueToken, first.version, consistent)
         consistent = next.consistent
         page = next.page
         this.#take(page)
+        if (this.#objects.size === before && ++idlePages > idlePagesMax) {
+          throw new Busy(`a list of which ${idlePages} pages bring nothing new`, 0)
+        }
       }
       let { version } = first
       if (!consistent && this.#watch !== undefined) version = await this.#foldUpTo(this.#watch, version)
@@ -91,7 +107,9 @@ class Reading {
     const { source } = this.#parts
     let continueToken = token
     let consistent = before
+    const waits = backoff({ firstMs: pageRetryMsMin, maxMs: pageRetryMsMax })
     for (let tries = 1; ; tries++) {
+      let askedMs = 0
       // Without the watch that was there from the start, a list at two versions cannot be put right.
       if (!consistent) this.#watch?.check()
       try {
@@ -101,10 +119,11 @@ class Reading {
         if (error instanceof Expired && error.continueToken !== '') {
           continueToken = error.continueToken
           consistent = false
-        } else if (!(error instanceof Unreachable || error instanceof Busy)) throw error
-        if (tries >= pageTriesMax || this.#aborting.signal.aborted) throw error
+        } else if (error instanceof Busy) askedMs = error.retryMs
+        else if (!(error instanceof Unreachable)) throw error
+        if (tries >= pageTriesMax || askedMs > pageAskedMsMax || this.#aborting.signal.aborted) throw error
       }
-      await this.#pause(pageRetryMs * tries)
+      await this.#pause(askedMs + waits.next())
     }
   }
 
@@ -114,7 +133,9 @@ class Reading {
       this.#watch.close()
       this.#watch = undefined
     }
-    this.#watch ??= new HeldWatch(await this.#parts.source.watch(version, this.#parts.signal))
+    if (this.#watch !== undefined) return
+    if (++this.#watches > watchesMax) throw new Expired('every watch ends while the list is read', '')
+    this.#watch = new HeldWatch(await this.#parts.source.watch(version, this.#parts.signal))
   }
 
   #pause(ms: number): Promise<void> {
@@ -148,26 +169,33 @@ class Reading {
 
   /** Later pages were newer than the first: the watch brings everything to one version beyond them all. */
   async #foldUpTo(watch: HeldWatch, from: number): Promise<number> {
-    const { source, custom, plan } = this.#parts
-    let version = from
-    while (version < this.#newest) {
-      const frames = await watch.take()
-      for (const frame of frames) {
-        if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
-        const scan = scanObject(frame.object, plan)
-        const at = versionOf(scan.resourceVersion)
-        const key = objectKey(scan.namespace, scan.name)
-        version = Math.max(version, at)
-        if (frame.type === 'BOOKMARK') continue
-        source.check(frame.object, scan)
-        const known = this.#objects.get(key)
-        const knownAt = known === undefined ? 0 : known === 'same' ? (this.#parts.held(key) ?? 0) : known.version
-        if (at <= knownAt) continue
-        if (frame.type === 'DELETED') this.#objects.delete(key)
-        else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))
-      }
+    const { clock } = this.#parts
+    const silent = new Busy('the watch is silent while the list is read', 0)
+    const cancel = clock.setTimer(foldMsMax, () => watch.fail(silent))
+    try {
+      let version = from
+      while (version < this.#newest) for (const frame of await watch.take()) version = this.#fold(frame, version)
+      return version
+    } finally {
+      cancel()
     }
-    return version
+  }
+
+  #fold(frame: Frame, version: number): number {
+    const { source, custom, plan, held } = this.#parts
+    if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
+    const scan = scanObject(frame.object, plan)
+    const at = versionOf(scan.resourceVersion)
+    const reached = Math.max(version, at)
+    if (frame.type === 'BOOKMARK') return reached
+    source.check(frame.object, scan)
+    const key = objectKey(scan.namespace, scan.name)
+    const known = this.#objects.get(key)
+    const knownAt = known === undefined ? 0 : known === 'same' ? (held(key) ?? 0) : known.version
+    if (at <= knownAt) return reached
+    if (frame.type === 'DELETED') this.#objects.delete(key)
+    else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))
+    return reached
   }
 }
 
@@ -224,6 +252,13 @@ class HeldWatch {
         this.#wake = resolve
       })
     }
+  }
+
+  /** Ends it with this: whoever waits for its next frame hears it. */
+  fail(why: Error): void {
+    this.#fault ??= why
+    this.close()
+    this.#wake?.()
   }
 
   close(): void {

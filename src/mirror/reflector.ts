@@ -12,12 +12,13 @@ import type { Item } from '../cache/item.ts'
 import type { Frame } from '../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import { Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Interest } from './interest.ts'
 import { type Listing, type ListingLimits, listItemOf, readListing, statusCode, versionOf } from './listing.ts'
+import { livedMsMin, Retries } from './retries.ts'
 import {
   Ahead,
-  Busy,
+  Ended,
   Expired,
   errorOf,
   Refused,
@@ -29,13 +30,10 @@ import {
 
 /** What may wait for the disk before the watch is read no further. */
 const queuedBytesMax = 8 * 1024 * 1024
-/** Failures are followed by a pause that doubles, with jitter: a hundred reflectors must not come back as one. */
-const pauseMsMin = 500
-const pauseMsMax = 30_000
+/** A list of what is mirrored may be so many times what is held, or may be held, before memory is spared. */
+const relistTimesMax = 4
 /** After an outage the interests come back spread over this time. */
 const spreadMs = 1_000
-/** A watch that ends sooner than this was no watch: client-go's own measure. */
-const shortWatchMs = 1_000
 
 export type ReflectorState =
   | { readonly kind: 'waiting'; readonly why: string }
@@ -70,7 +68,13 @@ export class Reflector {
   readonly #source: Source
   readonly #random: () => number
   #state: ReflectorState = { kind: 'waiting', why: 'not begun' }
-  #failures = 0
+  readonly #retries: Retries
+  /** What was said of a refusal: the same again is not news. */
+  #said = ''
+  /** Ends the pause under way. */
+  #wake: () => void = () => {}
+  /** Something came from the last watch. */
+  #gained = false
   #watch: WatchStream | undefined
   /** We were not connected all the time: whether the cluster is still the one we know has to be asked. */
   #unsure = true
@@ -85,6 +89,7 @@ export class Reflector {
     // Lists of custom objects are named as their definition says, which may not be known yet.
     this.#source = new Source({ ...parts, kind: parts.custom ? '' : parts.kind })
     this.#random = parts.random ?? Math.random
+    this.#retries = new Retries(this.#random)
     this.#exactly = parts.firstVersion
     this.#heardAtMs = Number.NEGATIVE_INFINITY
   }
@@ -109,11 +114,9 @@ export class Reflector {
         await this.#reachable(signal)
         if (signal.aborted) break
         await this.#turn(signal)
-        this.#failures = 0
       } catch (error) {
         if (signal.aborted) break
-        const retryMs = this.#note(error)
-        await this.#pause(retryMs, signal)
+        await this.#pause(this.#note(error), signal, error instanceof Unreachable)
       }
     }
     this.#watch = undefined
@@ -145,12 +148,11 @@ export class Reflector {
   async #list(signal: AbortSignal): Promise<WatchStream | undefined> {
     const { copy, interest, plan, custom, limits, clock, log } = this.#parts
     const cache = this.#cache
-    if (cache === undefined) this.#state = { kind: 'syncing' }
+    // What is known of it holds until something else is: a refusal does not become hope by being asked again.
+    if (cache === undefined && this.#state.kind === 'waiting') this.#state = { kind: 'syncing' }
     const exactly = cache === undefined ? this.#exactly : undefined
     const held = (key: string) =>
       cache === undefined || this.#restored || cache.isCorrupt(key) ? undefined : cache.peek(key)?.version
-    // Objects and bytes are counted for a first list only: what is mirrored already stays mirrored.
-    const all = { objects: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
     // A list is as new as the moment it was asked for.
     const askedAtMs = clock.steady()
     const parts = { source: this.#source, custom, plan: cache?.plan ?? plan(), held, clock, signal }
@@ -158,7 +160,7 @@ export class Reflector {
     try {
       listing = await readListing({
         ...parts,
-        limits: cache === undefined ? limits : all,
+        limits: cache === undefined ? limits : relistLimits(limits, cache),
         ...(exactly === undefined ? {} : { exactly }),
       })
     } catch (error) {
@@ -224,8 +226,8 @@ export class Reflector {
   async #follow(opened: WatchStream | undefined, signal: AbortSignal): Promise<void> {
     const { copy, clock } = this.#parts
     const cache = this.#cache as Cache
-    const openedAtMs = clock.steady()
     const watch = opened ?? (await this.#source.watch(cache.version, signal))
+    const openedAtMs = clock.steady()
     // What the disk refused is asked for again: on a quiet watch nothing else would tell that it is missing.
     let refusal: Error | undefined
     const refused = (fault: Error) => {
@@ -235,12 +237,10 @@ export class Reflector {
     const intake = new Intake({ copy, cache, onFault: refused })
     this.#watch = watch
     this.#state = { kind: 'synced' }
-    let heard = false
+    let tookAll = true
     try {
       for await (const frames of watch.frames) {
-        heard = true
-        this.#failures = 0
-        for (const frame of frames) this.#take(frame, intake)
+        for (const frame of frames) if (this.#take(frame, intake)) this.#gained = true
         if (intake.queuedBytes > queuedBytesMax) await intake.settled()
         if (signal.aborted) break
       }
@@ -248,18 +248,26 @@ export class Reflector {
       // Not by its own time: the API server went away, and whatever comes back may be another.
       if (clock.steady() - openedAtMs < 1000 * watchSecondsMin) this.#unsure = true
     } catch (error) {
+      tookAll = refusal === undefined && error instanceof Unreachable
       throw refusal ?? error
     } finally {
-      this.#heardAtMs = Math.max(this.#heardAtMs, watch.heardAt())
+      if (clock.steady() - openedAtMs >= livedMsMin) {
+        this.#retries.lived()
+        this.#said = ''
+      }
+      // What it said last could not be taken: from there on the copy is behind, however alive the connection is.
+      if (tookAll) this.#heardAtMs = Math.max(this.#heardAtMs, watch.heardAt())
       this.#watch = undefined
       watch.close()
       // What was handed over is whole: it is committed, whatever ended the watch.
       await intake.settled().catch(() => {})
     }
-    if (!heard && clock.steady() - openedAtMs < shortWatchMs) throw new Busy('the watch ended at once', 0)
+    const livedMs = clock.steady() - openedAtMs
+    if (livedMs < livedMsMin) throw new Ended(`the API server ended the watch after ${Math.round(livedMs)} ms`)
   }
 
-  #take(frame: Frame, intake: Intake): void {
+  /** Whether it was news. */
+  #take(frame: Frame, intake: Intake): boolean {
     const { custom } = this.#parts
     if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
     const { cache } = intake
@@ -268,45 +276,42 @@ export class Reflector {
     const version = versionOf(scan.resourceVersion)
     if (frame.type === 'BOOKMARK') {
       intake.reach(version)
-      return
+      return false
     }
     // Seen already, from a list that was newer than its own label.
-    if (version <= intake.version) return
+    if (version <= intake.version) return false
     this.#source.check(frame.object, scan)
     if (frame.type === 'DELETED') intake.remove(objectKey(scan.namespace, scan.name), version)
     else intake.put(listItemOf(frame.object, scan, { custom, version }))
+    return true
   }
 
   /** Tells what went wrong and answers how long to wait. */
   #note(error: unknown): number {
     const { interest, log, clock } = this.#parts
     const why = error instanceof Error ? error.message : String(error)
-    this.#failures++
+    const waitMs = this.#retries.failed(error, { passed: false, gained: this.#gained })
+    this.#gained = false
     if (error instanceof Expired) {
       this.#mustList = true
       log.info('mirror.expired', { interest: interest.name, why })
-      // Once is what it takes after an outage; again and again is an API server that forgets faster than it lists.
-      return this.#failures === 1 ? 0 : this.#pauseMs()
+      return waitMs
     }
     this.#unsure = true
     if (error instanceof Refused) {
       const sinceMs = this.#state.kind === 'refused' ? this.#state.sinceMs : clock.steady()
-      if (this.#state.kind !== 'refused') log.warn('mirror.refused', { interest: interest.name, code: error.code, why })
+      if (this.#said !== `${error.code} ${why}`)
+        log.warn('mirror.refused', { interest: interest.name, code: error.code, why })
+      this.#said = `${error.code} ${why}`
       this.#state = { kind: 'refused', code: error.code, why, sinceMs }
     } else if (error instanceof TooLarge) {
       log.warn('mirror.tooLarge', { interest: interest.name, why })
       this.#state = { kind: 'tooLarge', why }
-      return pauseMsMax * 20
     } else {
       log.debug('mirror.retry', { interest: interest.name, why })
       this.#state = { kind: 'waiting', why }
     }
-    return Math.max(error instanceof Busy ? error.retryMs : 0, this.#pauseMs())
-  }
-
-  #pauseMs(): number {
-    const pauseMs = Math.min(pauseMsMax, pauseMsMin * 2 ** Math.min(10, this.#failures - 1))
-    return pauseMs * (0.5 + this.#random())
+    return waitMs
   }
 
   /** Resolves as soon as it makes sense to ask. */
@@ -326,13 +331,18 @@ export class Reflector {
       signal.addEventListener('abort', end)
       if (signal.aborted) end()
     })
-    this.#failures = 0
+    this.#retries.afresh()
     this.#unsure = true
     await this.#pause(this.#random() * spreadMs, signal)
   }
 
-  /** Cut short when the upstream comes back: nobody sleeps on through good news. */
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
+  /** Asks again now: there is news that may concern it. */
+  hurry(): void {
+    this.#wake()
+  }
+
+  /** What waits for the line is cut short when that comes back: nobody sleeps on through good news. */
+  #pause(ms: number, signal: AbortSignal, forLine = false): Promise<void> {
     const { clock, upstream } = this.#parts
     if (ms <= 0 || signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
@@ -340,14 +350,28 @@ export class Reflector {
         cancel()
         stop()
         signal.removeEventListener('abort', end)
+        this.#wake = () => {}
         resolve()
       }
-      const cancel = clock.setTimer(ms, end)
+      let cancel = clock.setTimer(ms, end)
+      const soon = () => {
+        cancel()
+        cancel = clock.setTimer(this.#random() * spreadMs, end)
+      }
       const stop = upstream.reachability.observe((state) => {
-        if (state === 'reachable' && this.#state.kind === 'waiting') clock.setTimer(this.#random() * spreadMs, end)
+        if (forLine && state === 'reachable') soon()
       })
+      this.#wake = soon
       signal.addEventListener('abort', end)
     })
+  }
+}
+
+/** What is mirrored already stays mirrored, however it grew; what grows without end between two lists is no cluster. */
+function relistLimits({ objects, bytes }: ListingLimits, cache: Cache): ListingLimits {
+  return {
+    objects: relistTimesMax * Math.max(objects, cache.size),
+    bytes: relistTimesMax * Math.max(bytes, cache.bytes),
   }
 }
 

@@ -54,6 +54,9 @@ export class Busy extends Error {
   }
 }
 
+/** The API server ended a watch long before its time. */
+export class Ended extends Error {}
+
 /** More objects or bytes than this edge is told to mirror, or an object that is larger than any can be. */
 export class TooLarge extends Error {}
 
@@ -74,6 +77,8 @@ export class Source {
   readonly #kind: string
   readonly #pageBytes: number
   #objectsMax = pageObjects
+  /** How an object begins that says what it is, and how one of this interest does. */
+  readonly #opening: Buffer
   readonly #head: Buffer
 
   /** `kind` of the objects, where lists are sure to be named after it. */
@@ -83,7 +88,12 @@ export class Source {
     this.#upstream = parts.upstream
     this.#interest = parts.interest
     this.#kind = parts.kind ?? ''
-    this.#head = Buffer.from(`${kindHead}${this.#kind}",`)
+    const { group, version } = parts.interest
+    const apiVersion = `"apiVersion":"${group === '' ? version : `${group}/${version}`}",`
+    const [opening, head] =
+      this.#kind === '' ? ['{"apiVersion":"', `{${apiVersion}`] : ['{"kind":"', `{"kind":"${this.#kind}",${apiVersion}`]
+    this.#opening = Buffer.from(opening)
+    this.#head = Buffer.from(head)
   }
 
   /** Refuses what this interest cannot hold, whoever answers for the API server: nothing of it may be kept. */
@@ -91,8 +101,9 @@ export class Source {
     const { namespace: wanted } = this.#interest
     if (name === '') throw new Busy('an object without a name', 0)
     if (wanted !== '' && namespace !== wanted) throw new Busy(`an object of another namespace, "${namespace}"`, 0)
-    if (this.#kind === '' || !startsWith(object, kindHeadBytes)) return
-    if (!startsWith(object, this.#head)) throw new Busy(`an object of another kind than ${this.#kind}`, 0)
+    // In a list a built-in says neither.
+    if (!startsWith(object, this.#opening) || startsWith(object, this.#head)) return
+    throw new Busy(`an object of another kind than ${this.#kind === '' ? this.#interest.resource : this.#kind}`, 0)
   }
 
   async page(
@@ -159,10 +170,6 @@ export class Source {
     return answer
   }
 }
-
-/** How a built-in begins where it stands alone; in a list it has no kind of its own. */
-const kindHead = '{"kind":"'
-const kindHeadBytes = Buffer.from(kindHead)
 
 function startsWith(bytes: Buffer, head: Buffer): boolean {
   return bytes.length >= head.length && bytes.compare(head, 0, head.length, 0, head.length) === 0

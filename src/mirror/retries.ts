@@ -1,0 +1,66 @@
+/**
+ * When a reflector asks again. Every failure is followed by a pause that doubles, with jitter, and only a watch that lived
+ * ends the series: an API server that opens each watch, says a word and ends it gets no more requests than one that says no.
+ */
+import { Unreachable } from '../upstream/upstream.ts'
+import { Busy, Ended, Expired, Refused, TooLarge } from './source.ts'
+
+/** The first pause and, while what is mirrored falls behind, the longest one, in ms. */
+const pauseMsMin = 500
+const pauseMsMax = 30_000
+/** A watch that lived for this long was one. Its successors, that far apart, cost an API server nothing. */
+export const livedMsMin = 5_000
+/** Some proxies cut every stream within seconds: where something came each time the copy stays as close behind as this. */
+const cutPauseMsMax = 5_000
+/** Each relist reads everything: one is what it takes after an outage, more are of an API server that forgets at once. */
+const relistPauseMsMax = 5 * 60_000
+/** A resource that is no more is asked for this rarely; the catalog tells when it is back. */
+const gonePauseMsMax = 2 * 60_000
+/** What was never mirrored is passed through meanwhile: its list is large, or fails, and is tried again this rarely. */
+const firstPauseMsMax = 5 * 60_000
+const tooLargePauseMs = 10 * 60_000
+
+export class Retries {
+  readonly #random: () => number
+  #failures = 0
+  #expiries = 0
+
+  constructor(random: () => number) {
+    this.#random = random
+  }
+
+  /** The series is over: a watch lived. */
+  lived(): void {
+    this.#failures = 0
+    this.#expiries = 0
+  }
+
+  /** What failed was the line, and that is back. */
+  afresh(): void {
+    this.#failures = 0
+  }
+
+  /** How long to wait after this error: `passed` while reads go past the interest anyway, `gained` if something came before. */
+  failed(error: unknown, { passed, gained }: { passed: boolean; gained: boolean }): number {
+    if (error instanceof Expired) {
+      this.#expiries++
+      return this.#expiries === 1 ? 0 : this.#pause(this.#expiries, relistPauseMsMax)
+    }
+    this.#failures++
+    if (error instanceof TooLarge) return this.#jittered(tooLargePauseMs)
+    if (gained && (error instanceof Ended || error instanceof Unreachable))
+      return this.#pause(this.#failures, cutPauseMsMax)
+    const isGone = error instanceof Refused && (error.code === 404 || error.code === 405)
+    const pauseMs = this.#pause(this.#failures, isGone ? gonePauseMsMax : passed ? firstPauseMsMax : pauseMsMax)
+    // Whoever was told the same time comes spread over a pause of its own.
+    return error instanceof Busy && error.retryMs > 0 ? error.retryMs + pauseMs : pauseMs
+  }
+
+  #pause(times: number, msMax: number): number {
+    return this.#jittered(Math.min(msMax, pauseMsMin * 2 ** Math.min(times - 1, 20)))
+  }
+
+  #jittered(ms: number): number {
+    return ms * (0.5 + this.#random() / 2)
+  }
+}
