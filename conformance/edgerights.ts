@@ -8,7 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Findings } from './findings.ts'
 import { strongReads } from './rightscases.ts'
-import { changeRights, checkTakenAway } from './rightschanges.ts'
+import { changeRights, checkParts, checkTakenAway } from './rightschanges.ts'
 import { checkExpiredEdge } from './rightsexpiry.ts'
 import { widgets } from './rightsobjects.ts'
 import { RightsReads } from './rightsreads.ts'
@@ -71,6 +71,7 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await reads.compare('offline', 'away')
     await checkOwnPages(world, findings, 'offline')
     await checkTakenAway(world, findings, 'offline')
+    await checkParts(world, findings)
     if (issued !== undefined) await checkKept(world, findings, issued, 'offline')
   })
   await part('offline, started again', async () => {

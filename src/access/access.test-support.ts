@@ -21,6 +21,8 @@ export class FakeCloud implements Upstream {
   reason = ''
   anonymousMayReview = false
   mode: 'answer' | 'hang' | 'silent' | 'break' | 'error' = 'answer'
+  /** Whether probes are answered, whatever reviews are. */
+  probes: () => boolean = () => this.mode === 'answer' || this.mode === 'error'
   /** Every review asked, as `subject USER` or `access USER JSON`. */
   readonly asked: string[] = []
   readonly specs: ReviewSpec[] = []
@@ -44,6 +46,11 @@ export class FakeCloud implements Upstream {
       suspect: (why) => {
         this.suspicions.push(why)
         if (this.#state === 'reachable') this.#state = 'suspect'
+      },
+      probe: async () => {
+        const alive = this.probes()
+        if (!alive && this.#state === 'reachable') this.#state = 'suspect'
+        return alive
       },
       observe: () => () => {},
     }

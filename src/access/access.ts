@@ -1,12 +1,13 @@
 /**
  * Whose rights: nothing is read locally that the API server would not give to the same caller (I1, I2). Who a caller is and
  * what it may do is asked of the API server in the caller's own name, remembered, and goes on counting while the cloud cannot
- * be reached, also after a restart. A decision belongs to a caller (user, uid, groups), not to its credential, so that a
- * rotated token does not lose it; it answers exactly one question and implies nothing for another. Ignorance is a refusal.
+ * be reached, also after a restart; while it can be, only what was said in the last seconds counts (I5). A decision belongs to
+ * a caller (user, uid, groups, extra), not to its credential, so that a rotated token does not lose it. It answers its
+ * question; what is allowed is allowed in each of its parts, and nothing else follows. Ignorance is a refusal.
  *
- * `callers.ts` knows who stands behind a credential, `decisions.ts` what the caller may do, `tokens.ts` keeps the tokens that
- * the cloud issued to hand them out again while it is away. `open.ts` puts them together. No credential is stored here except
- * by the token keeper, whose purpose that is (I4).
+ * `callers.ts` knows who stands behind a credential, `decisions.ts` what the caller may do, `watches.ts` who listens already,
+ * `tokens.ts` keeps the tokens that the cloud issued to hand them out again while it is away. `open.ts` puts them together.
+ * No credential is stored here except by the token keeper, whose purpose that is (I4).
  */
 import type { StatusError } from '../kube/status.ts'
 import type { Identity } from '../upstream/upstream.ts'
@@ -41,8 +42,10 @@ export interface Access {
   held(identity: Identity): Caller | undefined
   /** Who it is; asks when it must, as long as a read may wait. Undefined: not accepted, or nobody could be asked. */
   caller(identity: Identity): Promise<Caller | undefined>
-  /** Immediate whenever a decision is held. */
+  /** Immediate whenever a decision is held that counts: while the API server can be asked, a fresh one. */
   decide(identity: Identity, question: Question): Verdict | Promise<Verdict>
+  /** For what is open already: asks unless a fresh decision is held, as long as that takes. `unknown`: there is no news. */
+  recheck(identity: Identity, question: Question): Promise<Verdict>
   /** A forwarded request is an answer too. */
   learn(identity: Identity, question: Question, outcome: Outcome): void
   /** The refusal for any verdict but `allowed`, in kube-apiserver's words. */

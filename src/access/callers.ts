@@ -1,7 +1,8 @@
 /**
  * Who stands behind a credential. The API server says so at first sight; what it said is kept by a salted digest of the
  * credential (never the credential itself, I4), on disk too, until the credential expires. A refusal is forgotten within
- * seconds; an acceptance is forgotten as soon as the API server refuses the same credential.
+ * seconds; an acceptance is forgotten as soon as the API server refuses the same credential, and while it can be asked, each
+ * credential counts by its own review, which is never older than half a minute.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
@@ -9,20 +10,21 @@ import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Caller } from './access.ts'
 import type { Behind } from './behind.ts'
 import { evictOldest } from './evict.ts'
+import { idOf, parseCaller, printCaller } from './identity.ts'
 import { readClaims } from './jwt.ts'
+import { Lately } from './lately.ts'
 import type { Latest } from './latest.ts'
 import type { Flight, Reviewer, Subject } from './review.ts'
+import { strangers } from './turns.ts'
 
 /** A caller that is known, with the key of its decisions. */
 export type Known = {
-  /** Of user, uid and groups: equal for every credential of the same caller. */
+  /** Equal for every credential of the same caller. */
   readonly id: string
   readonly caller: Caller
   /** Until when the credential counts without asking. */
   readonly untilMs: number
-  /** When the API server was last asked, by the steady clock. */
-  checkedAt: number
-  /** When it last said yes; -Infinity for what was loaded. */
+  /** When the API server was asked, of the last time that it said yes, by the steady clock; -Infinity for what was loaded. */
   readonly confirmedAt: number
   usedAt: number
 }
@@ -30,7 +32,8 @@ export type Known = {
 const callersMax = 4096 // credentials in use on a node within their lifetimes, rotated ones included
 const refusedMax = 4096 // invented tokens must not push out each other's short memory faster than they come
 const refusedMs = 10_000 // long enough to spare the API server, short enough for a credential that just became valid
-const reviewAgainMs = 600_000 // groups of a user change rarely; what it may do is asked every 10 s anyway
+const validMs = 30_000 // how long a credential that was revoked may go on reading while the API server can be asked
+const askAgainMs = 15_000 // from then on it is asked beside the requests of a busy caller, so that none has to wait
 const confirmedMs = 10_000 // how long the API server's yes outweighs an expiry that only our clock sees
 const opaqueMsMax = 30 * 86_400_000 // a token without an expiry: a month without the cloud, then it must be seen again
 
@@ -52,6 +55,8 @@ type Parts = {
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
   /** Changes when the credential configured for that common name does. */
   readonly credentialVersion: (name: string) => string
+  /** A credential stands for somebody else than it did: what was asked with it meanwhile may have been said of either. */
+  readonly changed: (id: string) => void
 }
 
 export class Callers {
@@ -60,11 +65,13 @@ export class Callers {
   readonly #known = new Map<string, Known>()
   readonly #refused = new Map<string, { readonly usedAt: number }>()
   readonly #flights = new Map<string, Review>()
+  readonly #failed: Lately
   /** Of tokens, as long as somebody else holds on to them. */
   readonly #digests = new WeakMap<Identity, string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#failed = new Lately(parts.clock)
     for (const { key, value } of parts.stored) {
       const known = revived(value, parts.clock.steady(), parts.latest.nowMs())
       if (known !== undefined) this.#known.set(key, known)
@@ -90,8 +97,28 @@ export class Callers {
       if (!online) return 'refused'
       if (now - known.confirmedAt >= confirmedMs) return undefined
     }
-    if (online && now - known.checkedAt >= reviewAgainMs) this.review(identity)
     return known
+  }
+
+  /** Whether the credential counts without asking, while the API server can be asked. */
+  isFresh({ confirmedAt }: Known, now: number): boolean {
+    return now - confirmedAt < validMs
+  }
+
+  /** One that will soon have to be asked about is asked about now, and nobody waits. */
+  keepFresh(identity: Identity, { confirmedAt }: Known, now: number): void {
+    if (now - confirmedAt >= askAgainMs) this.review(identity)
+  }
+
+  /** As whom its reviews take their turns. */
+  turnOf(identity: Identity): string {
+    if (identity.kind === 'certificate') return `certificate ${identity.name}`
+    return (identity.kind === 'token' && this.#known.get(this.#digest(identity))?.id) || strangers
+  }
+
+  /** The same text for the same credential. */
+  keyOf(identity: Identity): string {
+    return this.#digest(identity)
   }
 
   /** Asks the API server; one review per credential at a time. */
@@ -99,28 +126,25 @@ export class Callers {
     const digest = this.#digest(identity)
     const already = this.#flights.get(digest)
     if (already !== undefined) return already
-    const { reviewer, clock } = this.#parts
-    const before = this.#known.get(digest)
-    if (before !== undefined) before.checkedAt = clock.steady()
-    const flight = reviewer.fetchSubject(identity)
+    if (this.#failed.has(digest)) return failedLately
+    const flight = this.#parts.reviewer.fetchSubject(identity, this.turnOf(identity))
     const known = flight.done.then((subject) => {
       this.#flights.delete(digest)
       if (subject.kind === 'unauthorized') this.#refuse(digest)
+      if (subject.kind === 'failed') this.#failed.add(digest)
       if (subject.kind !== 'caller') return undefined
       // Somebody was told 401 after this was asked: that is the newer word.
       if ((this.#refused.get(digest)?.usedAt ?? Number.NEGATIVE_INFINITY) >= flight.sentAt) return undefined
-      return this.#keep(digest, subject.caller, lifetime(identity, this.#parts.latest))
+      return this.#keep(digest, subject.caller, lifetime(identity, this.#parts.latest), flight.sentAt)
     })
     const running = { flight, known }
     this.#flights.set(digest, running)
     return running
   }
 
-  /** A token that the API server issued through us. */
+  /** A token that the API server issued through us: who will show it is foretold, and asked when it is shown. */
   learn(token: string, caller: Caller, expiresMs: number): void {
-    const digest = this.#digest({ kind: 'token', token })
-    this.#refused.delete(digest)
-    this.#keep(digest, caller, expiresMs)
+    this.#keep(this.#digest({ kind: 'token', token }), caller, expiresMs, Number.NEGATIVE_INFINITY)
   }
 
   /** The API server answered 401 to this credential. */
@@ -134,13 +158,14 @@ export class Callers {
     evictOldest(this.#refused, refusedMax)
   }
 
-  #keep(digest: string, caller: Caller, untilMs: number): Known {
+  #keep(digest: string, caller: Caller, untilMs: number, confirmedAt: number): Known {
     const now = this.#parts.clock.steady()
     const id = idOf(caller)
-    const known: Known = { id, caller, untilMs, checkedAt: now, confirmedAt: now, usedAt: now }
+    const known: Known = { id, caller, untilMs, confirmedAt, usedAt: now }
     const before = this.#known.get(digest)
     this.#refused.delete(digest)
     this.#known.set(digest, known)
+    if (before !== undefined && before.id !== id) this.#parts.changed(before.id)
     // A review that only confirms is not worth a write, except that it prolongs a token without an expiry.
     if (before?.id !== id || Math.abs(before.untilMs - untilMs) > 86_400_000) this.#record(digest, known)
     this.#evict()
@@ -149,7 +174,7 @@ export class Callers {
 
   #record(digest: string, { caller, untilMs }: Known): void {
     const keptMs = this.#parts.latest.nowMs()
-    this.#parts.behind.put(callerKind, digest, Buffer.from(JSON.stringify({ ...caller, untilMs, keptMs })))
+    this.#parts.behind.put(callerKind, digest, printCaller({ caller, untilMs, keptMs }))
   }
 
   #evict(): void {
@@ -170,14 +195,15 @@ export class Callers {
   }
 }
 
-/** User, uid and sorted groups; a digest, because it is part of the key of every decision. */
-export function idOf({ name, uid, groups }: Caller): string {
-  return hash('sha256', JSON.stringify([name, uid, ...new Set([...groups].sort())]), 'base64url').slice(0, 22)
+/** A review that is not worth asking for so soon after it failed. */
+const failedLately: Review = {
+  flight: { done: Promise.resolve({ kind: 'failed', lost: false }), sent: false, sentAt: 0 },
+  known: Promise.resolve(undefined),
 }
 
 function fixed(caller: Caller): Known {
-  const always = { untilMs: Number.POSITIVE_INFINITY, checkedAt: 0, confirmedAt: 0, usedAt: 0 }
-  return { id: idOf(caller), caller, ...always }
+  const always = Number.POSITIVE_INFINITY
+  return { id: idOf(caller), caller, untilMs: always, confirmedAt: always, usedAt: 0 }
 }
 
 /** What the API server accepted may tell its own end; otherwise it counts for a while. */
@@ -187,16 +213,11 @@ function lifetime(identity: Identity, latest: Latest): number {
   return claims?.expiresMs ?? latest.nowMs() + opaqueMsMax
 }
 
-/** What cannot be read is as if it had not been there. */
+/** Left to be reviewed before its first use while the API server can be asked. */
 function revived(value: Buffer, steadyNow: number, nowMs: number): Known | undefined {
-  try {
-    const { untilMs, keptMs, ...caller } = JSON.parse(value.toString('utf8')) as Caller & Record<string, unknown>
-    if (typeof untilMs !== 'number' || typeof keptMs !== 'number') return undefined
-    // Left to be reviewed at its first use, without anybody waiting for it.
-    const never = Number.NEGATIVE_INFINITY
-    const usedAt = steadyNow - Math.max(1, nowMs - keptMs)
-    return { id: idOf(caller), caller, untilMs, checkedAt: never, confirmedAt: never, usedAt }
-  } catch {
-    return undefined
-  }
+  const record = parseCaller(value)
+  if (record === undefined) return undefined
+  const { caller, untilMs, keptMs } = record
+  const usedAt = steadyNow - Math.max(1, nowMs - keptMs)
+  return { id: idOf(caller), caller, untilMs, confirmedAt: Number.NEGATIVE_INFINITY, usedAt }
 }

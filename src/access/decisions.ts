@@ -1,36 +1,40 @@
 /**
- * What a caller may do, as the API server said last. A decision that is held answers at once; only the first for a question
- * waits for the cloud, as long as any read may. An old one is asked again beside the request. Whatever keeps the API server
- * from answering changes nothing: the last decision holds for as long as the credential counts.
+ * What a caller may do, as the API server said last. While it can be reached only what is fresh counts (I5): an allowance
+ * that will soon be too old is asked again beside the requests of a busy caller, and whoever comes later waits for a new one,
+ * as long as any read may. While it cannot be reached the last decision holds, for as long as the credential counts. A review
+ * that fails changes nothing that is known.
  */
 import type { Clock } from '../base/clock.ts'
 import { type StatusError, unauthorized } from '../kube/status.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Access, Caller, Outcome, Verdict } from './access.ts'
 import type { Behind } from './behind.ts'
-import { type Callers, idOf, type Known } from './callers.ts'
-import { Holding, type Limits } from './holding.ts'
+import { bounded, type Waiting } from './bounded.ts'
+import type { Callers, Known } from './callers.ts'
+import type { Changes } from './changes.ts'
+import { type Decision, Holding, type Limits, type Told } from './holding.ts'
+import { idOf } from './identity.ts'
+import { Lately } from './lately.ts'
 import type { Latest } from './latest.ts'
-import type { Question } from './question.ts'
+import { type Question, widerOf } from './question.ts'
 import { forbiddenStatus, noDecision } from './refusal.ts'
 import type { Answer, Flight, Reviewer } from './review.ts'
-import { within } from './within.ts'
 
 export const decisionKind = 'decision'
 
-const freshMs = 10_000 // how long a decision is not asked again
-const failedMs = 1000 // a review that failed is not tried again by every request in between
-const failedMax = 4096 // questions whose review failed lately
+const freshMs = 10_000 // how long a right that was taken away may go on counting while the API server can be asked
+const askAgainMs = 5_000 // from then on it is asked beside the requests of a busy caller, so that none has to wait
 const limits: Limits = {
   decisionsMax: 20_000, // some 8 MB with their keys; a node's clients ask hundreds
   perCallerMax: 8192, // one caller cannot push out the others
 }
 
-/** `settled` comes after what was answered has been taken in. */
-type Asking = { readonly flight: Flight<Answer>; readonly settled: Promise<Answer> }
+/** `settled` comes after what was answered has been taken in; `by` is the credential with which it is asked. */
+type Asking = { readonly flight: Flight<Answer>; readonly settled: Promise<Answer>; readonly by: string }
 
 type Parts = {
   readonly callers: Callers
+  readonly changes: Changes
   readonly reviewer: Reviewer
   readonly reachability: Reachability
   readonly clock: Clock
@@ -45,11 +49,12 @@ export class Decisions implements Access {
   readonly #holding: Holding
   /** By caller and question. */
   readonly #asking = new Map<string, Asking>()
-  readonly #failed = new Map<string, number>()
+  readonly #failed: Lately
 
   constructor(parts: Parts) {
     this.#parts = parts
     const { behind, clock, latest, stored } = parts
+    this.#failed = new Lately(clock)
     this.#holding = new Holding(parts.limits ?? limits, (id, key) =>
       behind.put(decisionKind, place(id, key), undefined),
     )
@@ -68,132 +73,192 @@ export class Decisions implements Access {
   }
 
   async caller(identity: Identity): Promise<Caller | undefined> {
-    const { callers, reachability, clock } = this.#parts
+    const { callers, clock } = this.#parts
     const known = callers.held(identity)
-    if (known !== undefined || reachability.state !== 'reachable') return this.held(identity)
-    const { flight, known: asked } = callers.review(identity)
-    const found = await within(clock, reachability.limitMs, asked, () => this.#late(flight, undefined))
-    return found?.caller
+    const isCertain = typeof known === 'object' && callers.isFresh(known, clock.steady())
+    if (known === 'refused' || isCertain || !this.#isOnline) return this.held(identity)
+    const asked = async (waiting: Waiting) => {
+      const review = callers.review(identity)
+      waiting.flight = review.flight
+      return await review.known
+    }
+    const found = await bounded(this.#parts, asked, () => undefined)
+    return found?.caller ?? this.held(identity)
   }
 
   decide(identity: Identity, question: Question): Verdict | Promise<Verdict> {
     if (identity.kind === 'edge') return 'allowed'
-    const { callers, clock, reachability } = this.#parts
+    const { callers, clock } = this.#parts
     const known = callers.held(identity)
-    if (known === 'refused') return 'unauthorized'
-    const online = reachability.state === 'reachable'
-    if (known === undefined) return online ? this.#first(identity, question) : 'unknown'
-    const held = this.#holding.get(known.id, question.key)
-    if (held === undefined) return online ? this.#first(identity, question) : 'unknown'
+    if (!this.#isOnline || known === 'refused') return this.#settled(known, question)
     const now = clock.steady()
-    held.usedAt = now
-    const old = now - held.checkedAt >= freshMs
-    if (held.allowed) {
-      if (old && online) this.#ask(identity, known, question)
-      return 'allowed'
+    if (known !== undefined && callers.isFresh(known, now)) {
+      const held = this.#holding.find(known.id, question)
+      if (held !== undefined && this.#isFresh(held, question, now)) {
+        held.usedAt = now
+        callers.keepFresh(identity, known, now)
+        if (!held.allowed) return 'denied'
+        if (now - held.checkedAt >= askAgainMs) this.#ask(identity, known, question)
+        return 'allowed'
+      }
     }
-    // Nothing is gained by denying quickly: a role may have been granted since.
-    return old && online ? this.#first(identity, question) : 'denied'
+    return bounded(
+      this.#parts,
+      (waiting) => this.#asked(identity, question, waiting),
+      () => this.#settled(callers.held(identity), question),
+    )
+  }
+
+  async recheck(identity: Identity, question: Question): Promise<Verdict> {
+    const { callers, clock, reachability } = this.#parts
+    if (identity.kind === 'edge') return 'allowed'
+    if (!this.#isOnline) return 'unknown'
+    const known = callers.held(identity)
+    const isCertain = known !== 'refused' && known !== undefined && callers.isFresh(known, clock.steady())
+    const settled = isCertain ? this.#settled(known, question) : 'unknown'
+    if (settled !== 'unknown') return settled
+    const probe = async () => void (await reachability.probe())
+    const verdict = await this.#asked(identity, question, { flight: undefined, probe })
+    // What only counts while nobody can be asked is no news.
+    return this.#isOnline ? verdict : 'unknown'
   }
 
   /** Only what the API server did in the caller's name counts: a 429 or a 5xx comes before it has looked at rights. */
   learn(identity: Identity, question: Question, { status, askedAt }: Outcome): void {
     if (identity.kind === 'edge') return
-    const { callers, reachability } = this.#parts
+    const { callers, clock } = this.#parts
     if (status === 401) callers.refuse(identity)
     const allowed = (status >= 200 && status < 300) || status === 101 || status === 304
     if (!allowed && status !== 403) return
     const told = { allowed, reason: undefined, askedAt }
     const known = callers.held(identity)
-    if (typeof known === 'object') this.#apply(known.id, question, told)
-    else if (known === undefined && reachability.state === 'reachable') {
-      void callers.review(identity).known.then((found) => found && this.#apply(found.id, question, told))
-    }
+    if (known === 'refused') return
+    const isCertain = known !== undefined && callers.isFresh(known, clock.steady())
+    if (known !== undefined && (isCertain || !allowed || !this.#isOnline)) this.#apply(known.id, question, told)
+    // Who stands behind a credential that was not asked about for long may have changed, and the answer was for who it is now.
+    if (isCertain || !this.#isOnline) return
+    void callers.review(identity).known.then((found) => {
+      if (found !== undefined && (allowed || found.id !== known?.id)) this.#apply(found.id, question, told)
+    })
   }
 
   refusal(identity: Identity, question: Question, verdict: Verdict): StatusError {
-    const { callers, reachability } = this.#parts
-    const known = callers.held(identity)
+    const known = this.#parts.callers.held(identity)
     if (verdict === 'unauthorized' || typeof known !== 'object') return unauthorized()
-    if (verdict === 'unknown' && reachability.state !== 'reachable') {
-      return forbiddenStatus(known.caller, question, noDecision)
-    }
+    if (verdict === 'unknown' && !this.#isOnline) return forbiddenStatus(known.caller, question, noDecision)
     return forbiddenStatus(known.caller, question, this.#holding.get(known.id, question.key)?.reason)
   }
 
   forget(caller: Caller): void {
-    const id = idOf(caller)
+    this.drop(idOf(caller))
+  }
+
+  /** Forgets what is held of a caller. */
+  drop(id: string): void {
     for (const key of this.#holding.forget(id)) this.#parts.behind.remove(decisionKind, place(id, key))
   }
 
-  /** Nobody knows yet: who it is, then what it may do, both within one wait. */
-  #first(identity: Identity, question: Question): Promise<Verdict> {
-    const { callers, clock, reachability } = this.#parts
-    let flight: Flight<unknown> | undefined
-    const asked = async (): Promise<Verdict> => {
-      let known = callers.held(identity)
-      if (known === undefined) {
-        const review = callers.review(identity)
-        flight = review.flight
-        known = (await review.known) ?? callers.held(identity)
+  get #isOnline(): boolean {
+    return this.#parts.reachability.state === 'reachable'
+  }
+
+  #isFresh({ checkedAt }: Decision, { namespace }: Question, now: number): boolean {
+    return now - checkedAt < freshMs && checkedAt >= this.#parts.changes.since(namespace)
+  }
+
+  /** Asks who it is and what it may do, both at once where somebody is known already. */
+  async #asked(identity: Identity, question: Question, waiting: Waiting): Promise<Verdict> {
+    const { callers, clock } = this.#parts
+    let known = callers.held(identity)
+    if (known === 'refused') return 'unauthorized'
+    let asking = known === undefined ? undefined : this.#ask(identity, known, question)
+    if (known === undefined || !callers.isFresh(known, clock.steady())) {
+      const before = known?.id
+      const review = callers.review(identity)
+      waiting.flight = review.flight
+      const found = await review.known
+      if (found === undefined) {
+        await this.#lookAt(await review.flight.done, waiting)
+        return this.#settled(callers.held(identity), question)
       }
-      if (typeof known !== 'object') return known === 'refused' ? 'unauthorized' : 'unknown'
-      const asking = this.#ask(identity, known, question)
-      flight = asking?.flight
-      const answer = await asking?.settled
-      return answer?.kind === 'unauthorized' ? 'unauthorized' : this.#settled(identity, question)
+      known = found
+      if (found.id !== before) asking = this.#ask(identity, found, question)
     }
-    return within(clock, reachability.limitMs, asked(), () => this.#late(flight, this.#settled(identity, question)))
+    return await this.#answered(identity, question, known, asking, waiting)
   }
 
-  #late<T>(flight: Flight<unknown> | undefined, verdict: T): T {
-    const { reachability } = this.#parts
-    if (flight?.sent) reachability.suspect(`a review was not answered within ${Math.round(reachability.limitMs)} ms`)
-    return verdict
+  async #answered(
+    identity: Identity,
+    question: Question,
+    known: Known,
+    asking: Asking | undefined,
+    waiting: Waiting,
+  ): Promise<Verdict> {
+    const { callers } = this.#parts
+    waiting.flight = asking?.flight
+    const answer = await asking?.settled
+    if (answer?.kind === 'unauthorized') {
+      // Another credential of the same caller asked, and only that one is no longer accepted.
+      if (asking?.by === callers.keyOf(identity)) return 'unauthorized'
+      return await this.#answered(identity, question, known, this.#ask(identity, known, question), waiting)
+    }
+    if (answer !== undefined) await this.#lookAt(answer, waiting)
+    return this.#settled(callers.held(identity), question)
   }
 
-  /** What is known now, without asking. */
-  #settled(identity: Identity, question: Question): Verdict {
-    const known = this.#parts.callers.held(identity)
-    if (typeof known !== 'object') return known === 'refused' ? 'unauthorized' : 'unknown'
-    const held = this.#holding.get(known.id, question.key)
-    return held === undefined ? 'unknown' : held.allowed ? 'allowed' : 'denied'
+  /** Whether no answer came because the line is lost is told by a probe, not by this one review. */
+  async #lookAt(answer: { readonly kind: string; readonly lost?: boolean }, waiting: Waiting): Promise<void> {
+    if (answer.lost === true) await waiting.probe()
+  }
+
+  /** What is known now, without asking: while the API server can be asked only what is fresh. */
+  #settled(known: Known | 'refused' | undefined, question: Question): Verdict {
+    const { callers, clock } = this.#parts
+    if (known === 'refused') return 'unauthorized'
+    if (known === undefined) return 'unknown'
+    const now = clock.steady()
+    const held = this.#holding.find(known.id, question)
+    if (held === undefined) return 'unknown'
+    if (this.#isOnline && !(callers.isFresh(known, now) && this.#isFresh(held, question, now))) return 'unknown'
+    held.usedAt = now
+    return held.allowed ? 'allowed' : 'denied'
   }
 
   /** One review per caller and question at a time. */
   #ask(identity: Identity, known: Known, question: Question): Asking | undefined {
-    const { callers, clock, reviewer } = this.#parts
+    const { callers, reviewer } = this.#parts
     const at = place(known.id, question.key)
     const already = this.#asking.get(at)
     if (already !== undefined) return already
-    if (clock.steady() - (this.#failed.get(at) ?? Number.NEGATIVE_INFINITY) < failedMs) return undefined
-    const flight = reviewer.fetchAnswer(identity, question)
+    if (this.#failed.has(at)) return undefined
+    const flight = reviewer.fetchAnswer(identity, question, callers.turnOf(identity))
     const settled = flight.done.then((answer) => {
       this.#asking.delete(at)
-      if (answer.kind === 'decision') this.#apply(known.id, question, { ...answer, askedAt: flight.sentAt })
-      else if (answer.kind === 'unauthorized') callers.refuse(identity)
-      else this.#fail(at)
+      if (answer.kind === 'decision') {
+        const now = callers.held(identity)
+        // It was said of whoever the credential stands for: that has to be the same caller still.
+        const isSame = typeof now === 'object' && now.id === known.id
+        if (isSame || !answer.allowed) this.#apply(known.id, question, { ...answer, askedAt: flight.sentAt })
+      } else if (answer.kind === 'unauthorized') callers.refuse(identity)
+      else this.#failed.add(at)
       return answer
     })
-    const asking = { flight, settled }
+    const asking = { flight, settled, by: callers.keyOf(identity) }
     this.#asking.set(at, asking)
     return asking
   }
 
-  #fail(at: string): void {
-    if (this.#failed.size >= failedMax) this.#failed.clear()
-    this.#failed.set(at, this.#parts.clock.steady())
+  #apply(id: string, question: Question, told: Pick<Told, 'allowed' | 'reason' | 'askedAt'>): void {
+    this.#take(id, question.key, told)
+    if (told.allowed) return
+    for (const { key } of widerOf(question)) this.#take(id, key, { ...told, implied: true })
   }
 
-  #apply(
-    id: string,
-    question: Question,
-    told: { readonly allowed: boolean; readonly reason: string | undefined; readonly askedAt: number },
-  ): void {
+  #take(id: string, key: string, told: Omit<Told, 'now' | 'nowMs'>): void {
     const { clock, latest, behind } = this.#parts
     const nowMs = latest.nowMs()
-    const effect = this.#holding.apply(id, question.key, { ...told, now: clock.steady(), nowMs })
-    const at = place(id, question.key)
+    const effect = this.#holding.apply(id, key, { ...told, now: clock.steady(), nowMs })
+    const at = place(id, key)
     this.#failed.delete(at)
     if (effect === 'record') behind.put(decisionKind, at, Buffer.from(JSON.stringify({ at: Math.floor(nowMs) })))
     else if (effect === 'remove') behind.remove(decisionKind, at)

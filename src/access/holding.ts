@@ -1,15 +1,19 @@
 /**
  * The decisions that are held, by caller and question: pure, time comes in. Two rules keep them honest: a denial always
- * counts, and an allowance counts only if it was asked for after the last denial was told. Room is shared by callers: one
- * that asks very much pushes out its own.
+ * counts, and an allowance counts only if it was asked for after the last denial was told. What is allowed is allowed in each
+ * of its parts, and what is denied is denied in each whole that contains it; what was said of a question itself counts more.
+ * Room is shared by callers: one that asks very much pushes out its own.
  */
 import { evictOldest } from './evict.ts'
+import { type Question, widerOf } from './question.ts'
 
 export type Decision = {
   allowed: boolean
+  /** Nobody asked this question: a part of it was denied. */
+  implied: boolean
   /** Why not, as the authorizer put it. */
   reason: string
-  /** When it was last confirmed, by the steady clock. */
+  /** When it was asked for, of the last time that it was confirmed, by the steady clock. */
   checkedAt: number
   deniedAt: number
   usedAt: number
@@ -26,6 +30,8 @@ export type Told = {
   readonly reason: string | undefined
   /** When it was asked. */
   readonly askedAt: number
+  /** Said of a part of the question, and a denial. */
+  readonly implied?: boolean
   readonly now: number
   readonly nowMs: number
 }
@@ -55,20 +61,32 @@ export class Holding {
     return this.#byCaller.get(id)?.get(key)
   }
 
-  /** From disk: old from the first moment on. */
-  load(id: string, key: string, recordedMs: number, usedAt: number): void {
-    this.#insert(id, key, { allowed: true, reason: '', checkedAt: never, deniedAt: never, usedAt, recordedMs })
+  /** What answers the question: what was said of itself, else what is known of a whole that contains it. */
+  find(id: string, question: Question): Decision | undefined {
+    const own = this.#byCaller.get(id)
+    const exact = own?.get(question.key)
+    if (own === undefined || (exact !== undefined && !exact.implied)) return exact
+    return allowedWhole(own, question) ?? exact
   }
 
-  apply(id: string, key: string, { allowed, reason, askedAt, now, nowMs }: Told): Effect {
+  /** From disk: old from the first moment on. */
+  load(id: string, key: string, recordedMs: number, usedAt: number): void {
+    const loaded = { allowed: true, implied: false, reason: '', checkedAt: never, deniedAt: never }
+    this.#insert(id, key, { ...loaded, usedAt, recordedMs })
+  }
+
+  apply(id: string, key: string, { allowed, reason, askedAt, implied = false, now, nowMs }: Told): Effect {
     const held = this.get(id, key)
     if (allowed && held !== undefined && askedAt <= held.deniedAt) return 'none'
+    // What is denied already was perhaps said of itself, and what was allowed later is the newer word.
+    if (implied && held !== undefined && (!held.allowed || held.checkedAt > askedAt)) return 'none'
     const recorded = held?.recordedMs ?? 0
     const again = allowed && nowMs - recorded >= recordAgainMs
     const recordedMs = allowed ? (again ? nowMs : recorded) : 0
     const deniedAt = allowed ? (held?.deniedAt ?? never) : now
     const why = allowed ? '' : (reason ?? held?.reason ?? '')
-    const decision = { allowed, reason: why, checkedAt: now, deniedAt, usedAt: now, recordedMs }
+    const checkedAt = Math.max(askedAt, held?.implied === false && held.allowed === allowed ? held.checkedAt : never)
+    const decision = { allowed, implied, reason: why, checkedAt, deniedAt, usedAt: now, recordedMs }
     if (held === undefined) this.#insert(id, key, decision)
     else Object.assign(held, decision)
     return again ? 'record' : !allowed && recorded > 0 ? 'remove' : 'none'
@@ -109,4 +127,21 @@ export class Holding {
     this.#size -= before - own.size
     if (own.size === 0) this.#byCaller.delete(id)
   }
+}
+
+/** The newest allowance of a whole, unless a part of it that contains the question too was denied. */
+function allowedWhole(own: ReadonlyMap<string, Decision>, question: Question): Decision | undefined {
+  const denied: number[] = []
+  const allowed: { readonly without: number; readonly decision: Decision }[] = []
+  for (const { key, without } of widerOf(question)) {
+    const decision = own.get(key)
+    if (decision?.allowed === true) allowed.push({ without, decision })
+    else if (decision?.implied === false) denied.push(without)
+  }
+  let newest: Decision | undefined
+  for (const { without, decision } of allowed) {
+    if (denied.some((part) => (part & without) === part)) continue
+    if (newest === undefined || decision.checkedAt > newest.checkedAt) newest = decision
+  }
+  return newest
 }

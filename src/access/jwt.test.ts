@@ -9,13 +9,18 @@ test('the claims of a service account token', () => {
     aud: ['https://kubernetes.default.svc'],
     exp: 1_800_000_000,
     iat: 1_799_996_400.5,
-    'kubernetes.io': { namespace: 'shop', serviceaccount: { name: 'till', uid: 'u-9' }, pod: { name: 'p', uid: 'u' } },
+    'kubernetes.io': {
+      namespace: 'shop',
+      serviceaccount: { name: 'till', uid: 'u-9' },
+      pod: { name: 'p', uid: 'u' },
+      node: { name: 'n' },
+    },
   })
   assert.deepEqual(readClaims(token), {
     expiresMs: 1_800_000_000_000,
     issuedMs: 1_799_996_400_500,
     audiences: ['https://kubernetes.default.svc'],
-    account: { namespace: 'shop', name: 'till', uid: 'u-9' },
+    account: { namespace: 'shop', name: 'till', uid: 'u-9', pod: { name: 'p', uid: 'u' } },
   })
 })
 

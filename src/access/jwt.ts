@@ -3,12 +3,21 @@
  * a token's life or be compared with what the API server said, never grant anything. Never throws, whatever it is given.
  */
 
+type Named = { readonly name: string; readonly uid: string }
+
+export type Account = Named & {
+  readonly namespace: string
+  /** What the token is bound to, and the node of that pod. */
+  readonly pod?: Named
+  readonly node?: Named
+}
+
 export type Claims = {
   readonly expiresMs: number | undefined
   readonly issuedMs: number | undefined
   readonly audiences: readonly string[]
   /** Of a service account's token. */
-  readonly account: { readonly namespace: string; readonly name: string; readonly uid: string } | undefined
+  readonly account: Account | undefined
 }
 
 const tokenCharsMax = 16_384 // Kubernetes issues 1 to 2 KB; a header line of Node's server has less than this
@@ -20,16 +29,26 @@ export function readClaims(token: string): Claims | undefined {
   if (first <= 0 || second < 0 || token.indexOf('.', second + 1) >= 0) return undefined
   const claims = parsed(token.slice(first + 1, second))
   if (claims === undefined) return undefined
-  const own = record(claims['kubernetes.io'])
-  const account = record(own?.serviceaccount)
-  const [namespace, name, uid] = [text(own?.namespace), text(account?.name), text(account?.uid)]
-  const complete = namespace !== undefined && name !== undefined && uid !== undefined
   return {
     expiresMs: moment(claims.exp),
     issuedMs: moment(claims.iat),
     audiences: audiences(claims.aud),
-    account: complete ? { namespace, name, uid } : undefined,
+    account: accountOf(record(claims['kubernetes.io'])),
   }
+}
+
+function accountOf(own: Tree | undefined): Account | undefined {
+  const namespace = text(own?.namespace)
+  const account = named(own?.serviceaccount)
+  if (namespace === undefined || account === undefined) return undefined
+  const [pod, node] = [named(own?.pod), named(own?.node)]
+  return { namespace, ...account, ...(pod === undefined ? {} : { pod }), ...(node === undefined ? {} : { node }) }
+}
+
+function named(value: unknown): Named | undefined {
+  const found = record(value)
+  const [name, uid] = [text(found?.name), text(found?.uid)]
+  return name === undefined || uid === undefined ? undefined : { name, uid }
 }
 
 type Tree = Readonly<Record<string, unknown>>

@@ -8,14 +8,19 @@ import type { Upstream } from '../upstream/upstream.ts'
 import type { Access, Records } from './access.ts'
 import { Behind } from './behind.ts'
 import { Callers, callerKind } from './callers.ts'
+import { Changes } from './changes.ts'
 import { Decisions, decisionKind } from './decisions.ts'
 import { Latest } from './latest.ts'
 import { Reviewer } from './review.ts'
 import { TokenKeeper, tokenKind } from './tokens.ts'
+import { OpenWatches } from './watches.ts'
 
 export type OpenAccess = {
   readonly access: Access
   readonly tokens: TokenKeeper
+  readonly watches: OpenWatches
+  /** Is told of the changes of roles and bindings. */
+  readonly changes: Changes
   /** The time by which credentials expire. */
   nowMs(): number
   /** Writes behind until the signal, then what is left. */
@@ -52,15 +57,25 @@ export async function openAccess({
   const { reachability } = upstream
   const reviewer = new Reviewer({ upstream, clock, heardTime: (ms) => latest.hear(ms) })
   const shared = { reviewer, reachability, clock, latest, behind }
-  const callers = new Callers({ ...shared, salt, credentialVersion, stored: storedCallers })
-  const access = new Decisions({ ...shared, callers, stored: storedDecisions })
+  const changes = new Changes(clock)
+  const changed = (id: string) => access.drop(id)
+  const callers = new Callers({ ...shared, salt, credentialVersion, changed, stored: storedCallers })
+  const access = new Decisions({ ...shared, callers, changes, stored: storedDecisions })
   const tokens = new TokenKeeper({ callers, behind, stored: storedTokens })
+  const watches = new OpenWatches({
+    recheck: (identity, question) => access.recheck(identity, question),
+    keyOf: (identity) => callers.keyOf(identity),
+    changes,
+    clock,
+  })
   return {
     access,
     tokens,
+    watches,
+    changes,
     nowMs: () => latest.nowMs(),
     async run(signal) {
-      await latest.run(signal)
+      await Promise.all([latest.run(signal), watches.run(signal)])
       await behind.run(signal)
     },
   }

@@ -34,6 +34,11 @@ export function makeQuestion(asking: Asking): Question {
   const { verb, group = '', version = '', resource = '', subresource = '' } = asking
   const { namespace = '', name = '', labels = '', fields = '', path = '' } = asking
   const rest = { verb, group, version, resource, subresource, namespace, name, labels, fields, path }
+  return { key: keyOf(rest), ...rest }
+}
+
+function keyOf(parts: Omit<Question, 'key'>): string {
+  const { verb, group, resource, subresource, namespace, name, labels, fields, path } = parts
   const plain = `${verb}\n${group}\n${resource}\n${subresource}\n${namespace}\n${name}\n${labels}\n${fields}\n${path}`
   // A line break inside a part would let one question pass for another: then the parts are spelled unmistakably.
   const broken =
@@ -49,8 +54,31 @@ export function makeQuestion(asking: Asking): Question {
   const whole = broken
     ? JSON.stringify([verb, group, resource, subresource, namespace, name, labels, fields, path])
     : plain
-  const key = whole.length > keyCharactersMax ? `sha256 ${hash('sha256', whole, 'base64url')}` : whole
-  return { key, ...rest }
+  return whole.length > keyCharactersMax ? `sha256 ${hash('sha256', whole, 'base64url')}` : whole
+}
+
+/** A question that contains another one. `without`: what was left out of that, as a set of bits. */
+export type Wider = { readonly key: string; readonly without: number }
+
+const parts = ['namespace', 'name', 'labels', 'fields'] as const
+
+/** Every question that asks for more of the same: with the namespace, the name or a selector left out, or several. */
+export function widerOf(question: Question): Wider[] {
+  const { resource, fields } = question
+  if (resource === '') return []
+  const given = parts.reduce((bits, part, i) => (question[part] === '' ? bits : bits | (1 << i)), 0)
+  const wider: Wider[] = []
+  for (let without = 1; without <= given; without++) {
+    if ((without & ~given) !== 0) continue
+    // A name in no namespace is nobody's question, unless a selector asks for it.
+    if (fields === '' && (without & 1) !== 0 && (given & ~without & 2) !== 0) continue
+    const left = { ...question }
+    parts.forEach((part, i) => {
+      if ((without & (1 << i)) !== 0) left[part] = ''
+    })
+    wider.push({ key: keyOf(left), without })
+  }
+  return wider
 }
 
 const selecting: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])

@@ -1,16 +1,21 @@
 /**
  * The two questions put to the API server, in the caller's own name: who am I (SelfSubjectReview), may I do this
  * (SelfSubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
- * changes nothing that is known. At most a few are under way at a time; whoever finds the queue full is not asked for.
+ * changes nothing that is known. At most a few are under way at a time (`turns.ts`); whoever finds the queue full is not
+ * asked for.
  */
 import type { Clock } from '../base/clock.ts'
-import type { Answered, Identity, Upstream } from '../upstream/upstream.ts'
+import { type Answered, type Identity, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Caller } from './access.ts'
 import type { Question } from './question.ts'
+import { Turns } from './turns.ts'
 
 export type Subject = { readonly kind: 'caller'; readonly caller: Caller } | Unanswered
 export type Answer = { readonly kind: 'decision'; readonly allowed: boolean; readonly reason: string } | Unanswered
-export type Unanswered = { readonly kind: 'unauthorized' } | { readonly kind: 'failed' }
+export type Unanswered =
+  | { readonly kind: 'unauthorized' }
+  /** `lost`: no answer came at all. */
+  | { readonly kind: 'failed'; readonly lost: boolean }
 
 /** A review under way. */
 export type Flight<T> = {
@@ -21,10 +26,12 @@ export type Flight<T> = {
   readonly sentAt: number
 }
 
-const atOnceMax = 32 // a burst of first decisions must not fill the API server's share for this node
-const queuedMax = 1024 // more than the distinct questions of a node that starts; beyond it the cloud is too slow to help
 const reviewMsMax = 10_000 // an answer later than this is of no use to anybody
 const replyBytesMax = 1 << 20 // a user with thousands of groups fits
+
+const refused: Unanswered = { kind: 'failed', lost: false }
+
+type Asking = { readonly identity: Identity; readonly who: string; readonly path: string; readonly body: object }
 
 type Parts = {
   readonly upstream: Upstream
@@ -37,8 +44,7 @@ export class Reviewer {
   readonly #upstream: Upstream
   readonly #clock: Clock
   readonly #heardTime: (ms: number) => void
-  #running = 0
-  readonly #queue: (() => void)[] = []
+  readonly #turns = new Turns()
 
   constructor({ upstream, clock, heardTime }: Parts) {
     this.#upstream = upstream
@@ -46,12 +52,14 @@ export class Reviewer {
     this.#heardTime = heardTime
   }
 
-  fetchSubject(identity: Identity): Flight<Subject> {
+  /** Both take their turn as `who`. */
+  fetchSubject(identity: Identity, who: string): Flight<Subject> {
     const body = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' }
-    return this.#fly(identity, '/apis/authentication.k8s.io/v1/selfsubjectreviews', body, (reply): Subject => {
+    const asked = { identity, who, path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body }
+    return this.#fly(asked, (reply): Subject => {
       const user = tree(tree(reply.status)?.userInfo)
       const name = user?.username
-      if (user === undefined || typeof name !== 'string' || name === '') return { kind: 'failed' }
+      if (user === undefined || typeof name !== 'string' || name === '') return refused
       const uid = typeof user.uid === 'string' ? user.uid : ''
       const extra = extraOf(user.extra)
       const caller: Caller = { name, uid, groups: texts(user.groups) }
@@ -59,50 +67,35 @@ export class Reviewer {
     })
   }
 
-  fetchAnswer(identity: Identity, question: Question): Flight<Answer> {
+  fetchAnswer(identity: Identity, question: Question, who: string): Flight<Answer> {
     const spec = specOf(question)
     const body = { kind: 'SelfSubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', spec }
-    return this.#fly(identity, '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body, (reply): Answer => {
+    const asked = { identity, who, path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body }
+    return this.#fly(asked, (reply): Answer => {
       const status = tree(reply.status)
       const allowed = status?.allowed
       // An authorizer that failed has not said no: the request itself would have got a 500.
       const undecided = allowed === false && status?.denied !== true && (status?.evaluationError ?? '') !== ''
-      if (typeof allowed !== 'boolean' || undecided) return { kind: 'failed' }
+      if (typeof allowed !== 'boolean' || undecided) return refused
       return { kind: 'decision', allowed, reason: typeof status?.reason === 'string' ? status.reason : '' }
     })
   }
 
-  #fly<T>(identity: Identity, path: string, body: object, read: (reply: Tree) => T): Flight<T | Unanswered> {
-    const clock = this.#clock
-    const flight = {
-      sent: false,
-      sentAt: clock.steady(),
-      done: undefined as unknown as Promise<T | Unanswered>,
-    }
-    if (this.#running >= atOnceMax && this.#queue.length >= queuedMax) {
-      flight.done = Promise.resolve({ kind: 'failed' })
-      return flight
-    }
-    const send = async (): Promise<T | Unanswered> => {
-      if (this.#running >= atOnceMax) await new Promise<void>((resolve) => this.#queue.push(resolve))
-      else this.#running++
+  #fly<T>(asked: Asking, read: (reply: Tree) => T): Flight<T | Unanswered> {
+    const { promise: done, resolve } = Promise.withResolvers<T | Unanswered>()
+    const flight = { done, sent: false, sentAt: this.#clock.steady() }
+    const go = async () => {
       flight.sent = true
-      flight.sentAt = clock.steady()
-      try {
-        const reply = await this.#post(identity, path, body)
-        return 'kind' in reply ? reply : read(reply.reply)
-      } finally {
-        // The place goes straight to the next in the queue, so that nobody slips in between.
-        const next = this.#queue.shift()
-        if (next === undefined) this.#running--
-        else next()
-      }
+      flight.sentAt = this.#clock.steady()
+      const reply = await this.#post(asked)
+      this.#turns.leave(asked.who)
+      resolve('kind' in reply ? reply : read(reply.reply))
     }
-    flight.done = send()
+    if (!this.#turns.enter(asked.who, () => void go())) resolve(refused)
     return flight
   }
 
-  async #post(identity: Identity, path: string, body: object): Promise<{ readonly reply: Tree } | Unanswered> {
+  async #post({ identity, path, body }: Asking): Promise<{ readonly reply: Tree } | Unanswered> {
     const ended = new AbortController()
     const cancel = this.#clock.setTimer(reviewMsMax, () => ended.abort())
     try {
@@ -119,13 +112,13 @@ export class Reviewer {
       const date = answered.headers.date
       const dateMs = typeof date === 'string' ? Date.parse(date) : Number.NaN
       if (answered.status === 401) return { kind: 'unauthorized' }
-      if (answered.status !== 201 && answered.status !== 200) return { kind: 'failed' }
+      if (answered.status !== 201 && answered.status !== 200) return refused
       const reply = bytes === undefined ? undefined : tree(JSON.parse(bytes.toString('utf8')))
-      if (reply === undefined) return { kind: 'failed' }
+      if (reply === undefined) return refused
       if (Number.isFinite(dateMs)) this.#heardTime(dateMs)
       return { reply }
-    } catch {
-      return { kind: 'failed' }
+    } catch (error) {
+      return { kind: 'failed', lost: error instanceof Unreachable }
     } finally {
       cancel()
     }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TokenRequestFacts } from '../kube/tokenrequest.ts'
 import { type Bench, makeJwt, openBench, settle } from './access.test-support.ts'
+import type { Caller } from './access.ts'
 import { makeQuestion } from './question.ts'
 import type { TokenAsked } from './tokens.ts'
 
@@ -22,7 +23,10 @@ function issue(
   aud = ['https://api'],
 ): TokenRequestFacts {
   const nowMs = bench.clock.now()
-  const account = { namespace: to.namespace, serviceaccount: { name: to.account, uid: 'sa-1' } }
+  const { boundTo } = to.request
+  const pod = boundTo?.kind === 'Pod' ? { pod: { name: boundTo.name, uid: boundTo.uid } } : {}
+  const serviceaccount = { name: to.account, uid: 'sa-1' }
+  const account = { namespace: to.namespace, serviceaccount, node: { name: 'n1', uid: 'n-1' }, ...pod }
   const token = makeJwt({ aud, exp: (nowMs + lifeMs) / 1000, iat: nowMs / 1000, 'kubernetes.io': account, jti: nowMs })
   const { expirationSeconds } = to.request
   const createdSeconds = nowMs / 1000
@@ -112,8 +116,15 @@ test('whoever shows a token that was issued through us is known at once, as the 
     name: 'system:serviceaccount:shop:till',
     uid: 'sa-1',
     groups: ['system:serviceaccounts', 'system:serviceaccounts:shop', 'system:authenticated'],
+    extra: {
+      'authentication.kubernetes.io/node-name': ['n1'],
+      'authentication.kubernetes.io/node-uid': ['n-1'],
+      'authentication.kubernetes.io/pod-name': ['till-0'],
+      'authentication.kubernetes.io/pod-uid': ['p-1'],
+    },
   })
-  bench.cloud.users.set(first.token, caller as NonNullable<typeof caller>)
+  const credential = { 'authentication.kubernetes.io/credential-id': ['JTI=1'] }
+  bench.cloud.users.set(first.token, { ...(caller as Caller), extra: { ...credential, ...caller?.extra } })
   assert.equal(await bench.access.decide(first, pods), 'allowed')
   bench.clock.advance(1000)
   const second = { kind: 'token', token: issue(bench).token } as const

@@ -6,8 +6,9 @@
 import type { TokenRequestFacts } from '../kube/tokenrequest.ts'
 import type { Caller } from './access.ts'
 import type { Behind } from './behind.ts'
-import { type Callers, idOf } from './callers.ts'
-import { type Claims, readClaims } from './jwt.ts'
+import type { Callers } from './callers.ts'
+import { idOf } from './identity.ts'
+import { type Account, type Claims, readClaims } from './jwt.ts'
 
 /** The part of a request that says for what a token is. */
 export type TokenWish = Pick<TokenRequestFacts, 'audiences' | 'expirationSeconds' | 'boundTo'>
@@ -122,13 +123,21 @@ export class TokenKeeper {
     if (claims?.expiresMs === undefined || found?.namespace !== namespace || found.name !== account) return
     if (request.audiences.length === 0) for (const audience of claims.audiences) this.#ownAudiences.add(audience)
     if (!claims.audiences.some((audience) => this.#ownAudiences.has(audience))) return
-    this.#callers.learn(reply.token, accountCaller(namespace, account, found.uid), claims.expiresMs)
+    this.#callers.learn(reply.token, accountCaller(namespace, account, found), claims.expiresMs)
   }
 }
 
-function accountCaller(namespace: string, account: string, uid: string): Caller {
+/** As kube-apiserver sees a service account, by what its token says; its own name for the token is left out. */
+function accountCaller(namespace: string, account: string, { uid, pod, node }: Account): Caller {
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated']
-  return { name: `system:serviceaccount:${namespace}:${account}`, uid, groups }
+  const extra: Record<string, string[]> = {}
+  for (const [kind, object] of [['node', node] as const, ['pod', pod] as const]) {
+    if (object === undefined) continue
+    extra[`authentication.kubernetes.io/${kind}-name`] = [object.name]
+    extra[`authentication.kubernetes.io/${kind}-uid`] = [object.uid]
+  }
+  const caller: Caller = { name: `system:serviceaccount:${namespace}:${account}`, uid, groups }
+  return pod === undefined && node === undefined ? caller : { ...caller, extra }
 }
 
 function keyOf({ namespace, account, caller, request: { audiences, boundTo } }: TokenAsked): string {

@@ -15,11 +15,12 @@ export function confirmRefusal(parts: { upstream: Upstream; catalog: Catalog }) 
     if (code === 404) {
       return catalog.complete && catalog.find(interest.group, interest.version, interest.resource) === undefined
     }
-    return code === 403 && (await isDenied(upstream, interest))
+    return code === 403 && (await reviewOwn(upstream, interest)) === 'denied'
   }
 }
 
-async function isDenied(upstream: Upstream, interest: Interest): Promise<boolean> {
+/** Whether the edge itself may list what an interest asks for. */
+export async function reviewOwn(upstream: Upstream, interest: Interest): Promise<'allowed' | 'denied' | 'unknown'> {
   const { group, version, resource, namespace, labels, fields } = interest
   const resourceAttributes = {
     verb: 'list',
@@ -44,11 +45,12 @@ async function isDenied(upstream: Upstream, interest: Interest): Promise<boolean
     identity: { kind: 'edge' },
     headMsMax: reviewMsMax,
   })
-  if (answer.status !== 201) return false
+  if (answer.status !== 201) return 'unknown'
   const { status } = JSON.parse((await readWhole(answer, reviewBytesMax)).toString()) as {
     status?: { allowed?: unknown; denied?: unknown; evaluationError?: unknown }
   }
   // An authorizer that failed has not said no.
   const failed = status?.denied !== true && (status?.evaluationError ?? '') !== ''
-  return status?.allowed === false && !failed
+  if (status?.allowed === true) return 'allowed'
+  return status?.allowed === false && !failed ? 'denied' : 'unknown'
 }

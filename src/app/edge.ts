@@ -31,6 +31,7 @@ import { holdWanted } from './held.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
 import { openPki } from './pki.ts'
+import { Roles } from './roles.ts'
 import { statusOf } from './statusdocument.ts'
 import { akeVersion } from './version.ts'
 
@@ -56,7 +57,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
     ]).catch((error: unknown) => refuse(error, config.data))
     const { planOf, lostOf } = interests
-    const [copy, { access, tokens: keeper, nowMs, run: runAccess }] = await Promise.all([
+    const [copy, { access, tokens: keeper, watches, changes, nowMs, run: runAccess }] = await Promise.all([
       Copy.open({ store, clock, log, planOf, lostOf, mirrors: true }),
       openAccess({
         upstream,
@@ -69,6 +70,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     ])
     interests.attach(copy)
     holdWanted({ interests, catalog, documents, keeper, wanted: config.mirror, log })
+    const roles = new Roles({ interests, catalog, upstream, changes, clock })
     catalog.observe(() => interests.replan())
 
     const { host } = config.listen
@@ -80,7 +82,8 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
     const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
-    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock, release })
+    const reads = { front, upstream, passing, written, measures, clock, release }
+    const reading = new EdgeReading({ access, watches, catalog, ...reads })
     const health = new Health({
       checks: [
         { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },
@@ -118,6 +121,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     await Promise.all([
       upstream.run(signal),
       interests.run(signal),
+      roles.run(signal),
       documents.run(signal),
       release.run(signal),
       runAccess(signal),

@@ -105,7 +105,7 @@ export class EdgeEndpoint {
     const verdict = this.#parts.access.decide(asker.identity, question)
     const go = (settled: Verdict) =>
       settled === 'allowed'
-        ? reading.read(known, api, request, asker)
+        ? reading.read(known, api, request, asker, question)
         : this.#undecided(api, request, asker, question, settled)
     return verdict instanceof Promise ? verdict.then(go) : go(verdict)
   }

@@ -1,5 +1,7 @@
 /** GET, LIST and WATCH at an edge: from the copy where it covers them, else by the cloud; held while a first sync is on its way. */
 import type { Access } from '../access/access.ts'
+import type { Question } from '../access/question.ts'
+import type { OpenWatches } from '../access/watches.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
 import { decodeContinue } from '../kube/continue.ts'
@@ -27,7 +29,8 @@ import { watchHeaders, watchObjects } from './watch.ts'
 import type { Written } from './written.ts'
 
 type Parts = {
-  readonly access: Pick<Access, 'held'>
+  readonly access: Pick<Access, 'held' | 'decide'>
+  readonly watches: Pick<OpenWatches, 'add'>
   readonly catalog: Catalog
   readonly front: Front
   readonly upstream: Upstream
@@ -36,6 +39,16 @@ type Parts = {
   readonly measures: Measuring
   readonly clock: Clock
   readonly release: Pick<CloudRelease, 'isLater'>
+}
+
+/** A read on its way. */
+type Asked = {
+  readonly known: Known
+  readonly read: Read
+  readonly api: ApiRequest
+  readonly request: Request
+  readonly asker: Asker
+  readonly question: Question | undefined
 }
 
 export class EdgeReading {
@@ -66,50 +79,57 @@ export class EdgeReading {
     return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
   }
 
-  read(known: Known, api: ApiRequest, request: Request, asker: Asker): Promise<Response> | Response {
-    const read = readOf(known, api, this.#parts.access.held(asker.identity)?.name ?? '')
-    const place = this.#parts.front.place(read)
-    // The common read waits for nothing: it is answered without a promise of its own.
-    if (place.kind === 'local') return this.#local(known, place, read, api, request)
-    return this.#elsewhere(place, known, read, api, request, asker)
-  }
-
-  async #elsewhere(
-    first: Place,
+  /** `question` is what was decided; the administrator has none. */
+  read(
     known: Known,
-    read: Read,
     api: ApiRequest,
     request: Request,
     asker: Asker,
-  ): Promise<Response> {
+    question?: Question,
+  ): Promise<Response> | Response {
+    const read = readOf(known, api, this.#parts.access.held(asker.identity)?.name ?? '')
+    const asked: Asked = { known, read, api, request, asker, question }
+    const place = this.#parts.front.place(read)
+    // The common read waits for nothing: it is answered without a promise of its own.
+    if (place.kind === 'local') return this.#local(asked, place)
+    return this.#elsewhere(place, asked)
+  }
+
+  async #elsewhere(first: Place, asked: Asked): Promise<Response> {
+    const { known, read, api, request, asker } = asked
     for (let place = first; ; place = this.#parts.front.place(read)) {
       switch (place.kind) {
         case 'local':
-          return await this.#local(known, place, read, api, request)
+          return await this.#local(asked, place)
         case 'confirm':
-          return await this.#confirm(known, place, read, api, request, asker)
+          return await this.#confirm(asked, place)
         case 'forward':
           return await this.#parts.passing.pass(api, request, asker)
         case 'hold': {
-          if (isWatchList(read, api)) return this.#later(known, place.kept, read, api, request, asker)
+          if (isWatchList(read, api)) return this.#later(asked, place.kept)
           const outcome = await place.kept.synced(mirrorLimits.holdMsMax)
           if (outcome === 'late') throw notSynced(known.resource.resource)
-          if (outcome === 'refused') return await this.#parts.passing.pass(api, request, asker)
+          if (outcome === 'refused' || !(await this.#mayStill(asked))) {
+            return await this.#parts.passing.pass(api, request, asker)
+          }
         }
       }
     }
   }
 
+  /** What was decided before a read was held may have changed meanwhile. */
+  async #mayStill({ asker, question }: Asked): Promise<boolean> {
+    return question === undefined || (await this.#parts.access.decide(asker.identity, question)) === 'allowed'
+  }
+
   #local(
-    known: Known,
+    asked: Asked,
     place: { cache: Cache; kept: Kept | undefined; warning?: string },
-    read: Read,
-    api: ApiRequest,
-    request: Request,
   ): Promise<Response> | Response {
+    const { known } = asked
     const { cache, kept, warning } = place
     const served = this.#servedAs(known, kept?.record.listKind ?? known.resource.listKind)
-    const response = this.#spell(served, cache, read, api, request)
+    const response = this.#spell(served, cache, asked)
     if (warning === undefined) return response
     const warned = (answer: Response) => this.#warned(answer, warning)
     return response instanceof Promise ? response.then(warned) : warned(response)
@@ -124,7 +144,7 @@ export class EdgeReading {
     return answer
   }
 
-  #spell(served: Served, cache: Cache, read: Read, api: ApiRequest, request: Request): Promise<Response> | Response {
+  #spell(served: Served, cache: Cache, { read, api, request, asker, question }: Asked): Promise<Response> | Response {
     switch (read.verb) {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
@@ -135,50 +155,41 @@ export class EdgeReading {
       }
       case 'list':
         return listObjects(this.#parts, served, cache, api, request)
-      case 'watch':
-        return watchObjects(this.#parts, served, cache, api, request)
+      case 'watch': {
+        const opened = (end: () => void) =>
+          question === undefined ? () => {} : this.#parts.watches.add(asker.identity, question, end)
+        return watchObjects(this.#parts, served, cache, api, request, opened)
+      }
     }
   }
 
   /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
-  async #confirm(
-    known: Known,
-    place: Extract<Place, { kind: 'confirm' }>,
-    read: Read,
-    api: ApiRequest,
-    request: Request,
-    asker: Asker,
-  ): Promise<Response> {
-    const { passing, front } = this.#parts
-    const answer = await passing.tryPass(api, request, asker, this.#parts.upstream.reachability.limitMs)
-    if (answer !== undefined) return answer
-    return await this.#local(known, { ...place, warning: front.ageOf(place.kept) }, read, api, request)
+  async #confirm(asked: Asked, place: Extract<Place, { kind: 'confirm' }>): Promise<Response> {
+    const { passing, front, upstream } = this.#parts
+    const { api, request, asker } = asked
+    const answer = await passing.tryPass(api, request, asker, upstream.reachability.limitMs)
+    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.kept) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
-  #later(known: Known, kept: Kept, read: Read, api: ApiRequest, request: Request, asker: Asker): Response {
-    const { resource } = known
-    const media = negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf: this.#avoidsProtobuf })
-    const open = () => this.#opened(known, kept, read, api, request, asker, acceptOf(media))
+  #later(asked: Asked, kept: Kept): Response {
+    const { resource } = asked.known
+    const { accept } = asked.request.headers
+    const media = negotiate(accept, { shape: 'watch', resource, avoidsProtobuf: this.#avoidsProtobuf })
+    const open = () => this.#opened(asked, kept, acceptOf(media))
     return { status: 200, headers: watchHeaders(media), body: new Later(open), cutCleanly: true }
   }
 
-  async #opened(
-    known: Known,
-    kept: Kept,
-    read: Read,
-    api: ApiRequest,
-    request: Request,
-    asker: Asker,
-    accept: string,
-  ): Promise<AsyncIterator<Buffer> | undefined> {
+  async #opened(asked: Asked, kept: Kept, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
+    const { api, request, asker } = asked
     const outcome = await kept.synced(watchListHoldMsMax)
     const { readable: cache } = kept
-    if (outcome === 'late') return undefined
+    // Whoever may no longer watch it gets the end of the stream, and its next watch the refusal.
+    if (outcome === 'late' || !(await this.#mayStill(asked))) return undefined
     // The edge may not read it, its caller may: the headers that are out promise a form.
     const { body, status } =
       outcome === 'synced' && cache !== undefined
-        ? await this.#local(known, { cache, kept }, read, api, request)
+        ? await this.#local(asked, { cache, kept })
         : await this.#parts.passing.pass(api, request, asker, { accept })
     if (status !== 200) return undefined
     return piecesOf(body)

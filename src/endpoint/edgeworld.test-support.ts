@@ -8,6 +8,7 @@ import { FakeCloud } from '../access/access.test-support.ts'
 import { type OpenAccess, openAccess } from '../access/open.ts'
 import { confirmRefusal } from '../app/confirm.ts'
 import { holdWanted, type Wanted } from '../app/held.ts'
+import { Roles } from '../app/roles.ts'
 import { statusOf } from '../app/statusdocument.ts'
 import { type FakeClock, fakeClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
@@ -227,8 +228,9 @@ export class EdgeWorld {
     this.access = await openAccess({ upstream, records: store, clock, log })
     await documents.load()
     interests.attach(this.copy)
-    const { access, tokens: keeper, nowMs } = this.access
+    const { access, tokens: keeper, watches, changes, nowMs } = this.access
     holdWanted({ interests, catalog, documents, keeper, wanted: this.#wanted, log })
+    const roles = new Roles({ interests, catalog, upstream, changes, clock })
     catalog.observe(() => interests.replan())
     const measures = new Measures({ copy: this.copy, store })
     this.measures = measures
@@ -238,7 +240,8 @@ export class EdgeWorld {
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
     const { release } = this
-    const reading = new EdgeReading({ access, catalog, front, upstream, passing, written, measures, clock, release })
+    const reads = { front, upstream, passing, written, measures, clock, release }
+    const reading = new EdgeReading({ access, watches, catalog, ...reads })
     const { copy } = this
     this.endpoint = new EdgeEndpoint({
       access,
@@ -258,7 +261,8 @@ export class EdgeWorld {
     this.#ending = new AbortController()
     const { signal } = this.#ending
     const { run } = this.access
-    this.#running = Promise.all([interests.run(signal), documents.run(signal), run(signal), copy.run(signal)])
+    const loops = [interests, documents, copy, roles].map((one) => one.run(signal))
+    this.#running = Promise.all([...loops, run(signal)])
     if (!waits || upstream.reachability.state === 'unreachable') return
     await this.until(() => catalog.find('', 'v1', 'pods') !== undefined)
   }

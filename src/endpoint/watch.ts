@@ -28,6 +28,8 @@ export async function watchObjects(
   cache: Cache,
   api: ApiRequest,
   request: Request,
+  /** Is told how to end the watch; what it answers is called when the watch has ended. */
+  opened: (end: () => void) => () => void = () => () => {},
 ): Promise<Response> {
   const { resource } = served
   const media = negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf: served.avoidsProtobuf })
@@ -57,6 +59,7 @@ export async function watchObjects(
   }
   const cancel = parts.clock.setTimer(Math.min(Math.max(0, seconds), lifeSecondsMax) * 1000, end)
   watcher.onEnd(cancel)
+  watcher.onEnd(opened(end))
   return { status: 200, headers, body: watcher }
 }
 

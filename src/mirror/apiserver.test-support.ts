@@ -49,7 +49,14 @@ export type ServerRequest = {
 
 type Select = (stored: Stored) => boolean
 
-const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node', namespaces: 'Namespace' }
+const kinds: Record<string, string> = {
+  pods: 'Pod',
+  configmaps: 'ConfigMap',
+  nodes: 'Node',
+  namespaces: 'Namespace',
+  rolebindings: 'RoleBinding',
+  clusterrolebindings: 'ClusterRoleBinding',
+}
 
 export class ApiServer implements Upstream {
   readonly clock: FakeClock

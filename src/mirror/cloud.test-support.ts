@@ -70,6 +70,7 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
         this.suspicions.push(why)
         this.turn('suspect')
       },
+      probe: () => Promise.resolve(this.#state === 'reachable'),
       observe: (listener) => {
         this.#listeners.add(listener)
         return () => void this.#listeners.delete(listener)

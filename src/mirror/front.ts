@@ -1,6 +1,6 @@
 /**
  * Where a read is answered: from the copy, by the cloud, or not at all. Reads never wait for the network, with two bounded
- * exceptions (decision 4 of docs/architecture.md); what was never synced is held for a moment while the cloud is there and
+ * exceptions (decision 11 of docs/architecture.md); what was never synced is held for a moment while the cloud is there and
  * refused while it is not, never shown as empty (A1). Whether the caller may read it was settled before.
  */
 import { hash } from 'node:crypto'

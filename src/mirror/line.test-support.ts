@@ -126,6 +126,10 @@ export class Switch implements Reachability {
     this.set('suspect')
   }
 
+  probe(): Promise<boolean> {
+    return Promise.resolve(this.state === 'reachable')
+  }
+
   observe(listener: (state: ReachabilityState) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)

@@ -20,7 +20,7 @@ export class Checker implements Reachability {
   readonly #parts: Parts
   readonly #listeners = new Set<(state: ReachabilityState) => void>()
   #judgement: Judgement
-  #probing = false
+  #probing: Promise<Sign> | undefined
   #running = false
   #cancelNext: () => void = () => {}
 
@@ -56,9 +56,14 @@ export class Checker implements Reachability {
     return () => void this.#listeners.delete(listener)
   }
 
+  async probe(): Promise<boolean> {
+    this.probeNow()
+    return (await this.#probing)?.kind === 'probe answered'
+  }
+
   /** A probe that is under way answers for this one too. */
   probeNow(): void {
-    if (this.#running && !this.#probing) void this.#round()
+    if (this.#running && this.#probing === undefined) void this.#round()
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -71,10 +76,10 @@ export class Checker implements Reachability {
   }
 
   async #round(): Promise<void> {
-    this.#probing = true
     this.#cancelNext()
-    const sign = await this.#parts.probe()
-    this.#probing = false
+    this.#probing = this.#parts.probe()
+    const sign = await this.#probing
+    this.#probing = undefined
     if (!this.#running) return
     this.#take(sign)
     const { everyMs, limits, clock } = this.#parts

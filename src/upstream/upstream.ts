@@ -82,6 +82,8 @@ export interface Reachability {
   readonly limitMs: number
   /** A read hit its limit: suspect until a probe succeeds. */
   suspect(why: string): void
+  /** Whether the API server answers a probe now: tells what is slow by itself from a line that is lost. Never rejects. */
+  probe(): Promise<boolean>
   /** Hears every change of state; answers how to stop hearing. */
   observe(listener: (state: ReachabilityState) => void): () => void
 }

@@ -1,0 +1,45 @@
+/**
+ * A wait for the API server that ends within the limit of a read. Where the answer is late a probe has told meanwhile whether
+ * the line is lost or only this one answer slow: a slow authenticator of one caller is no reason to doubt the line of all.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Reachability } from '../upstream/upstream.ts'
+import type { Flight } from './review.ts'
+import { within } from './within.ts'
+
+export type Waiting = {
+  /** The review that is waited for. */
+  flight: Flight<unknown> | undefined
+  /** Something broke off: resolves when a probe has told what that means. */
+  probe(): Promise<void>
+}
+
+type Parts = { readonly clock: Clock; readonly reachability: Reachability }
+
+/** `known` says what is known when the time is over. */
+export function bounded<T>(
+  { clock, reachability }: Parts,
+  ask: (waiting: Waiting) => Promise<T>,
+  known: () => T,
+): Promise<T> {
+  const { limitMs } = reachability
+  let alive = false
+  const waiting: Waiting = {
+    flight: undefined,
+    async probe() {
+      alive = await reachability.probe()
+    },
+  }
+  // The limit is four round trips: a probe sent now is back before it is over.
+  const cancel = clock.setTimer(limitMs / 2, () => {
+    if (waiting.flight?.sent === true) void waiting.probe()
+  })
+  const late = () => {
+    // One that still waits for its turn says nothing about the line.
+    if (waiting.flight?.sent === true && !alive) {
+      reachability.suspect(`a review was not answered within ${Math.round(limitMs)} ms`)
+    }
+    return known()
+  }
+  return within(clock, limitMs, ask(waiting).finally(cancel), late)
+}

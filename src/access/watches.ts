@@ -1,0 +1,138 @@
+/**
+ * The watches that are open here, so that whoever loses the right to one does not go on hearing: each is asked about every few
+ * minutes, and at once when roles or bindings are seen to change. A caller that is told no gets the end of its stream, and its
+ * next watch meets the refusal. Only a no of the API server ends one: not a review that failed, nor a cloud that is away.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Identity } from '../upstream/upstream.ts'
+import type { Verdict } from './access.ts'
+import type { Changes } from './changes.ts'
+import { everywhere } from './changes.ts'
+import type { Question } from './question.ts'
+
+const everyMs = 300_000 // where nobody shows changes: as long as the API server keeps what a webhook allowed
+const everySpread = 0.4 // of it, so that the watches of a node do not all come at once
+const retryMs = 30_000 // after a review that failed, or while the cloud is away
+const lookEveryMs = 5_000
+const spreadMs = 1_000 // every edge of a cluster sees the same change
+const lagMs = 11_000 // the API server's authorizer may be behind us: a second look, when what it said at once is old
+const atOnceMax = 8 // reads that wait for a decision have the other places
+
+type Watch = { readonly end: () => void }
+
+/** Watches of one credential that ask for the same. */
+type Group = {
+  readonly identity: Identity
+  readonly question: Question
+  readonly watches: Set<Watch>
+  dueAt: number
+  /** When it is looked at once more after a change. */
+  againAt: number
+}
+
+type Parts = {
+  readonly recheck: (identity: Identity, question: Question) => Promise<Verdict>
+  readonly keyOf: (identity: Identity) => string
+  readonly changes: Changes
+  readonly clock: Clock
+  readonly random?: () => number
+}
+
+export class OpenWatches {
+  readonly #parts: Parts
+  readonly #random: () => number
+  readonly #groups = new Map<string, Group>()
+  readonly #queue = new Set<Group>()
+  #asking = 0
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#random = parts.random ?? Math.random
+    parts.changes.observe((namespace) => this.#changed(namespace))
+  }
+
+  /** `end` ends the stream; the answer says that it has ended. The administrator's own are nobody's to ask about. */
+  add(identity: Identity, question: Question, end: () => void): () => void {
+    if (identity.kind === 'edge') return () => {}
+    const { keyOf, clock, changes } = this.#parts
+    const key = `${keyOf(identity)} ${question.key}`
+    const now = clock.steady()
+    // What let it in was perhaps said before a change that was seen only now.
+    const isUnsure = now - changes.since(question.namespace) < lagMs
+    const dueAt = now + (isUnsure ? lagMs : this.#nextMs())
+    const group = this.#groups.get(key) ?? { identity, question, watches: new Set(), dueAt, againAt: 0 }
+    const watch = { end }
+    group.dueAt = Math.min(group.dueAt, dueAt)
+    this.#groups.set(key, group)
+    group.watches.add(watch)
+    return () => {
+      group.watches.delete(watch)
+      if (group.watches.size > 0 || this.#groups.get(key) !== group) return
+      this.#groups.delete(key)
+      this.#queue.delete(group)
+    }
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          cancel()
+          signal.removeEventListener('abort', end)
+          resolve()
+        }
+        const cancel = this.#parts.clock.setTimer(lookEveryMs, end)
+        signal.addEventListener('abort', end)
+      })
+      if (!signal.aborted) this.#look()
+    }
+  }
+
+  #changed(namespace: string): void {
+    const { clock } = this.#parts
+    const dueAt = clock.steady() + this.#random() * spreadMs
+    const againAt = dueAt + lagMs
+    let concerned = false
+    for (const group of this.#groups.values()) {
+      if (namespace !== everywhere && group.question.namespace !== namespace) continue
+      group.dueAt = Math.min(group.dueAt, dueAt)
+      group.againAt = againAt
+      concerned = true
+    }
+    if (!concerned) return
+    clock.setTimer(dueAt - clock.steady(), () => this.#look())
+    clock.setTimer(againAt - clock.steady(), () => this.#look())
+  }
+
+  #look(): void {
+    const now = this.#parts.clock.steady()
+    for (const group of this.#groups.values()) if (group.dueAt <= now) this.#queue.add(group)
+    this.#next()
+  }
+
+  #next(): void {
+    for (const group of this.#queue) {
+      if (this.#asking >= atOnceMax) return
+      this.#queue.delete(group)
+      this.#asking++
+      void this.#ask(group)
+    }
+  }
+
+  async #ask(group: Group): Promise<void> {
+    const { recheck, clock } = this.#parts
+    // A change that comes while it is asked makes it due again.
+    group.dueAt = Number.POSITIVE_INFINITY
+    const verdict = await recheck(group.identity, group.question)
+    this.#asking--
+    const now = clock.steady()
+    const nextAt = now + (verdict === 'unknown' ? retryMs * (1 + this.#random()) : this.#nextMs())
+    group.dueAt = Math.min(group.dueAt, nextAt, group.againAt > now ? group.againAt : nextAt)
+    if (verdict === 'denied' || verdict === 'unauthorized') for (const { end } of [...group.watches]) end()
+    this.#next()
+  }
+
+  #nextMs(): number {
+    return everyMs * (1 - everySpread / 2 + this.#random() * everySpread)
+  }
+}
