@@ -20,6 +20,7 @@ import { step as edgeinformers } from './edgeinformers.ts'
 import { step as edgekubectl } from './edgekubectl.ts'
 import { step as edgereads } from './edgereads.ts'
 import { step as edgerights } from './edgerights.ts'
+import { step as edgewrites } from './edgewrites.ts'
 import { step as faults } from './faults.ts'
 import { step as hollow } from './hollow.ts'
 import { step as informers } from './informers.ts'
@@ -56,6 +57,7 @@ const steps: readonly Step[] = [
   edgereads,
   edgedocuments,
   edgekubectl,
+  edgewrites,
   edgerights,
   attacks,
   edgecoredns,

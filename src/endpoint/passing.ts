@@ -6,14 +6,13 @@ import type { Access, Outcome } from '../access/access.ts'
 import { type Question, questionOf } from '../access/question.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { replyVersion } from '../kube/replies.ts'
+import { isDryRun } from '../kube/dryrun.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import { objectKey } from '../kube/resource.ts'
 import { failure } from '../kube/status.ts'
 import type { Catalog } from '../mirror/catalog.ts'
-import { type Scope, scopeOfName } from '../mirror/interest.ts'
 import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Asker } from './asker.ts'
+import { effectsOf } from './effects.ts'
 import type { Request, Response } from './endpoint.ts'
 import type { Offline } from './offline.ts'
 import { sentHeaders } from './sentheaders.ts'
@@ -22,6 +21,8 @@ import type { Written } from './written.ts'
 
 /** A reply to a write is read before it goes on: objects are at most etcd's 1.5 MB, with room for a Table around one. */
 const replyBytesMax = 8 * 1024 * 1024
+/** The options of a deletion are some hundred bytes; what is larger is not listened to. */
+const optionsBytesMax = 64 * 1024
 /** The API server gives up on a request itself after 60 s; one that has not begun to answer by then will not. */
 const headMsMax = 75_000
 /** What a load balancer says when nobody stands behind it. */
@@ -51,8 +52,10 @@ export class Passing {
     if (tokens.concerns(api)) return await this.#passToken(api, rereadable(request), asker)
     const gone = request.gone?.()
     try {
-      const answer = await this.#ask(api, request, asker, { ...options, gone })
-      return await this.#reply(api, answer)
+      const tap = this.#tap(api, request)
+      const asked = tap === undefined ? request : { ...request, stream: tap.stream }
+      const answer = await this.#ask(api, asked, asker, { ...options, gone })
+      return await this.#reply(api, answer, tap?.sent)
     } catch (error) {
       if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
@@ -144,8 +147,7 @@ export class Passing {
   #headersFor(api: ApiRequest, request: Request, accept: string | undefined): Headers {
     const headers = sentHeaders(request)
     if (accept !== undefined) return { ...headers, accept }
-    const isRead = api.isResource && writes.has(api.verb) && headers['accept-encoding'] !== undefined
-    if (!isRead || !this.#parts.written.concerns(scopeOf(api, ''))) return headers
+    if (headers['accept-encoding'] === undefined || !this.#mayBeHeld(api)) return headers
     return { ...headers, 'accept-encoding': 'identity' }
   }
 
@@ -157,22 +159,35 @@ export class Passing {
     if (!isRefusal || !byAnother) access.learn(asker.identity, question, outcome)
   }
 
-  async #reply(api: ApiRequest, answer: Answered): Promise<Response> {
+  async #reply(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Response> {
     const { status, headers } = answer
     const isWatch = api.verb === 'watch'
-    const body = this.#isHeld(api, answer) ? await this.#held(api, answer) : answer.body
+    const body = this.#isHeld(api, answer) ? await this.#held(api, answer, sent) : answer.body
     return { status, headers, body, passedThrough: true, ...(isWatch ? { cutCleanly: true } : {}) }
+  }
+
+  #mayBeHeld(api: ApiRequest): boolean {
+    return api.isResource && writes.has(api.verb) && !unheld.has(api.subresource) && this.#parts.written.concerns(api)
+  }
+
+  /** Listens to what is sent where it may say that nothing is to be done: the options of a deletion. */
+  #tap(api: ApiRequest, request: Request): { stream(): AsyncIterable<Buffer>; sent: Sent } | undefined {
+    const hasOptions = deletions.has(api.verb) || api.subresource === 'eviction'
+    if (!request.hasBody || !hasOptions || !this.#mayBeHeld(api)) return undefined
+    const sent: { contentType: string | undefined; chunks: Buffer[] } = {
+      contentType: request.headers['content-type'],
+      chunks: [],
+    }
+    return { stream: () => overheard(request.stream(), sent.chunks), sent }
   }
 
   /** Replies that tell which state of which object the caller has seen. */
   #isHeld(api: ApiRequest, { status, headers }: Answered): boolean {
-    if (status < 200 || status > 299 || !api.isResource) return false
-    if (!writes.has(api.verb) || unheld.has(api.subresource)) return false
-    if (api.query.has('dryRun') || headers['content-encoding'] !== undefined) return false
-    return this.#parts.written.concerns(scopeOf(api, ''))
+    if (status < 200 || status > 299 || api.query.has('dryRun')) return false
+    return headers['content-encoding'] === undefined && this.#mayBeHeld(api)
   }
 
-  async #held(api: ApiRequest, answer: Answered): Promise<Buffer | AsyncIterable<Buffer>> {
+  async #held(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Buffer | AsyncIterable<Buffer>> {
     const chunks: Buffer[] = []
     let size = 0
     for (;;) {
@@ -184,28 +199,39 @@ export class Passing {
       if (size > replyBytesMax) return rest(chunks, answer.body)
     }
     const bytes = Buffer.concat(chunks)
+    if (sent !== undefined && (await isDryRun(sent.contentType, Buffer.concat(sent.chunks)))) return bytes
+    const { catalog, written } = this.#parts
+    const { group, version, resource, verb, name } = api
+    const known = catalog.find(group, version, resource)
     const contentType = String(answer.headers['content-type'] ?? '')
-    const name = api.name === '' ? (replyVersion(contentType, bytes)?.name ?? '') : api.name
-    if (name === '') return bytes
-    const scope = scopeOf(api, name)
-    const known = this.#parts.catalog.find(api.group, api.version, api.resource)
-    const custom = known?.resource.custom ?? true
-    await this.#parts.written.hold({ scope, key: objectKey(scope.namespace, name), custom, contentType, bytes })
+    const isNamespaces = group === '' && resource === 'namespaces'
+    const namespace = isNamespaces ? '' : api.namespace
+    const effects = effectsOf({ verb, namespace, name, objectKind: known?.resource.kind, contentType, bytes })
+    const of = { group, version, resource }
+    await written.hold({ resource: of, known, effects, reply: { contentType, bytes } })
     return bytes
   }
 }
 
 /** Who stands behind these refuses in its own name, and that says nothing about the caller's token at the API server. */
 const relayed: ReadonlySet<string> = new Set(['proxy', 'exec', 'attach', 'portforward', 'log'])
-const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete'])
-/** Their replies speak of something else than the object. */
-const unheld: ReadonlySet<string> = new Set(['token', 'scale', 'exec', 'attach', 'portforward', 'proxy', 'log'])
+const deletions: ReadonlySet<string> = new Set(['delete', 'deletecollection'])
+const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', ...deletions])
+/** They change no object that is kept. */
+const unheld: ReadonlySet<string> = new Set(['token', 'exec', 'attach', 'portforward', 'proxy', 'log'])
 
-function scopeOf(api: ApiRequest, name: string): Scope {
-  const { group, version, resource } = api
-  const isNamespaces = group === '' && resource === 'namespaces'
-  const namespace = isNamespaces ? '' : api.namespace
-  return scopeOfName({ group, version, resource, namespace }, name)
+/** What was sent, as far as somebody listened. */
+type Sent = { readonly contentType: string | undefined; readonly chunks: readonly Buffer[] }
+
+/** Hands on what comes, and keeps the beginning of it. */
+async function* overheard(body: AsyncIterable<Buffer>, heard: Buffer[]): AsyncGenerator<Buffer, void, void> {
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size <= optionsBytesMax) heard.push(chunk)
+    else heard.length = 0
+    yield chunk
+  }
 }
 
 function rereadable(request: Request): Request {

@@ -126,7 +126,7 @@ test('[A7] a Status reply about an object whose name is another’s by now is no
   await world.stop()
 })
 
-test('[A7] not held: uncovered, dryRun, a no-op, deletecollection, a refusal, replies of other subresources', async () => {
+test('[A7] not held: uncovered, dryRun, a no-op, a refusal, what stands behind a proxy; nor what a look shows unchanged', async () => {
   const world = await synced()
   const object = objectText('configmaps', listed(99, 'new'))
   const rows: [string, string, number, string][] = [
@@ -134,9 +134,11 @@ test('[A7] not held: uncovered, dryRun, a no-op, deletecollection, a refusal, re
     ['PUT', '/api/v1/nodes/n1', 200, object],
     ['PUT', `${c1}?dryRun=All`, 200, object],
     ['PUT', c1, 200, objectText('configmaps', listed(2, 'one'))],
-    ['DELETE', maps, 200, object],
+    ['DELETE', `${maps}?dryRun=All`, 200, object],
+    ['DELETE', maps, 200, '{"kind":"ConfigMapList","metadata":{},"items":[]}'],
     ['PUT', c1, 409, '{"kind":"Status","status":"Failure","code":409}'],
-    ['PUT', `${c1}/scale`, 200, object],
+    ['PUT', `${c1}/proxy`, 200, object],
+    ['PUT', `${c1}/scale`, 200, object.replace('ConfigMap', 'Scale').replace('"99"', '"2"')],
     ['PUT', c1, 200, 'not JSON at all'],
     ['PUT', c1, 200, '{}'],
     ['POST', `${c1}/whatever`, 201, '{"kind":"Whatever","metadata":{"name":"c1","namespace":"a"}}'],

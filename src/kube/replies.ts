@@ -3,10 +3,11 @@
  * client that wrote version n must not be shown an older one afterwards, so n has to be read from an answer passed through.
  */
 import { scanObject } from './object.ts'
-import { readObjectMeta, readStatus } from './protobuf/peek.ts'
+import { isEnding, readListItems, readObjectMeta, readStatus } from './protobuf/peek.ts'
 import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'
 import {
   closeBracket,
+  comma,
   eachMember,
   isKey,
   openBrace,
@@ -39,6 +40,55 @@ export function replyVersion(contentType: string | undefined, bytes: Buffer): Re
     if (error instanceof ProtobufFault || error instanceof ScanFault) return undefined
     throw error
   }
+}
+
+/** An object that a collection's deletion names, as it was before. */
+export type Deleted = Reply & {
+  readonly version: number
+  /** It was being deleted already: what came of it this time cannot be told. */
+  readonly ending: boolean
+}
+
+/** What the answer to the deletion of a collection names; undefined when it does not tell. */
+export function deletedItems(contentType: string | undefined, bytes: Buffer): Deleted[] | undefined {
+  try {
+    const found = isProtobuf(contentType)
+      ? protobufItems(bytes)
+      : isPlainJson(contentType) && isJson(bytes)
+        ? jsonItems(bytes)
+        : undefined
+    return found?.every((one) => one?.version !== undefined) ? (found as Deleted[]) : undefined
+  } catch (error) {
+    if (error instanceof ProtobufFault || error instanceof ScanFault) return undefined
+    throw error
+  }
+}
+
+type Item = (Reply & { ending: boolean }) | undefined
+
+function jsonItems(bytes: Buffer): Item[] | undefined {
+  const items = valueAt(bytes, 0, itemsKey)
+  if (items < 0 || bytes[items] !== openBracket) return undefined
+  const found: Item[] = []
+  for (let at = skipSpace(bytes, items + 1); bytes[at] === openBrace; ) {
+    const end = skipValue(bytes, at)
+    const metadata = valueAt(bytes, at, metadataKey)
+    const ending = metadata >= 0 && textAt(bytes, metadata, deletionKey) !== ''
+    const reply = fromMetadata('', scanObject(bytes.subarray(at, end)))
+    found.push(reply && { ...reply, ending })
+    at = skipSpace(bytes, end)
+    if (bytes[at] === comma) at = skipSpace(bytes, at + 1)
+  }
+  return found
+}
+
+function protobufItems(bytes: Buffer): Item[] | undefined {
+  const { kind, raw } = readEnvelope(bytes)
+  if (!kind.endsWith('List')) return undefined
+  return readListItems(raw).map((item) => {
+    const reply = fromMetadata('', readObjectMeta(item))
+    return reply && { ...reply, ending: isEnding(item) }
+  })
 }
 
 function readProtobuf(bytes: Buffer): Reply | undefined {
@@ -99,6 +149,8 @@ const detailsKey = Buffer.from('details')
 const nameKey = Buffer.from('name')
 const uidKey = Buffer.from('uid')
 const itemsKey = Buffer.from('items')
+const metadataKey = Buffer.from('metadata')
+const deletionKey = Buffer.from('deletionTimestamp')
 const rowsKey = Buffer.from('rows')
 const objectKey = Buffer.from('object')
 

@@ -25,6 +25,35 @@ export function readObjectMeta(raw: Buffer): Identified {
   return meta
 }
 
+/** The objects of any built-in list: its second field, each a view. */
+export function readListItems(raw: Buffer): Buffer[] {
+  const items: Buffer[] = []
+  eachField(raw, (field) => {
+    if (field.number === 2) items.push(field.bytes())
+  })
+  return items
+}
+
+/** Whether an object has a time of deletion. */
+export function isEnding(raw: Buffer): boolean {
+  let found = false
+  eachInside(raw, 1, (field) => {
+    if (field.number === 9) found = true
+  })
+  return found
+}
+
+/** Whether a deletion's options, its own message or the second field of an eviction, want nothing to be done. */
+export function wantsDryRun(raw: Buffer, { isEviction }: { isEviction: boolean }): boolean {
+  let found = false
+  const look = (field: WireField) => {
+    if (field.number === 5) found = true
+  }
+  if (isEviction) eachInside(raw, 2, look)
+  else eachField(raw, look)
+  return found
+}
+
 export type StatusFacts = {
   readonly status: string
   readonly reason: string
