@@ -6,6 +6,7 @@ import { systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { gauge, seriesOf } from '../base/metrics.ts'
 import { Copy } from '../cache/copy.ts'
+import { ClientCredentials } from '../endpoint/clientcredentials.ts'
 import { CloudRelease } from '../endpoint/cloudrelease.ts'
 import { EdgeEndpoint } from '../endpoint/edge.ts'
 import { EdgeReading } from '../endpoint/edgeread.ts'
@@ -74,7 +75,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     catalog.observe(() => interests.replan())
 
     const { host } = config.listen
-    const names = new Set(config.clientCredential.map(({ name }) => name))
+    const credentials = new ClientCredentials((name) => upstream.certificateOf(name))
     const measures = new Measures({ copy, store, more: () => figuresOf(upstream, interests) })
     const front = new Front({ interests, upstream, clock })
     const written = new Written({ interests, upstream, clock })
@@ -99,7 +100,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       own: [health, measures],
       mirrored: documents,
       status: () => statusOf({ upstream, interests, copy, store, clock }),
-      isMapped: (name) => names.has(name),
+      isMapped: (certificate) => credentials.matches(certificate),
       nowMs,
       measures,
       clock,

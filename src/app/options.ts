@@ -113,7 +113,7 @@ const options = [
     type: 'credential',
     commands: { edge: undefined },
     list: true,
-    help: 'certificate and key that go upstream for callers whose certificate bears this common name',
+    help: 'certificate and key that go upstream for callers whose certificate has this common name and its organizations and authority',
   },
   {
     name: 'probe-every',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { askerOf } from './asker.ts'
 
-const parts = { isMapped: (name: string) => name === 'system:node:n1', nowMs: () => 1_000 }
+const parts = { isMapped: ({ name }: { name: string }) => name === 'system:node:n1', nowMs: () => 1_000 }
 const nobody = { peer: {} }
 
 test('[I1] every header of impersonation leaves the judgement to the API server', () => {

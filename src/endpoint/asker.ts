@@ -10,18 +10,20 @@ export type Asker = {
   readonly impersonates: boolean
 }
 
+type Certificate = NonNullable<Request['peer']['certificate']>
+
 const anonymous: Identity = { kind: 'anonymous' }
 const edge: Identity = { kind: 'edge' }
 
 export function askerOf(
   { peer, headers }: Pick<Request, 'peer' | 'headers'>,
-  parts: { isMapped: (name: string) => boolean; nowMs: () => number },
+  parts: { isMapped: (certificate: Certificate) => boolean; nowMs: () => number },
 ): Asker {
   const impersonates = asksToBeAnother(headers)
   const { certificate } = peer
   // A certificate that has expired on an open connection names nobody any more; our own outlives a wrong clock.
   if (certificate?.issuedBy === 'own') return { identity: edge, isAdministrator: true, impersonates }
-  if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate.name)) {
+  if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate)) {
     return { identity: { kind: 'certificate', name: certificate.name }, isAdministrator: false, impersonates }
   }
   return { identity: bearerIdentity(peer, headers), isAdministrator: false, impersonates }

@@ -34,8 +34,8 @@ export type EdgeParts = {
   readonly mirrored: Mirrored
   /** What `ake status` shows. */
   readonly status: () => unknown
-  /** Common names that have a credential of their own upstream. */
-  readonly isMapped: (name: string) => boolean
+  /** Whether a certificate is that of somebody with a credential of their own upstream. */
+  readonly isMapped: (certificate: NonNullable<Request['peer']['certificate']>) => boolean
   /** The time by which certificates expire. */
   readonly nowMs: () => number
   readonly measures: Measuring

@@ -252,7 +252,7 @@ export class EdgeWorld {
       own: [measures],
       mirrored: documents,
       status: () => statusOf({ upstream, interests, copy, store, clock }),
-      isMapped: (name) => mapped.has(name),
+      isMapped: ({ name }) => mapped.has(name),
       nowMs,
       measures,
       clock,

@@ -6,6 +6,7 @@
  * The way of a request: who asks (authenticate), what is asked (kube/request), which resource that is (registry), then one
  * file per verb. Whatever goes wrong is thrown as a Status and rendered in one place (respond).
  */
+import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Copy } from '../cache/copy.ts'
@@ -46,6 +47,8 @@ export type Peer = {
     /** Our own authority, or one of those whose certificates are accepted as callers. */
     readonly issuedBy: 'own' | 'clients'
     readonly expiresMs: number
+    /** The key that signed it. */
+    readonly signer?: KeyObject
   }
 }
 

@@ -3,7 +3,7 @@
  * callers; others may be accepted beside it, and the two are told apart by the signature itself: an authority may bear any
  * name, and the chain a peer sends is the peer's choice.
  */
-import { X509Certificate } from 'node:crypto'
+import { type KeyObject, X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import type { Caller } from '../write/write.ts'
 import type { Peer } from './endpoint.ts'
@@ -17,10 +17,12 @@ export class ClientAuthorities {
   /** Every certificate as a PEM text of its own. */
   readonly pems: readonly string[]
   readonly #all: readonly X509Certificate[]
+  readonly #own: X509Certificate
 
   /** Our own authority's certificate, and a PEM text with those of others, whose certificates are callers too. */
   constructor(own: string, callers?: string) {
     this.#all = [own, ...(callers === undefined ? [] : [callers])].flatMap(certificatesIn)
+    this.#own = this.#all[0] as X509Certificate
     this.pems = this.#all.map(String)
   }
 
@@ -28,35 +30,45 @@ export class ClientAuthorities {
   connectionOf(socket: TLSSocket): Connection {
     if (!socket.authorized) return { ...stranger, peer: {} }
     const { subject, valid_to } = socket.getPeerCertificate()
-    const issuedBy = this.#issuerOf(socket)
-    if (subject === undefined || issuedBy === undefined) return { ...stranger, peer: {} }
-    const name = String(subject.CN ?? '')
-    const organizations = subject.O === undefined ? [] : [subject.O].flat()
+    const signer = this.#signerOf(socket)
+    if (subject === undefined || signer === undefined) return { ...stranger, peer: {} }
+    const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
+    const { name, organizations } = namesOf(subject)
     const groups = [...organizations, 'system:authenticated']
     return {
       caller: issuedBy === 'own' ? { name, uid: '', groups } : undefined,
-      peer: { certificate: { name, organizations, issuedBy, expiresMs: Date.parse(valid_to) } },
+      peer: { certificate: { name, organizations, issuedBy, expiresMs: Date.parse(valid_to), signer } },
     }
   }
 
   /** Whether any of these stands behind the connection's certificate, by signatures alone. */
   vouchesFor(socket: TLSSocket): boolean {
-    let certificate = socket.getPeerX509Certificate()
-    while (certificate !== undefined) {
-      const signed = certificate
-      if (this.#all.some((one) => signed.verify(one.publicKey))) return true
-      const issuer = certificate.issuerCertificate
-      certificate = issuer !== undefined && signed.verify(issuer.publicKey) ? issuer : undefined
-    }
-    return false
+    return this.#signerOf(socket) !== undefined
   }
 
-  /** Undefined for one whose authority went while it shook hands. */
-  #issuerOf(socket: TLSSocket): 'own' | 'clients' | undefined {
-    const [own] = this.#all
-    if (own !== undefined && socket.getPeerX509Certificate()?.verify(own.publicKey) === true) return 'own'
-    return this.vouchesFor(socket) ? 'clients' : undefined
+  /** Whose key signed the certificate itself; undefined for one whose authority went while it shook hands. */
+  #signerOf(socket: TLSSocket): KeyObject | undefined {
+    let certificate = socket.getPeerX509Certificate()
+    let first: KeyObject | undefined
+    while (certificate !== undefined) {
+      const signed = certificate
+      const authority = this.#all.find((one) => signed.verify(one.publicKey))
+      if (authority !== undefined) return first ?? authority.publicKey
+      const issuer = certificate.issuerCertificate
+      if (issuer === undefined || !signed.verify(issuer.publicKey)) return undefined
+      first ??= issuer.publicKey
+      certificate = issuer
+    }
+    return undefined
   }
+}
+
+/** As kube-apiserver reads a subject: of several common names the last, every organization. */
+export function namesOf({ CN = '', O = [] }: { CN?: string | string[]; O?: string | string[] }): {
+  name: string
+  organizations: string[]
+} {
+  return { name: [CN].flat().at(-1) ?? '', organizations: [O].flat() }
 }
 
 function certificatesIn(pem: string): X509Certificate[] {

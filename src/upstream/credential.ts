@@ -10,6 +10,8 @@ import type { Pair, Trust } from './dial.ts'
 
 export type Credential = {
   readonly pair?: Pair
+  /** The pair's certificate, as it can be asked. */
+  readonly certificate?: X509Certificate
   readonly token?: string
   /** When it ends, by the clock of the wall. */
   readonly endsAtMs?: number
@@ -129,7 +131,7 @@ function checkedPair(cert: string, key: string, what: string): Credential {
   try {
     const certificate = new X509Certificate(cert)
     if (!certificate.checkPrivateKey(createPrivateKey(key))) return { missing: `${what} does not belong to its key` }
-    return { pair: { cert, key }, endsAtMs: certificate.validToDate.getTime() }
+    return { pair: { cert, key }, certificate, endsAtMs: certificate.validToDate.getTime() }
   } catch {
     return { missing: `${what} or its key is no PEM` }
   }

@@ -3,7 +3,7 @@
  * ever carries somebody else's request; credentials followed as their files change; one checker for all.
  */
 
-import { createHash } from 'node:crypto'
+import { createHash, type X509Certificate } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { type Address, Addresses } from './addresses.ts'
@@ -170,6 +170,12 @@ export class DirectUpstream implements Upstream {
   credentialVersion(name: string): string {
     const cert = this.#credential(`certificate/${name}`)?.pair?.cert
     return cert === undefined ? '' : createHash('sha256').update(cert).digest('base64')
+  }
+
+  /** The certificate configured for callers of that common name; `unusable` while its files hold none. */
+  certificateOf(name: string): X509Certificate | 'unusable' | undefined {
+    const credential = this.#credential(`certificate/${name}`)
+    return credential === undefined ? undefined : (credential.certificate ?? 'unusable')
   }
 
   #credential(name: string): Credential | undefined {

@@ -25,10 +25,21 @@ export async function readUpstreams({ servers, kubeconfig, certificates = [] }: 
   const credentials = new Map([['edge', profile.credential]])
   const files = [...profile.files]
   for (const { name, cert, key } of certificates) {
-    credentials.set(`certificate/${name}`, await readPair(cert, key))
+    const pair = await readPair(cert, key)
+    credentials.set(`certificate/${name}`, namedAlike(name, pair) ? pair : { missing: anotherName(name, cert) })
     files.push(cert, key)
   }
   return { urls: given.map((server) => parseServer(server, kubeconfig)), trust: profile.trust, credentials, files }
+}
+
+/** Whoever shows it would have another name than the one it is configured for: nobody could ever use it. */
+function namedAlike(name: string, { certificate }: Credential): boolean {
+  const shown = certificate?.toLegacyObject().subject.CN
+  return certificate === undefined || [shown].flat().at(-1) === name
+}
+
+function anotherName(name: string, path: string): string {
+  return `the client certificate ${path} does not bear the common name "${name}", for which it is configured`
 }
 
 function parseServer(server: string, kubeconfig: string): URL {
