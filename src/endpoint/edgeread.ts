@@ -128,7 +128,8 @@ export class EdgeReading {
   ): Promise<Response> | Response {
     const { known } = asked
     const { cache, kept, warning } = place
-    const served = this.#servedAs(known, kept?.record.listKind ?? known.resource.listKind)
+    const { defined, resource } = known
+    const served = this.#servedAs(known, defined ? resource.listKind : (kept?.listKind ?? resource.listKind))
     const response = this.#spell(served, cache, asked)
     if (warning === undefined) return response
     const warned = (answer: Response) => this.#warned(answer, warning)

@@ -163,3 +163,14 @@ test('versions of Kubernetes own groups that its facts do not have are still its
   const catalog = catalogOf([{ name: 'autoscaling', versions }])
   assert.equal(catalog.find('autoscaling', 'v2beta9', 'horizontalpodautoscalers')?.resource.custom, false)
 })
+
+test('a definition made anew under another kind: its names are the definition’s, whatever discovery still says', () => {
+  const catalog = catalogOf()
+  assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.defined, false)
+  catalog.applyDefinition('oxen.pasture.test', definition)
+  catalog.applyDefinition('oxen.pasture.test', undefined)
+  const other = definition.toString('utf8').replaceAll('"Ox"', '"Bull"').replaceAll('"OxHerd"', '"BullHerd"')
+  catalog.applyDefinition('oxen.pasture.test', Buffer.from(other))
+  const known = catalog.find('pasture.test', 'v1', 'oxen')
+  assert.deepEqual([known?.defined, known?.resource.kind, known?.resource.listKind], [true, 'Bull', 'BullHerd'])
+})

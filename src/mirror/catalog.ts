@@ -23,6 +23,8 @@ export type Known = {
   readonly columns: readonly PrinterColumn[] | undefined
   /** What clients of a deprecated version are warned with. */
   readonly deprecation: string | undefined
+  /** Its definition is known: how its lists are called is no guess. */
+  readonly defined: boolean
   /** Another server answers for it, through this one. */
   readonly aggregated: boolean
   /** May be kept here when somebody asks for it. */
@@ -187,9 +189,10 @@ export class Catalog {
     const { group, version, resource: plural, verbs } = resource
     const aggregated = this.#aggregated.has(`${version}.${group}`)
     const { columns, deprecation, selectable = [] } = defined ?? {}
+    const isDefined = defined !== undefined
     // Another server may show each caller something else: what nobody knows to be the API server's own is not mirrored.
-    const own = defined !== undefined || builtinGroups().has(group) || this.#local.has(`${version}.${group}`)
-    const fingerprint = JSON.stringify([resource, aggregated, own, columns, selectable, deprecation])
+    const own = isDefined || builtinGroups().has(group) || this.#local.has(`${version}.${group}`)
+    const fingerprint = JSON.stringify([resource, isDefined, aggregated, own, columns, selectable, deprecation])
     const before = this.#served.get(group)?.get(version)?.get(plural)
     if (before?.fingerprint === fingerprint) return before
     const readable = (['get', 'list', 'watch'] as const).every((verb) => verbs.includes(verb))
@@ -200,6 +203,7 @@ export class Catalog {
       plan: planFor([fields.paths]),
       columns,
       deprecation,
+      defined: isDefined,
       aggregated,
       // Events are many, short-lived and read by people, who are online when they do.
       mirrorable: readable && own && !aggregated && resource.kind !== '' && !isEvents(resource),
@@ -238,6 +242,8 @@ function resourceOf(group: string, version: string, found: Discovered, defined: 
     ...found,
     group,
     version,
+    // Discovery may still be that of another definition of the same name.
+    kind: defined?.resource.kind ?? found.kind,
     listKind: defined?.resource.listKind ?? `${found.kind}List`,
     interest: interestOf(group, version, found.resource),
     custom: defined !== undefined || !builtinGroups().has(group),

@@ -23,6 +23,7 @@ type Side = {
   readonly cache: Cache | undefined
   readonly readable: Cache | undefined
   readonly heardAt: number
+  readonly listKind: string
 }
 
 export class Feed {

@@ -93,6 +93,11 @@ export class Kept {
     return this.#feed?.wide.heardAt ?? this.#reflector?.heardAt ?? Number.NEGATIVE_INFINITY
   }
 
+  /** How the API server called its list when it was last read. */
+  get listKind(): string {
+    return this.#feed?.wide.listKind ?? this.record.listKind
+  }
+
   get fed(): boolean {
     return this.#feed !== undefined
   }
@@ -123,7 +128,8 @@ export class Kept {
       clock,
       log,
       firstVersion,
-      onBegun: (_, listKind) => this.#begun(listKind),
+      onBegun: () => this.#begun(),
+      onListed: (listKind) => this.#listed(listKind),
       onLost: async (version) => {
         this.record.lost = Math.max(this.record.lost, version)
         await this.#parts.save(this)
@@ -174,8 +180,14 @@ export class Kept {
     return stop
   }
 
-  #begun(listKind: string): void {
+  /** A definition that was made anew may call its lists otherwise. */
+  #listed(listKind: string): void {
+    if (this.record.listKind === listKind) return
     this.record.listKind = listKind
+    void this.#parts.save(this).catch(() => {})
+  }
+
+  #begun(): void {
     void this.#parts.save(this).catch(() => {})
     this.#trust()
     this.#parts.onSynced(this)

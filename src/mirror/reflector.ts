@@ -56,7 +56,9 @@ export type ReflectorParts = {
   /** A watch came first, with this version: the first sync is taken at exactly that, where the API server still has it. */
   readonly firstVersion?: number | undefined
   /** The first sync is committed, or the interest began anew. */
-  readonly onBegun: (cache: Cache, listKind: string) => void
+  readonly onBegun: (cache: Cache) => void
+  /** All of it was read, first or again: how the API server calls the list. */
+  readonly onListed: (listKind: string) => void
   /** The cluster is still the one we know. */
   readonly onVerified: () => void
   /** Before an interest begins anew: everything up to this version is of a past that no longer exists. */
@@ -179,6 +181,7 @@ export class Reflector {
       listing.watch?.close()
       return await this.#list(signal)
     }
+    this.#parts.onListed(listing.listKind)
     try {
       if (cache !== undefined && !this.#restored) {
         await this.#differ(cache, listing)
@@ -191,7 +194,7 @@ export class Reflector {
       const items = [...listing.objects.values()].filter((found) => found !== 'same')
       const begun = await copy.begin(interest.name, listing.version, items.sort(byKey))
       this.#restored = false
-      this.#parts.onBegun(begun, listing.listKind)
+      this.#parts.onBegun(begun)
       return listing.watch
     } catch (error) {
       listing.watch?.close()
