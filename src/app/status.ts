@@ -25,7 +25,7 @@ export type StatusDocument = {
     readonly namespace?: string
     readonly labels?: string
     readonly fields?: string
-    readonly state: 'synced' | 'syncing' | 'waiting' | 'refused' | 'fed' | 'withdrawn'
+    readonly state: 'synced' | 'syncing' | 'waiting' | 'refused' | 'failing' | 'tooLarge' | 'fed' | 'withdrawn'
     readonly why?: string
     readonly objects: number
     readonly bytes: number

@@ -22,6 +22,7 @@ type Side = {
   readonly interest: Interest
   readonly cache: Cache | undefined
   readonly readable: Cache | undefined
+  readonly hopeless: boolean
   readonly heardAt: number
   readonly listKind: string
 }

@@ -207,7 +207,7 @@ test('a first list beyond the limit is passed through, and whoever waits for it 
 
 test('whoever waits for a first sync waits no longer than asked', async () => {
   const world = await opened()
-  world.server.fault = () => ({ kind: 'slow', ms: 60_000 })
+  world.server.fault = () => ({ kind: 'slow', ms: 15_000 })
   const kept = world.begin({}) as Kept
   const outcome = kept.synced(10_000)
   await world.pass(9_900, 99)

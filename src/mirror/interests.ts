@@ -348,6 +348,8 @@ export class Interests {
     if (this.#parts.upstream.reachability.state !== 'reachable') return
     for (const kept of [...this.#kept.values()]) {
       if ((kept.cache?.watchers.size ?? 0) > 0) kept.asked(this.#parts.clock.now())
+      // Whoever watches hears nothing: the next watch goes where something happens.
+      if (kept.isBlind) this.#finishWatches(kept)
       kept.record.unaskedMs += tickMs
       await this.#lookAtRefusal(kept)
       if (kept.record.held || kept.record.unaskedMs < mirrorLimits.unaskedMsMax) continue

@@ -9,6 +9,7 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
 import type { Interest } from './interest.ts'
 import type { ListingLimits } from './listing.ts'
+import { mirrorLimits } from './mirror.ts'
 import { Reflector, type ReflectorState } from './reflector.ts'
 
 /** What is written down of an interest besides its objects. */
@@ -61,7 +62,7 @@ export class Kept {
   #running: Promise<void> = Promise.resolve()
   #stopRun: AbortController | undefined
   /** Another interest of this resource found the cluster put back: whether that holds for this one has to be asked. */
-  #doubted = false
+  #doubtedAtMs: number | undefined
   /** Who asked for it first, if that was since the last start. */
   begunBy: string | undefined
   /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
@@ -79,7 +80,7 @@ export class Kept {
 
   /** The cache, if reads may be answered from it now: not while it may be of a past that another interest found lost. */
   get readable(): Cache | undefined {
-    const isDoubted = this.#feed === undefined ? this.#doubted : !this.#feed.isSound
+    const isDoubted = this.#feed === undefined ? this.#doubtedAtMs !== undefined || this.isBlind : !this.#feed.isSound
     return isDoubted && this.#parts.upstream.reachability.state === 'reachable' ? undefined : this.cache
   }
 
@@ -102,10 +103,20 @@ export class Kept {
     return this.#feed !== undefined
   }
 
-  /** Whether its first sync cannot be had: too large for this edge, or refused. */
+  /** Whether its list was had and no watch after it: it would show the same for ever. */
+  get isBlind(): boolean {
+    return this.cache !== undefined && this.#reflector?.isLate === true
+  }
+
+  /** Whether reads go past it: too large for this edge, refused, not synced or in doubt for too long. */
   get hopeless(): boolean {
+    if (this.readable !== undefined) return false
+    if (this.#feed !== undefined) return this.#feed.wide.hopeless
     const { kind } = this.state
-    return this.cache === undefined && (kind === 'refused' || kind === 'tooLarge')
+    if (kind === 'failing') return true
+    if (this.cache === undefined) return kind === 'refused' || kind === 'tooLarge'
+    const doubtedMs = this.#parts.clock.steady() - (this.#doubtedAtMs ?? Number.POSITIVE_INFINITY)
+    return doubtedMs >= mirrorLimits.firstSyncMsMax
   }
 
   asked(nowMs: number): void {
@@ -145,12 +156,12 @@ export class Kept {
   doubt(): void {
     // One that is fed is as sound as what feeds it.
     if (this.cache === undefined || this.#feed !== undefined) return
-    this.#doubted = true
+    this.#doubtedAtMs ??= this.#parts.clock.steady()
     if (this.#reflector !== undefined) this.start()
   }
 
   #trust(): void {
-    this.#doubted = false
+    this.#doubtedAtMs = undefined
     this.#settle('synced')
   }
 
@@ -165,7 +176,7 @@ export class Kept {
       await feed.run(stop.signal)
       if (this.#feed === feed) this.#feed = undefined
       if (stop.signal.aborted) return
-      this.#doubted = true
+      this.#doubtedAtMs ??= this.#parts.clock.steady()
       // The wider one is no more, or began anew: back to an own reflector, from where we are, or to another wider one.
       this.start()
       if (this.cache !== undefined) this.#parts.onSynced(this)

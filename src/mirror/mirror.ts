@@ -30,6 +30,8 @@ export const mirrorLimits = {
   nameCharactersMax: 2_048,
   /** How long a read that began an interest is held: longer than a first sync on any link worth the name. */
   holdMsMax: 10_000,
+  /** How long reads are held for a first sync that does not come about, or for a copy in doubt, before they are passed on. */
+  firstSyncMsMax: 20_000,
   /** A list without a version that comes again within this time is somebody's loop, not a one-off look. */
   repeatedWithinMs: 600_000,
   /** What nobody has asked for during this time, counted while running and reachable, is let go. */

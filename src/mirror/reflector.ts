@@ -13,6 +13,8 @@ import type { Frame } from '../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import { Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { differenceOf } from './difference.ts'
+import { FirstSync } from './firstsync.ts'
 import type { Interest } from './interest.ts'
 import { type Listing, type ListingLimits, listItemOf, readListing, statusCode, versionOf } from './listing.ts'
 import { livedMsMin, Retries } from './retries.ts'
@@ -41,6 +43,8 @@ export type ReflectorState =
   | { readonly kind: 'synced' }
   | { readonly kind: 'refused'; readonly code: number; readonly why: string; readonly sinceMs: number }
   | { readonly kind: 'tooLarge'; readonly why: string }
+  /** Its first sync does not come about: it is passed through, and tried again later. */
+  | { readonly kind: 'failing'; readonly why: string }
 
 export type ReflectorParts = {
   readonly interest: Interest
@@ -71,6 +75,9 @@ export class Reflector {
   readonly #random: () => number
   #state: ReflectorState = { kind: 'waiting', why: 'not begun' }
   readonly #retries: Retries
+  readonly #first: FirstSync
+  /** What went wrong last. */
+  #why = ''
   /** What was said of a refusal: the same again is not news. */
   #said = ''
   /** Ends the pause under way. */
@@ -78,6 +85,7 @@ export class Reflector {
   /** Something came from the last watch. */
   #gained = false
   #watch: WatchStream | undefined
+  #openedAtMs = 0
   /** We were not connected all the time: whether the cluster is still the one we know has to be asked. */
   #unsure = true
   /** It is not: what we hold is of another past, however far the new one has come. */
@@ -92,12 +100,23 @@ export class Reflector {
     this.#source = new Source({ ...parts, kind: parts.custom ? '' : parts.kind })
     this.#random = parts.random ?? Math.random
     this.#retries = new Retries(this.#random)
+    this.#first = new FirstSync(parts.clock)
     this.#exactly = parts.firstVersion
     this.#heardAtMs = Number.NEGATIVE_INFINITY
   }
 
   get state(): ReflectorState {
-    return this.#state
+    const { kind } = this.#state
+    if (kind === 'refused' || kind === 'tooLarge' || !this.isLate) return this.#state
+    if (this.#parts.upstream.reachability.state === 'unreachable') return this.#state
+    return { kind: 'failing', why: this.#why === '' ? 'its first list takes too long' : this.#why }
+  }
+
+  /** Whether the first sync has not come about in its time. */
+  get isLate(): boolean {
+    if (this.#first.isDone) return false
+    if (this.#watch !== undefined && this.#parts.clock.steady() - this.#openedAtMs >= livedMsMin) this.#first.done()
+    return this.#first.isLate
   }
 
   /** When the cloud was last known to be at the other end of this interest's watch, by the steady clock. */
@@ -110,11 +129,13 @@ export class Reflector {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    if (this.#cache !== undefined) this.#first.done()
     await this.#pause(this.#cache === undefined ? 0 : this.#random() * spreadMs, signal)
     while (!signal.aborted) {
       try {
         await this.#reachable(signal)
         if (signal.aborted) break
+        this.#first.tried()
         await this.#turn(signal)
       } catch (error) {
         if (signal.aborted) break
@@ -184,7 +205,11 @@ export class Reflector {
     this.#parts.onListed(listing.listKind)
     try {
       if (cache !== undefined && !this.#restored) {
-        await this.#differ(cache, listing)
+        // After an expiry nobody knows what those who watch have.
+        const { repaired, ...difference } = differenceOf(cache, listing, !this.#mustList)
+        const intake = new Intake({ copy, cache })
+        await intake.repair(repaired)
+        await intake.differ(difference)
         return listing.watch
       }
       if (cache !== undefined) {
@@ -194,6 +219,7 @@ export class Reflector {
       const items = [...listing.objects.values()].filter((found) => found !== 'same')
       const begun = await copy.begin(interest.name, listing.version, items.sort(byKey))
       this.#restored = false
+      if (cache === undefined) this.#first.listed()
       this.#parts.onBegun(begun)
       return listing.watch
     } catch (error) {
@@ -202,35 +228,12 @@ export class Reflector {
     }
   }
 
-  async #differ(cache: Cache, { version, objects }: Listing): Promise<void> {
-    const changed: Item[] = []
-    const repaired: Item[] = []
-    const gone: string[] = []
-    for (const found of objects.values()) {
-      if (found === 'same') continue
-      // Damaged here only: whoever watches has it as it is. After an expiry nobody knows.
-      const isWhole = !this.#mustList && cache.isCorrupt(found.key) && found.version <= cache.version
-      if (isWhole) repaired.push(found)
-      else changed.push(found)
-    }
-    for (const item of [...cache.all(), ...[...cache.corrupt].map((key) => cache.peek(key) as Item)]) {
-      const found = objects.get(item.key)
-      if (found === undefined) gone.push(item.key)
-      // Deleted and made again: two events, as for everybody who watched.
-      else if (found !== 'same' && !cache.isCorrupt(item.key) && found.uid !== item.uid) {
-        gone.push(item.key)
-      }
-    }
-    const intake = new Intake({ copy: this.#parts.copy, cache })
-    await intake.repair(repaired)
-    await intake.differ({ version, changed, gone })
-  }
-
   async #follow(opened: WatchStream | undefined, signal: AbortSignal): Promise<void> {
     const { copy, clock } = this.#parts
     const cache = this.#cache as Cache
     const watch = opened ?? (await this.#source.watch(cache.version, signal))
     const openedAtMs = clock.steady()
+    this.#openedAtMs = openedAtMs
     // What the disk refused is asked for again: on a quiet watch nothing else would tell that it is missing.
     let refusal: Error | undefined
     const refused = (fault: Error) => {
@@ -244,6 +247,7 @@ export class Reflector {
     try {
       for await (const frames of watch.frames) {
         for (const frame of frames) if (this.#take(frame, intake)) this.#gained = true
+        if (this.#gained) this.#first.done()
         if (intake.queuedBytes > queuedBytesMax) await intake.settled()
         if (signal.aborted) break
       }
@@ -256,6 +260,7 @@ export class Reflector {
     } finally {
       if (clock.steady() - openedAtMs >= livedMsMin) {
         this.#retries.lived()
+        this.#first.done()
         this.#said = ''
       }
       // What it said last could not be taken: from there on the copy is behind, however alive the connection is.
@@ -293,8 +298,9 @@ export class Reflector {
   #note(error: unknown): number {
     const { interest, log, clock } = this.#parts
     const why = error instanceof Error ? error.message : String(error)
-    const waitMs = this.#retries.failed(error, { passed: false, gained: this.#gained })
+    const waitMs = this.#retries.failed(error, { passed: this.isLate, gained: this.#gained })
     this.#gained = false
+    this.#why = why
     if (error instanceof Expired) {
       this.#mustList = true
       log.info('mirror.expired', { interest: interest.name, why })
@@ -321,6 +327,7 @@ export class Reflector {
   async #reachable(signal: AbortSignal): Promise<void> {
     const { reachability } = this.#parts.upstream
     if (reachability.state !== 'unreachable') return
+    this.#first.interrupted()
     this.#state = { kind: 'waiting', why: reachability.why }
     await new Promise<void>((resolve) => {
       const end = () => {

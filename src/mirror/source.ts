@@ -14,6 +14,8 @@ const pageObjects = 500
 const pageBytesMax = 32 * 1024 * 1024
 /** How long the head of an answer may take: a list of a large resource on a busy API server takes seconds. */
 const listHeadMsMax = 30_000
+/** And a whole page: one of its largest size on a line of half a megabit. */
+const pageMsMax = 10 * 60_000
 const watchHeadMsMax = 15_000
 /** A watch lives this long at most: kube-apiserver's own range, spread so that not all end together. */
 export const watchSecondsMin = 1_800
@@ -117,15 +119,20 @@ export class Source {
       query.resourceVersion = String(exactly)
       query.resourceVersionMatch = 'Exact'
     }
-    const answer = await this.#ask(query, listHeadMsMax, signal)
     let bytes: Buffer
+    const late = new AbortController()
+    const cancel = this.#clock.setTimer(pageMsMax, () => late.abort())
     try {
+      const answer = await this.#ask(query, listHeadMsMax, AbortSignal.any([signal, late.signal]))
       bytes = await readWhole(answer, this.#pageBytes)
     } catch (error) {
+      if (late.signal.aborted) throw new Busy(`a page that has not come within ${pageMsMax / 60_000} minutes`, 0)
       if (!(error instanceof AnswerTooLarge)) throw error
       if (limit === 1) throw new TooLarge(`an object of more than ${this.#pageBytes} bytes`)
       this.#objectsMax = Math.ceil(limit / 8)
       return await this.page({ continueToken, objects, ...(exactly === undefined ? {} : { exactly }) }, signal)
+    } finally {
+      cancel()
     }
     const page = readListPage(bytes)
     if (this.#kind !== '' && page.kind !== `${this.#kind}List`)

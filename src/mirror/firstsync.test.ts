@@ -1,0 +1,121 @@
+/** A first sync that cannot come about: callers get the API server's own answers, and it is tried again later. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ApiServer, type Fault, type ServerRequest } from './apiserver.test-support.ts'
+import { Client, stepping } from './client.test-support.ts'
+import type { Kept } from './kept.ts'
+import { mirrorLimits } from './mirror.ts'
+import { MirrorWorld } from './world.test-support.ts'
+
+const page = (version: string, item = '') =>
+  `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"${version}"},"items":[${item}]}`
+const beyond = '9007199254740993'
+const lists =
+  (fault: Fault) =>
+  ({ what }: ServerRequest) =>
+    what === 'watch' ? undefined : fault
+
+const causes: Record<string, { fault: (request: ServerRequest) => Fault | undefined; why: RegExp }> = {
+  'versions no number holds': { fault: lists({ kind: 'text', text: page(beyond) }), why: /version/ },
+  'an object of such a version': {
+    fault: lists({
+      kind: 'text',
+      text: page('9', `{"metadata":{"name":"x","namespace":"a","resourceVersion":"${beyond}"}}`),
+    }),
+    why: /no resourceVersion/,
+  },
+  'an object that cannot be read': { fault: lists({ kind: 'text', text: page('9', '{"metadata":7}') }), why: /./ },
+  'a list of another kind': {
+    fault: lists({ kind: 'text', text: page('9').replace('Pod', 'Ox') }),
+    why: /another kind/,
+  },
+  'LIST answers 500': { fault: lists({ kind: 'status', code: 500 }), why: /answers 500/ },
+  'LIST answers 413': { fault: lists({ kind: 'status', code: 413 }), why: /answers 413/ },
+  'LIST is cut off': { fault: lists({ kind: 'cut', after: 20 }), why: /cut/ },
+  'LIST takes for ever': { fault: lists({ kind: 'slow', ms: 3_600_000 }), why: /takes too long/ },
+  'no watch can be opened': {
+    fault: ({ what }) => (what === 'watch' ? { kind: 'status', code: 500 } : undefined),
+    why: /answers 500/,
+  },
+  'every watch ends at once': {
+    fault: ({ what }) => (what === 'watch' ? { kind: 'text', text: '' } : undefined),
+    why: /ended the watch/,
+  },
+}
+
+for (const [name, { fault, why }] of Object.entries(causes)) {
+  test(`[A1] ${name}: held for a bounded time, then passed through with the reason, tried again later`, async () => {
+    const server = new ApiServer({ random: (below) => below - 1 })
+    server.put('pods', 'a/k0')
+    const world = await MirrorWorld.open({ server })
+    server.fault = fault
+    assert.equal(world.place('list', {}).kind, 'hold')
+    await world.pass(mirrorLimits.firstSyncMsMax + 5_000, 100)
+    const kept = world.kept({}) as Kept
+    for (const verb of ['list', 'watch', 'get'] as const) assert.equal(world.place(verb, {}).kind, 'forward', verb)
+    assert.equal(kept.state.kind, 'failing')
+    assert.match(kept.state.kind === 'failing' ? kept.state.why : '', why)
+    assert.ok(kept.hopeless)
+    assert.equal(await kept.synced(10_000), 'refused')
+    // Nobody asks more often for it than every few minutes, and nobody is held again meanwhile.
+    await world.pass(20 * 60_000, 600)
+    const before = server.requests.length
+    await world.pass(10 * 60_000, 600)
+    assert.ok(server.requests.length - before <= 40, `${server.requests.length - before} requests in ten minutes`)
+    assert.equal(world.place('list', {}).kind, 'forward')
+    // Offline nothing was ever mirrored.
+    server.reachability.set('unreachable')
+    server.cutWatches()
+    if (kept.cache === undefined) assert.throws(() => world.place('list', {}), /no local copy/)
+    await world.pass(60_000)
+    server.reachability.set('reachable')
+    assert.notEqual(world.place('list', {}).kind, 'hold')
+    // And when it can be had, it is.
+    server.fault = () => undefined
+    await world.until(() => world.place('list', {}).kind === 'local', 900)
+    await world.pass(60_000)
+    assert.equal(kept.state.kind, 'synced')
+    assert.equal(kept.hopeless, false)
+    await world.stop()
+  })
+}
+
+test('[A1] what is synced already keeps its data, and answers, whatever its lists and watches do later', async () => {
+  const server = new ApiServer()
+  server.put('pods', 'a/k0')
+  const world = await MirrorWorld.open({ server })
+  const client = new Client(world, {})
+  await stepping(world, [client], () => client.idle)
+  await world.pass(10_000)
+  server.fault = () => ({ kind: 'status', code: 500 })
+  server.cutWatches()
+  await world.pass(10 * 60_000, 600)
+  const place = world.place('list', {}, { state: 'recent' })
+  assert.equal(place.kind, 'local')
+  assert.match(place.kind === 'local' ? (place.warning ?? '') : '', /local copy/)
+  assert.equal(world.kept({})?.state.kind, 'waiting')
+  // A restart does not turn it into one that never was.
+  await world.reopen()
+  await world.pass(60_000)
+  assert.equal(world.place('list', {}).kind, 'local')
+  world.crash()
+})
+
+test('[A1] a copy in doubt that cannot be verified holds nobody for longer than a first sync does', async () => {
+  const server = new ApiServer()
+  server.put('pods', 'a/k0')
+  const world = await MirrorWorld.open({ server })
+  const kept = world.begin({}) as Kept
+  await world.until(() => kept.state.kind === 'synced')
+  server.fault = () => ({ kind: 'status', code: 500 })
+  kept.doubt()
+  assert.equal(world.place('list', {}).kind, 'hold')
+  await world.pass(mirrorLimits.firstSyncMsMax + 1_000)
+  assert.equal(world.place('list', {}).kind, 'forward')
+  server.reachability.set('unreachable')
+  assert.equal(world.place('list', {}).kind, 'local')
+  server.reachability.set('reachable')
+  server.fault = () => undefined
+  await world.until(() => world.place('list', {}).kind === 'local', 60)
+  await world.stop()
+})
