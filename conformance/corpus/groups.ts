@@ -1,6 +1,7 @@
 /** Every group of the corpus, in the order in which it runs. */
 import type { Group } from '../corpus.ts'
 import { conversions } from './conversions.ts'
+import { costs } from './costs.ts'
 import { creates } from './creates.ts'
 import { customs } from './customs.ts'
 import { definitions } from './definitions.ts'
@@ -38,5 +39,6 @@ export const groups: readonly Group[] = [
   reviews,
   definitions,
   customs,
+  costs,
   endings,
 ]

@@ -61,7 +61,11 @@ class Version {
   }
 }
 
+/** Longest version, in characters: numbers of more digits take more time than in proportion. */
+const VERSION_MAX = 1_000
+
 function parseVersion(text: string, lenient: boolean): Version | undefined {
+  if (text.length > VERSION_MAX) return undefined
   const normal = lenient ? text.replace(/^v/, '').replace(/(^|\.)0+(?=\d)/g, '$1') : text
   const number = '(0|[1-9]\\d*)'
   const core = lenient ? `${number}(?:\\.${number})?(?:\\.${number})?` : `${number}\\.${number}\\.${number}`

@@ -4,24 +4,53 @@
  */
 
 import type * as Cel from '@marcbachmann/cel-js'
+import { parseGoDuration } from '../json/gotext.ts'
 import { labelKeyFaults, labelValueFaults } from '../kube/labels.ts'
 import { asWholeName, dns1035LabelFaults, dnsLabelFaults, dnsSubdomainFaults } from '../kube/names.ts'
 import { registerAmounts } from './celamount.ts'
+import type { Meter } from './celcost.ts'
 import { registerNetwork } from './celnetwork.ts'
 import { formatText, quoteText } from './celtext.ts'
-import type { Environment, Fail } from './celvalue.ts'
+import type { DurationOf, Environment, Fail } from './celvalue.ts'
 import { stringFormat } from './formats.ts'
-import { goPattern } from './pattern.ts'
+import { allMatches, firstMatch, matches, sizeToCompile, stepsOf } from './pattern.ts'
+import { lengthOf } from './values.ts'
 
-export function registerLibrary(environment: Environment, cel: typeof Cel): void {
+/** Longest duration, in characters. */
+const DURATION_MAX = 1_000
+
+type Parts = { readonly cel: typeof Cel; readonly meter: Meter; readonly durationOf: DurationOf }
+
+export function registerLibrary(environment: Environment, { cel, meter, durationOf }: Parts): void {
   const fail: Fail = (message) => new cel.EvaluationError({ code: 'library_error', message } as never)
+  registerSizes(environment)
+  environment.registerFunction('durationOf(string): google.protobuf.Duration', (text: string) => {
+    const parsed = text.length <= DURATION_MAX ? parseGoDuration(text) : undefined
+    if (parsed !== undefined && 'ns' in parsed) return durationOf(parsed.ns)
+    throw fail("type conversion error from 'string' to 'google.protobuf.Duration'")
+  })
   registerLists(environment, fail)
-  registerPatterns(environment, fail)
+  registerPatterns(environment, fail, meter)
   registerSets(environment)
-  registerStrings(environment, fail)
+  registerStrings(environment, fail, meter)
   registerFormats(environment, cel)
   registerNetwork(environment, fail)
   registerAmounts(environment, fail)
+}
+
+/** Texts in characters: the engine's own walks along them one by one. */
+function registerSizes(environment: Environment): void {
+  const sizes: Record<string, (value: never) => number> = {
+    string: (text: string) => lengthOf(text),
+    bytes: (bytes: Uint8Array) => bytes.length,
+    list: (list: unknown[]) => list.length,
+    map: (map: Map<unknown, unknown> | object) => (map instanceof Map ? map.size : Object.keys(map).length),
+  }
+  for (const [type, size] of Object.entries(sizes)) {
+    const handler = (value: unknown) => BigInt(size(value as never))
+    environment.registerFunction(`lengthOf(${type}): int`, handler)
+    environment.registerFunction(`${type}.lengthOf(): int`, handler)
+  }
 }
 
 type Comparable = bigint | number | string | boolean | Date
@@ -77,35 +106,36 @@ function sameItem(left: unknown, right: unknown): boolean {
   return false
 }
 
-function registerPatterns(environment: Environment, fail: Fail): void {
-  const pattern = (source: string, text: string): RegExp => {
+/** By the tariff of rules, for each instruction that is made, and for each instruction and character that meet. */
+const COMPILE_COST = 50
+const STEP_COST = 0.05
+
+function registerPatterns(environment: Environment, fail: Fail, meter: Meter): void {
+  const held = <T>(source: string, text: string, find: () => T | undefined): T => {
+    meter.charge(sizeToCompile(source) * COMPILE_COST)
+    let found: T | undefined
     try {
-      return goPattern(source, text)
+      meter.charge(Math.ceil(stepsOf(source, text) * STEP_COST))
+      found = find()
     } catch (error) {
-      throw fail(`Illegal regex: ${(error as Error).message}`)
+      if (!(error instanceof SyntaxError)) throw error
+      throw fail(`Illegal regex: ${error.message}`)
     }
+    if (found === undefined) throw fail('the text is too long for its pattern')
+    return found
   }
-  const findAll = (text: string, source: string, limit: number): string[] => {
-    const found = pattern(source, text)
-    const all = [...text.matchAll(new RegExp(found.source, `${found.flags}g`))].map((match) => match[0])
-    return limit < 0 ? all : all.slice(0, limit)
-  }
+  const test = (text: string, source: string) => held(source, text, () => matches(source, text))
   environment
-    .registerFunction('string.matchesPattern(string): bool', (text: string, source: string) =>
-      pattern(source, text).test(text),
-    )
-    .registerFunction('matchesPattern(string, string): bool', (text: string, source: string) =>
-      pattern(source, text).test(text),
-    )
-    .registerFunction(
-      'string.find(string): string',
-      (text: string, source: string) => pattern(source, text).exec(text)?.[0] ?? '',
+    .registerFunction('string.matchesPattern(string): bool', test)
+    .registerFunction('matchesPattern(string, string): bool', test)
+    .registerFunction('string.find(string): string', (text: string, source: string) =>
+      held(source, text, () => firstMatch(source, text)),
     )
     .registerFunction('string.findAll(string): list<string>', (text: string, source: string) =>
-      findAll(text, source, -1),
+      held(source, text, () => allMatches(source, text, -1)),
     )
     .registerFunction('string.findAll(string, int): list<string>', (text: string, source: string, limit: bigint) =>
-      findAll(text, source, Number(limit)),
+      held(source, text, () => allMatches(source, text, Number(limit))),
     )
 }
 
@@ -138,7 +168,14 @@ function registerSets(environment: Environment): void {
     )
 }
 
-function registerStrings(environment: Environment, fail: Fail): void {
+function registerStrings(environment: Environment, fail: Fail, meter: Meter): void {
+  const replaced = (text: string, from: string, to: string, limit: number): string => {
+    const parts = text.split(from)
+    const head = limit < 0 ? parts : parts.slice(0, limit + 1)
+    // Two short texts can ask for a very long one.
+    meter.walk(text.length + (head.length + 1) * to.length)
+    return limit < 0 ? text.replaceAll(from, () => to) : [head.join(to), ...parts.slice(head.length)].join(from)
+  }
   environment
     .registerFunction('string.charAt(int): string', (text: string, index: bigint) => {
       const characters = [...text]
@@ -146,17 +183,11 @@ function registerStrings(environment: Environment, fail: Fail): void {
       return characters[Number(index)] ?? ''
     })
     .registerFunction('string.replace(string, string): string', (text: string, from: string, to: string) =>
-      text.replaceAll(from, () => to),
+      replaced(text, from, to, -1),
     )
     .registerFunction(
       'string.replace(string, string, int): string',
-      (text: string, from: string, to: string, limit: bigint) => {
-        if (limit < 0n) return text.replaceAll(from, () => to)
-        const parts = text.split(from)
-        const head = parts.slice(0, Number(limit) + 1).join(to)
-        const rest = parts.slice(Number(limit) + 1)
-        return rest.length === 0 ? head : [head, ...rest].join(from)
-      },
+      (text: string, from: string, to: string, limit: bigint) => replaced(text, from, to, Number(limit)),
     )
     .registerFunction('string.reverse(): string', (text: string) => [...text].reverse().join(''))
     .registerFunction('string.format(list): string', (text: string, list: unknown[]) => formatText(text, list, fail))

@@ -33,7 +33,7 @@ const root: Schema = {
 const UNEVALUATED = new Set(['two variables'])
 
 for (const [index, { title, value, old, causes }] of recorded.entries()) {
-  test(`custom resource: ${title}`, () => {
+  test(`custom resource: ${title}`, async () => {
     const field = `c${index}`
     const object = (content: unknown): JsonObject => {
       const made = new Map<string, Json>([
@@ -46,7 +46,7 @@ for (const [index, { title, value, old, causes }] of recorded.entries()) {
       applyDefaults(made, root)
       return made
     }
-    const verdict = checkCustom(object(value), root, old === undefined ? {} : { old: object(old) })
+    const verdict = await checkCustom(object(value), root, old === undefined ? {} : { old: object(old) })
     if (UNEVALUATED.has(title)) {
       assert.deepEqual(verdict.errors, [])
       assert.match(verdict.warnings.join(), /is not checked/)
@@ -59,7 +59,7 @@ for (const [index, { title, value, old, causes }] of recorded.entries()) {
   })
 }
 
-test('custom resource: a rule that an unchanged field has always broken is only a warning', () => {
+test('custom resource: a rule that an unchanged field has always broken is only a warning', async () => {
   const schema: Schema = {
     type: 'object',
     properties: {
@@ -70,14 +70,14 @@ test('custom resource: a rule that an unchanged field has always broken is only 
   }
   const object = (content: unknown) => fromPlain(content) as JsonObject
   const old = object({ a: 'q', b: 5, c: 1 })
-  assert.deepEqual(checkCustom(object({ a: 'q', b: 5, c: 2 }), schema, { old }), {
+  assert.deepEqual(await checkCustom(object({ a: 'q', b: 5, c: 2 }), schema, { old }), {
     errors: [],
     warnings: ['a: Invalid value: "q": failed rule: self != "q"'],
   })
-  assert.equal(checkCustom(object({ a: 'q', b: 6, c: 2 }), schema, { old }).errors.length, 1)
+  assert.equal((await checkCustom(object({ a: 'q', b: 6, c: 2 }), schema, { old })).errors.length, 1)
 })
 
-test('custom resource: on /status only the status is held to types and values', () => {
+test('custom resource: on /status only the status is held to types and values', async () => {
   const schema: Schema = {
     type: 'object',
     properties: {
@@ -86,39 +86,45 @@ test('custom resource: on /status only the status is held to types and values', 
     },
   }
   const object = fromPlain({ spec: { n: 'x' }, status: { n: 'y' } }) as JsonObject
-  const verdict = checkCustom(object, schema, { status: true, old: new Map() })
+  const verdict = await checkCustom(object, schema, { status: true, old: new Map() })
   assert.deepEqual(
     verdict.errors.map((error) => `${error.field}: ${error.text}`),
     ['status.n: Invalid value: "string": n in body must be of type integer: "string"', 'status.m: Required value'],
   )
 })
 
-test('custom resource: what a rule lacks is said, each time', () => {
+test('custom resource: what a rule lacks is said, each time', async () => {
   const schema: Schema = { type: 'object', 'x-kubernetes-validations': [{ rule: 'jsonpatch.escapeKey("a") == "b"' }] }
-  const [first, second] = [1, 2].map(() => checkCustom(new Map(), schema))
+  const [first, second] = await Promise.all([1, 2].map(() => checkCustom(new Map(), schema)))
   assert.deepEqual(first, second)
   assert.deepEqual(first?.errors, [])
   assert.match(first?.warnings[0] ?? '', /^the validation rule "jsonpatch.*" is not checked: /)
 })
 
-test('custom resource: an error in metadata may keep the rules from being tried', () => {
+test('custom resource: an error in metadata may keep the rules from being tried', async () => {
   const schema: Schema = { type: 'object', 'x-kubernetes-validations': [{ rule: 'false' }] }
-  const errorsAfter = (reason: 'FieldValueRequired' | 'FieldValueInvalid') => {
+  const errorsAfter = async (reason: 'FieldValueRequired' | 'FieldValueInvalid') => {
     const before = [{ field: 'metadata.name', reason, text: 'x' }]
-    return checkCustom(new Map(), schema, { before }).errors.map(({ field, text }) => `${field}: ${text}`)
+    return (await checkCustom(new Map(), schema, { before })).errors.map(({ field, text }) => `${field}: ${text}`)
   }
-  assert.match(errorsAfter('FieldValueRequired').join(), /^<nil>: Invalid value: null: some validation rules were not/)
-  assert.match(errorsAfter('FieldValueInvalid').join(), /failed rule: false/)
+  assert.match(
+    (await errorsAfter('FieldValueRequired')).join(),
+    /^<nil>: Invalid value: null: some validation rules were not/,
+  )
+  assert.match((await errorsAfter('FieldValueInvalid')).join(), /failed rule: false/)
 })
 
-test('custom resource: a factor is cut to an integer for integers, unless it does not fit the type', () => {
-  const found = (type: string, value: number) =>
-    checkCustom(new Map([['n', value]]), { type: 'object', properties: { n: { type, multipleOf: 0.5 } } }).errors.map(
-      ({ field, text }) => `${field}: ${text}`,
-    )
-  assert.deepEqual(found('number', 3), ['n: Invalid value: 0: factor MultipleOf declared for n must be positive: 0'])
-  assert.deepEqual(found('number', 1.5), [])
-  assert.deepEqual(found('integer', 3), [
+test('custom resource: a factor is cut to an integer for integers, unless it does not fit the type', async () => {
+  const found = async (type: string, value: number) => {
+    const schema: Schema = { type: 'object', properties: { n: { type, multipleOf: 0.5 } } }
+    const { errors } = await checkCustom(new Map([['n', value]]), schema)
+    return errors.map(({ field, text }) => `${field}: ${text}`)
+  }
+  assert.deepEqual(await found('number', 3), [
+    'n: Invalid value: 0: factor MultipleOf declared for n must be positive: 0',
+  ])
+  assert.deepEqual(await found('number', 1.5), [])
+  assert.deepEqual(await found('integer', 3), [
     '<nil>: Invalid value: "": MultipleOf value must be of type integer (default format) in n',
   ])
 })

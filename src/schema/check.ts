@@ -2,7 +2,8 @@
 
 import type { Json, JsonObject } from '../json/json.ts'
 import type { FieldError, FieldReason } from '../kube/status.ts'
-import { checkRules } from './cel.ts'
+import { checkRules } from './celrules.ts'
+import { Effort, inTurns } from './effort.ts'
 import { checkEmbedded } from './embedded.ts'
 import { invalidField, NO_PATH } from './errors.ts'
 import { checkLists } from './listtype.ts'
@@ -21,6 +22,8 @@ export type CheckOptions = {
   readonly status?: boolean
   readonly scale?: ScalePaths
   readonly before?: readonly FieldError[]
+  /** Whose clock tells when others are to be let in. */
+  readonly effort?: Effort
 }
 
 /** Rules need typed, bounded values: with one of these errors they are not tried. */
@@ -39,24 +42,33 @@ const BLOCKED =
  * `old` is the stored object on an update; with `status` only that part is held to types and values. `before` is what
  * was found elsewhere, in metadata: it may keep the rules from being tried.
  */
-export function checkCustom(object: JsonObject, schema: Schema, options: CheckOptions = {}): Verdict {
-  const { old, status = false, scale, before = [] } = options
-  const errors: FieldError[] = []
+export async function checkCustom(object: JsonObject, schema: Schema, options: CheckOptions = {}): Promise<Verdict> {
+  const { old, before = [], effort = new Effort() } = options
+  const errors = await inTurns(effort, () => checkValues(object, schema, options, effort))
+  if (!hasRules(schema)) return { errors, warnings: [] }
+  if ([...before, ...errors].some((error) => BLOCKING.has(error.reason))) {
+    return { errors: [...errors, invalidField(NO_PATH, null, BLOCKED)], warnings: [] }
+  }
+  const rules = await checkRules(object, schema, old, effort)
+  return { errors: [...errors, ...rules.errors], warnings: rules.warnings }
+}
+
+function checkValues(object: JsonObject, schema: Schema, options: CheckOptions, effort: Effort): FieldError[] {
+  const { old, status = false, scale } = options
+  const matches = (pattern: string, text: string) => effort.matches(pattern, text)
+  const found: FieldError[][] = []
   if (status) {
     const inner = propertyOf(schema, 'status')
     const value = object.get('status')
-    if (inner !== undefined && value !== undefined) errors.push(...validate(value, inner, old?.get('status'), 'status'))
+    if (inner !== undefined && value !== undefined) {
+      found.push(validate(value, inner, { old: old?.get('status'), base: 'status', matches }))
+    }
   } else {
-    errors.push(...validate(object, schema, old), ...checkEmbedded(object, schema))
+    found.push(validate(object, schema, { old, matches }), checkEmbedded(object, schema))
   }
-  if (scale !== undefined) errors.push(...checkScaled(object, scale, status))
-  errors.push(...checkListsUnlessOld(object, schema, old))
-  if ([...before, ...errors].some((error) => BLOCKING.has(error.reason))) {
-    if (hasRules(schema)) errors.push(invalidField(NO_PATH, null, BLOCKED))
-    return { errors, warnings: [] }
-  }
-  const rules = hasRules(schema) ? checkRules(object, schema, old) : { errors: [], warnings: [] }
-  return { errors: [...errors, ...rules.errors], warnings: rules.warnings }
+  if (scale !== undefined) found.push(checkScaled(object, scale, status))
+  found.push(checkListsUnlessOld(object, schema, old))
+  return found.flat()
 }
 
 /** Duplicates that were stored before the list became a set are tolerated until all of them are gone. */

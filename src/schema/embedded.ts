@@ -6,20 +6,24 @@ import type { FieldError } from '../kube/status.ts'
 import { child, invalidField, keyed, NO_PATH, requiredField } from './errors.ts'
 import { propertyOf, type Schema, valuesOf } from './schema.ts'
 
-export function checkEmbedded(value: Json, schema: Schema | undefined, path = NO_PATH): FieldError[] {
-  if (schema === undefined) return []
+export function checkEmbedded(value: Json, schema: Schema | undefined): FieldError[] {
   const found: FieldError[] = []
+  visit(value, schema, NO_PATH, found)
+  return found
+}
+
+function visit(value: Json, schema: Schema | undefined, path: string, found: FieldError[]): void {
+  if (schema === undefined) return
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) found.push(...checkEmbedded(item, schema.items, keyed(path, index)))
+    for (const [index, item] of value.entries()) visit(item, schema.items, keyed(path, index), found)
   } else if (isObject(value)) {
     if (schema['x-kubernetes-embedded-resource'] === true) found.push(...checkOne(value, path))
     for (const [key, item] of value) {
       const property = propertyOf(schema, key)
-      if (property !== undefined) found.push(...checkEmbedded(item, property, child(path, key)))
-      else found.push(...checkEmbedded(item, valuesOf(schema), keyed(path, key)))
+      if (property !== undefined) visit(item, property, child(path, key), found)
+      else visit(item, valuesOf(schema), keyed(path, key), found)
     }
   }
-  return found
 }
 
 function checkOne(value: JsonObject, path: string): FieldError[] {

@@ -48,3 +48,13 @@ test('format: durations in nanoseconds', () => {
   assert.equal(parseDuration('2 weeks'), 14 * 86400e9)
   assert.equal(parseDuration('later'), undefined)
 })
+
+test('format: no text of any length holds anybody up', () => {
+  const texts = ['1', ' ', 'a.', '1 ', 'a <', 'a-', '0ns', '" ', '1s', '0', 'QUJD'].map((part) =>
+    part.repeat(1_000_000),
+  )
+  const names = ['duration', 'email', 'hostname', 'creditcard', 'isbn', 'datetime', 'byte', 'uri', 'rgbcolor', 'cidr']
+  // Each of them takes minutes where every way to part the text is tried.
+  for (const name of names) for (const text of texts) assert.equal(typeof stringFormat(name)?.(text), 'boolean')
+  assert.equal(stringFormat('byte')?.(texts.at(-1) ?? ''), true)
+})

@@ -7,20 +7,24 @@ import { propertyOf, type Schema, valuesOf } from './schema.ts'
 import { marshal } from './values.ts'
 
 /** Every duplicate below `value`, each reported once, at its second appearance. */
-export function checkLists(value: Json, schema: Schema | undefined, path = NO_PATH): FieldError[] {
-  if (schema === undefined) return []
+export function checkLists(value: Json, schema: Schema | undefined): FieldError[] {
+  const found: FieldError[] = []
+  visit(value, schema, NO_PATH, found)
+  return found
+}
+
+function visit(value: Json, schema: Schema | undefined, path: string, found: FieldError[]): void {
+  if (schema === undefined) return
   if (isObject(value)) {
-    const found: FieldError[] = []
     const values = valuesOf(schema)
     for (const [key, item] of value) {
-      if (values !== undefined) found.push(...checkLists(item, values, keyed(path, key)))
+      if (values !== undefined) visit(item, values, keyed(path, key), found)
       const property = propertyOf(schema, key)
-      if (property !== undefined) found.push(...checkLists(item, property, child(path, key)))
+      if (property !== undefined) visit(item, property, child(path, key), found)
     }
-    return found
+    return
   }
-  if (!Array.isArray(value)) return []
-  const found: FieldError[] = []
+  if (!Array.isArray(value)) return
   const type = schema['x-kubernetes-list-type']
   if (type === 'set') {
     for (const index of repeated(value)) found.push(duplicateField(keyed(path, index), value[index]))
@@ -34,8 +38,7 @@ export function checkLists(value: Json, schema: Schema | undefined, path = NO_PA
       for (const index of repeated(keys)) found.push(duplicateField(keyed(path, index), keys[index]))
     }
   }
-  for (const [index, item] of value.entries()) found.push(...checkLists(item, schema.items, keyed(path, index)))
-  return found
+  for (const [index, item] of value.entries()) visit(item, schema.items, keyed(path, index), found)
 }
 
 function repeated(values: readonly Json[]): number[] {

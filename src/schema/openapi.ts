@@ -206,7 +206,7 @@ function checkDefaults(schema: Schema, path: string): FieldError[] {
     const pruned = fromPlain(schema.default)
     pruneValue(pruned, schema)
     if (!equalJson(value, pruned)) found.push(invalidField(at, value, 'must not have unknown fields'))
-    found.push(...validate(value, schema, undefined, at))
+    found.push(...validate(value, schema, { base: at }))
   }
   if (schema.items !== undefined) found.push(...checkDefaults(schema.items, child(path, 'items')))
   for (const [name, property] of Object.entries(schema.properties ?? {})) {

@@ -1,123 +1,173 @@
 /**
- * Patterns are written in Go's RE2 syntax; this spells them in JavaScript's. Only spelling differs for what schemas use:
- * escapes of punctuation, POSIX classes, \A and \z, inline flags, named groups.
+ * Patterns as Go reads and matches them, in time linear in the text whatever the pattern: schemas and rules bring both,
+ * and a backtracking engine can be made to stall the process with either. The engine is loaded at the first pattern.
  */
 
-import { setFlagsFromString } from 'node:v8'
-import { POSIX, re2Fault } from './re2.ts'
+import { createRequire } from 'node:module'
+import type * as Re2 from 're2js'
 
-/** RE2's classes are ASCII only; JavaScript's \s is wider. */
-const ASCII_SPACE = '\\t\\n\\f\\r '
-
-type Compiled = {
-  readonly wide: RegExp
-  /** The same without the `u` flag, for texts in which every character is one code unit. */
-  readonly narrow: RegExp | undefined
+export type Pattern = {
+  readonly compiled: Re2.RE2JS
+  /** Instructions of the compiled program: a text costs at most its length times this. */
+  readonly size: number
 }
 
-const compiled = new Map<string, Compiled>()
-
-/** Compiled patterns kept; a cluster has some thousands, beyond that compiling again is cheap enough. */
-const COMPILED_MAX = 5_000
+/** Longest program, in instructions: it takes 50 ms to make. Schemas in use need some hundreds; Go stops at a million. */
+const SIZE_MAX = 10_000
+/** Longest source, in characters: what stands in a class is no instruction, and has to be read all the same. */
+const SOURCE_MAX = 100_000
 
 /**
- * RE2 takes linear time for any pattern; V8 backtracks, and a pattern like `(a+)+$` would stall the process. With this
- * it changes to a linear engine when backtracking gets out of hand, though only for expressions without the `u` flag.
+ * The most one text may cost, in instructions times characters: a tenth of a second in the worst case, a thousandth
+ * usually. 1.5 MB, the largest object there is, may be held to a pattern of ten instructions.
  */
-setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
+export const TEXT_STEPS_MAX = 16_000_000
 
-/** The expression to use on `text`. Throws a SyntaxError for what RE2 does not know, or JavaScript cannot spell. */
-export function goPattern(source: string, text = ''): RegExp {
-  let known = compiled.get(source)
+/** Compiled patterns kept: what the definitions in use need, beyond that compiling again is cheap enough. */
+const KEPT_MAX = 2_000
+
+/** A pattern remembers states it has been in, at most 8 MB of them, which is reached after this many steps at the least. */
+const GROWN_MAX_STEPS = 1_000_000
+/** What all kept patterns may have grown to: beyond 32 full ones (256 MB, were every pattern hostile) all are forgotten. */
+const KEPT_GROWN_MAX_STEPS = 32 * GROWN_MAX_STEPS
+
+type Kept = Pattern & { grown: number }
+
+const kept = new Map<string, Kept>()
+let grown = 0
+
+let engine: typeof Re2 | undefined
+
+function load(): typeof Re2 {
+  engine ??= createRequire(import.meta.url)('re2js') as typeof Re2
+  return engine
+}
+
+/** Throws a SyntaxError in Go's words for what is no pattern. */
+export function goPattern(source: string): Pattern {
+  let known = kept.get(source)
   if (known === undefined) {
-    known = compile(source)
-    if (compiled.size >= COMPILED_MAX) compiled.clear()
-    compiled.set(source, known)
+    known = { ...compile(source), grown: 0 }
+    if (kept.size >= KEPT_MAX) forget()
+    kept.set(source, known)
   }
-  return known.narrow === undefined || /[\ud800-\udfff]/.test(text) ? known.wide : known.narrow
+  return known
 }
 
-function compile(source: string): Compiled {
-  const fault = re2Fault(source)
-  if (fault !== undefined) throw new SyntaxError(fault)
-  const lead = /^\(\?([imsU]+)\)/.exec(source)
-  const flags = lead?.[1] ?? ''
-  if (flags.includes('U')) throw new SyntaxError('swapped greediness is not supported')
-  const body = translate(lead === null ? source : source.slice(lead[0].length), flags.includes('m'))
-  const unique = [...new Set(flags)].join('')
-  const wide = new RegExp(body, `${unique}u`)
-  return { wide, narrow: /\\[pPu]\{/.test(body) ? undefined : new RegExp(body, unique) }
+/** Undefined where the text is too long for this pattern. */
+export function matches(source: string, text: string): boolean | undefined {
+  const pattern = patternFor(source, text)
+  return pattern?.compiled.test(text)
 }
 
-function translate(source: string, lines: boolean): string {
-  let out = ''
-  let inClass = false
+/** The first place that matches, '' where none does; undefined where the text is too long. */
+export function firstMatch(source: string, text: string): string | undefined {
+  const pattern = patternFor(source, text)
+  return pattern === undefined ? undefined : (pattern.compiled.exec(text)?.[0] ?? '')
+}
+
+/** At most `limit` places that match, all of them with a negative one; undefined where the text is too long. */
+export function allMatches(source: string, text: string, limit: number): string[] | undefined {
+  const pattern = patternFor(source, text)
+  if (pattern === undefined) return undefined
+  const found: string[] = []
+  for (const match of pattern.compiled.matchAll(text)) {
+    if (found.length === limit) break
+    found.push(match[0])
+  }
+  return found
+}
+
+/** The steps a text takes in the worst case. */
+export function stepsOf(source: string, text: string): number {
+  return goPattern(source).size * (text.length + 1)
+}
+
+/** Whether a pattern is at hand; making one takes about 5 µs for each instruction. */
+export function sizeToCompile(source: string): number {
+  return kept.has(source) ? 0 : programSize(source)
+}
+
+function patternFor(source: string, text: string): Pattern | undefined {
+  const pattern = goPattern(source) as Kept
+  const steps = pattern.size * (text.length + 1)
+  if (steps > TEXT_STEPS_MAX) return undefined
+  if (pattern.grown < GROWN_MAX_STEPS) {
+    pattern.grown += steps
+    grown += steps
+    if (grown > KEPT_GROWN_MAX_STEPS) forget()
+  }
+  return pattern
+}
+
+function forget(): void {
+  kept.clear()
+  grown = 0
+}
+
+function compile(source: string): Pattern {
+  if (source.length > SOURCE_MAX || programSize(source) > SIZE_MAX)
+    throw new SyntaxError(`expression too large: \`${source.slice(0, 100)}\``)
+  try {
+    const compiled = load().RE2JS.compile(source)
+    return { compiled, size: compiled.programSize() }
+  } catch (error) {
+    const words = (error as Error).message.replace(/^error parsing regexp: /, '')
+    // Go shows what it complains about, even where that is nothing.
+    throw new SyntaxError(/: `/.test(words) ? words : `${words}: \`\``)
+  }
+}
+
+/**
+ * About how many instructions a pattern has, counted repetitions written out: a short text can ask for a million. What
+ * is no pattern at all gets some number too; the engine refuses it afterwards.
+ */
+function programSize(source: string): number {
+  const outer: number[] = []
+  let sum = 0
+  let last = 0
   for (let at = 0; at < source.length; at++) {
-    const character = source[at] as string
-    if (character === '\\') {
-      const [text, length] = escaped(source.slice(at + 1), inClass, lines)
-      out += text
-      at += length
-    } else if (inClass) {
-      const posix = /^\[:(\^?)([a-z]+):\]/.exec(source.slice(at))
-      if (posix !== null) {
-        if (posix[1] !== '') throw new SyntaxError(`negated POSIX classes are not supported: ${posix[0]}`)
-        out += POSIX[posix[2] ?? ''] ?? ''
-        at += posix[0].length - 1
+    const character = source[at]
+    if (character === '(') {
+      outer.push(sum + last)
+      sum = 0
+      last = 0
+    } else if (character === ')') {
+      last += sum + 2
+      sum = outer.pop() ?? 0
+    } else if (character === '{') {
+      const counted = /^\{(\d{1,4})(?:,(\d{0,4}))?\}/.exec(source.slice(at, at + 12))
+      if (counted === null) {
+        sum += last
+        last = 1
       } else {
-        if (character === ']') inClass = false
-        out += character === '[' ? '\\[' : character
+        const [least, most] = [Number(counted[1]), Number(counted[2] ?? 0)]
+        // What may be there or not takes an instruction more each time.
+        last = last * Math.max(least, most, 1) + Math.max(most - least, 0)
+        at += counted[0].length - 1
       }
-    } else if (character === '[') {
-      inClass = true
-      const first = /^\[(\^?)(\]?)/.exec(source.slice(at)) as RegExpExecArray
-      out += `[${first[1]}${first[2] === ']' ? '\\]' : ''}`
-      at += first[0].length - 1
-    } else if (source.startsWith('(?P<', at)) {
-      out += '(?<'
-      at += 3
-    } else if ((character === '{' || character === '}') && !isRepeat(source, at, character)) {
-      out += `\\${character}`
-    } else if (character === ']') {
-      out += '\\]'
     } else {
-      out += character
+      sum += last
+      last = 1
+      if (character === '\\') at++
+      if (character === '[') at = classEnd(source, at)
+    }
+    if (sum + last > SIZE_MAX) return sum + last
+  }
+  return outer.reduce((a, b) => a + b, sum + last)
+}
+
+/** Where a character class ends. */
+function classEnd(source: string, start: number): number {
+  let at = start + 1
+  if (source[at] === '^') at++
+  if (source[at] === ']') at++
+  for (; at < source.length && source[at] !== ']'; at++) {
+    if (source[at] === '\\') at++
+    else if (source.startsWith('[:', at)) {
+      const end = source.indexOf(':]', at)
+      if (end > 0 && end - at < 12) at = end + 1
     }
   }
-  return out
-}
-
-function isRepeat(source: string, at: number, character: string): boolean {
-  if (character === '{') return /^\{\d+(,\d*)?\}/.test(source.slice(at))
-  return /\{\d+(,\d*)?$/.test(source.slice(0, at))
-}
-
-/** What follows a backslash: the JavaScript spelling and how many characters it took. */
-function escaped(rest: string, inClass: boolean, lines: boolean): [string, number] {
-  const next = rest[0] ?? ''
-  if (next === 'A' && !inClass) return [lines ? '(?<![\\s\\S])' : '^', 1]
-  if (next === 'z' && !inClass) return [lines ? '(?![\\s\\S])' : '$', 1]
-  if (next === 'a') return ['\\x07', 1]
-  if (next === 's') return [inClass ? ASCII_SPACE : `[${ASCII_SPACE}]`, 1]
-  if (next === 'S' && !inClass) return [`[^${ASCII_SPACE}]`, 1]
-  if (next === 'Q') {
-    const end = rest.indexOf('\\E')
-    const literal = end === -1 ? rest.slice(1) : rest.slice(1, end)
-    return [literal.replace(/[$()*+./?[\\\]^{|}]/g, '\\$&'), end === -1 ? rest.length : end + 2]
-  }
-  if (next === 'p' || next === 'P') {
-    const short = /^[pP]([A-Z])/.exec(rest)
-    if (short !== null) return [`\\${next}{${short[1]}}`, 2]
-    const long = /^[pP]\{(\^?)(\w+)\}/.exec(rest)
-    const negated = (next === 'P') !== (long?.[1] === '^')
-    const name = long?.[2] ?? ''
-    return [`\\${negated ? 'P' : 'p'}{${name.length <= 2 ? name : `Script=${name}`}}`, long?.[0].length ?? 1]
-  }
-  const hex = /^x\{([0-9A-Fa-f]+)\}/.exec(rest)
-  if (hex !== null) return [`\\u{${hex[1]}}`, hex[0].length]
-  const octal = /^[0-7]{1,3}/.exec(rest)
-  if (octal !== null) return [`\\x${Number.parseInt(octal[0], 8).toString(16).padStart(2, '0')}`, octal[0].length]
-  if (/[A-Za-z]/.test(next)) return [`\\${next}`, 1]
-  if (/[$()*+./?[\\\]^{|}]/.test(next) || (inClass && next === '-')) return [`\\${next}`, 1]
-  return [next, next.length]
+  return at
 }

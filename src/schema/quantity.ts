@@ -30,7 +30,11 @@ const EXPONENT_MAX = 30
 export const QUANTITY_SYNTAX =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
+/** Longest quantity, in characters: what has more digits than this only costs time, more than in proportion. */
+const QUANTITY_MAX = 1_000
+
 export function parseQuantity(text: string): Quantity | undefined {
+  if (text.length > QUANTITY_MAX) return undefined
   const found = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE])([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/.exec(text)
   if (found === null) return undefined
   const [, sign, whole = '', fraction = '', , exponent, suffix = ''] = found

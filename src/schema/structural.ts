@@ -129,8 +129,7 @@ function junctors(schema: Schema, path: string, skipAnyOf: boolean, skipFirstAll
     try {
       goPattern(schema.pattern)
     } catch (error) {
-      const why = (error as Error).message.replace(/^Invalid regular expression: /, '')
-      const detail = `must be a valid regular expression, but isn't: error parsing regexp: ${why}`
+      const detail = `must be a valid regular expression, but isn't: error parsing regexp: ${(error as Error).message}`
       found.push(invalidField(child(path, 'pattern'), schema.pattern, detail))
     }
   }

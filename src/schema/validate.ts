@@ -20,9 +20,12 @@ import {
 import { effectiveFormat, stringFormat } from './formats.ts'
 import { oldItems } from './listtype.ts'
 import { checkNumber } from './numeric.ts'
-import { goPattern } from './pattern.ts'
+import { matches } from './pattern.ts'
 import { propertyOf, type Schema, valuesOf } from './schema.ts'
-import { floatOf, type Kind, kindOf, marshal, quote } from './values.ts'
+import { floatOf, type Kind, kindOf, lengthOf, marshal, quote } from './values.ts'
+
+/** Errors of one object that are reported: an object of 3 MB can have a million, and somebody has to send them. */
+const ERRORS_MAX = 10_000
 
 /** What was found so far; `matched` counts checks that held, by which the nearest alternative is chosen. */
 type Findings = { readonly errors: FieldError[]; matched: number }
@@ -30,18 +33,33 @@ type Findings = { readonly errors: FieldError[]; matched: number }
 /** `old` is the value this one replaces, where the two can be told to be the same thing; undefined elsewhere. */
 type Old = Json | undefined
 
+/** Whether a text matches a pattern; undefined where that would take too long to find out. */
+type Matches = (pattern: string, text: string) => boolean | undefined
+
+type Options = { readonly old?: Old; readonly base?: string; readonly matches?: Matches }
+
 /**
  * Validates `value`, which sits at `base` of its object ('' is the root). With `old`, a part that equals its former self
  * is not complained about.
  */
-export function validate(value: Json, schema: Schema, old?: Json, base = ''): FieldError[] {
-  const findings = visit(value, schema, '', old)
+export function validate(
+  value: Json,
+  schema: Schema,
+  { old, base = '', matches: test = matches }: Options = {},
+): FieldError[] {
+  const findings = visit(value, schema, '', old, test)
   if (old !== undefined && findings.errors.length > 0 && equalJson(value, old)) return []
-  if (base === '') return findings.errors
-  return findings.errors.map((error) => ({
+  const errors = distinct(findings.errors)
+  if (base === '') return errors
+  return errors.map((error) => ({
     ...error,
     field: error.field === NO_PATH ? base : child(base, error.field),
   }))
+}
+
+function distinct(errors: readonly FieldError[]): FieldError[] {
+  const seen = new Set<string>()
+  return errors.filter(({ field, text }) => seen.size < seen.add(`${field}\n${text}`).size)
 }
 
 function none(): Findings {
@@ -54,8 +72,7 @@ function merge(into: Findings, from: Findings): void {
 }
 
 function add(into: Findings, error: FieldError | undefined): void {
-  if (error === undefined) return
-  if (!into.errors.some((known) => known.field === error.field && known.text === error.text)) into.errors.push(error)
+  if (error !== undefined && into.errors.length < ERRORS_MAX) into.errors.push(error)
 }
 
 /** An error without a field of its own: it names the path in its text. */
@@ -63,7 +80,7 @@ function loose(text: string): FieldError {
   return invalidField(NO_PATH, '', text)
 }
 
-function visit(value: Json, schema: Schema, path: string, old: Old): Findings {
+function visit(value: Json, schema: Schema, path: string, old: Old, matches: Matches): Findings {
   const findings = none()
   const kind = kindOf(value)
   const types = schema['x-kubernetes-int-or-string'] === true ? ['integer', 'string'] : schema.type ? [schema.type] : []
@@ -81,10 +98,10 @@ function visit(value: Json, schema: Schema, path: string, old: Old): Findings {
     add(findings, error)
     findings.matched++
   }
-  merge(findings, combine(value, schema, path, old))
+  merge(findings, combine(value, schema, path, old, matches))
   findings.matched++
   if (typeof value === 'string') {
-    add(findings, checkString(value, schema, path))
+    add(findings, checkString(value, schema, path, matches))
     findings.matched++
     const check = format === '' ? undefined : stringFormat(format)
     if (check !== undefined) {
@@ -97,13 +114,13 @@ function visit(value: Json, schema: Schema, path: string, old: Old): Findings {
     }
     findings.matched += 2
   } else if (Array.isArray(value)) {
-    merge(findings, checkItems(value, schema, path, old))
+    merge(findings, checkItems(value, schema, path, old, matches))
     findings.matched += 2
   }
   add(findings, checkEnum(value, schema, path))
   findings.matched++
   if (isObject(value)) {
-    merge(findings, checkFields(value, schema, path, old))
+    merge(findings, checkFields(value, schema, path, old, matches))
     findings.matched++
   }
   findings.matched++
@@ -140,7 +157,7 @@ function isWhole(value: number): boolean {
 function checkEnum(value: Json, schema: Schema, path: string): FieldError | undefined {
   const allowed = schema.enum
   if (allowed === undefined || allowed.length === 0) return undefined
-  const values = allowed.map(fromPlain)
+  const values = valuesAllowed(allowed)
   for (const candidate of values) {
     if (value === null || candidate === null) continue
     if (isNumber(value) && isNumber(candidate) ? floatOf(value) === floatOf(candidate) : equalJson(value, candidate)) {
@@ -151,35 +168,48 @@ function checkEnum(value: Json, schema: Schema, path: string): FieldError | unde
   return unsupportedField(fieldOf(path), value, names)
 }
 
-function checkString(value: string, schema: Schema, path: string): FieldError | undefined {
+const allowedValues = new WeakMap<readonly unknown[], readonly Json[]>()
+
+function valuesAllowed(allowed: readonly unknown[]): readonly Json[] {
+  let values = allowedValues.get(allowed)
+  if (values === undefined) {
+    values = allowed.map(fromPlain)
+    allowedValues.set(allowed, values)
+  }
+  return values
+}
+
+function checkString(value: string, schema: Schema, path: string, matches: Matches): FieldError | undefined {
   const { maxLength, minLength, pattern } = schema
   if (maxLength !== undefined || minLength !== undefined) {
-    const length = [...value].length
+    const length = lengthOf(value)
     if (maxLength !== undefined && length > maxLength) return tooLong(fieldOf(path), maxLength)
     if (minLength !== undefined && length < minLength) {
       return invalidField(fieldOf(path), value, `${path} in body should be at least ${minLength} chars long`)
     }
   }
   if (pattern !== undefined && pattern !== '') {
-    let matches: boolean
+    let found: boolean | undefined
     try {
-      matches = goPattern(pattern, value).test(value)
+      found = matches(pattern, value)
     } catch (error) {
-      const why = `${pattern}, but pattern is invalid: ${(error as Error).message}`
+      if (!(error instanceof SyntaxError)) throw error
+      const why = `${pattern}, but pattern is invalid: ${error.message}`
       return invalidField(fieldOf(path), value, `${path} in body should match '${why}'`)
     }
-    if (!matches) return invalidField(fieldOf(path), value, `${path} in body should match '${pattern}'`)
+    const more = found === undefined ? ', which is more than can be found out of a text of this length' : ''
+    if (!found) return invalidField(fieldOf(path), value, `${path} in body should match '${pattern}'${more}`)
   }
   return undefined
 }
 
-function checkItems(value: Json[], schema: Schema, path: string, old: Old): Findings {
+function checkItems(value: Json[], schema: Schema, path: string, old: Old, matches: Matches): Findings {
   const findings = none()
   const { items, minItems, maxItems } = schema
   if (items !== undefined) {
     const former = oldItems(schema, old)
     for (const [index, item] of value.entries()) {
-      merge(findings, inner(item, items, `${path}[${index}]`, former(item)))
+      merge(findings, inner(item, items, `${path}[${index}]`, former(item), matches))
     }
   }
   const size = value.length
@@ -187,23 +217,24 @@ function checkItems(value: Json[], schema: Schema, path: string, old: Old): Find
     add(findings, invalidField(fieldOf(path), size, `${path} in body should have at least ${minItems} items`))
   }
   if (maxItems !== undefined && size > maxItems) add(findings, tooMany(fieldOf(path), size, maxItems))
-  if (
-    schema.uniqueItems === true &&
-    value.some((item, index) => value.slice(0, index).some((o) => equalJson(o, item)))
-  ) {
+  if (schema.uniqueItems === true && hasDuplicates(value)) {
     add(findings, invalidField(fieldOf(path), '', `${path} in body shouldn't contain duplicates`))
   }
   return findings
 }
 
+function hasDuplicates(values: readonly Json[]): boolean {
+  return new Set(values.map(marshal)).size < values.length
+}
+
 /** A part of a value: left alone where an update did not change it. */
-function inner(value: Json, schema: Schema, path: string, old: Old): Findings {
-  const findings = visit(value, schema, path, old)
+function inner(value: Json, schema: Schema, path: string, old: Old, matches: Matches): Findings {
+  const findings = visit(value, schema, path, old, matches)
   if (findings.errors.length === 0 || old === undefined || !equalJson(value, old)) return findings
   return { errors: [], matched: findings.matched }
 }
 
-function checkFields(value: JsonObject, schema: Schema, path: string, old: Old): Findings {
+function checkFields(value: JsonObject, schema: Schema, path: string, old: Old, matches: Matches): Findings {
   const findings = none()
   const { minProperties, maxProperties } = schema
   if (minProperties !== undefined && value.size < minProperties) {
@@ -219,9 +250,9 @@ function checkFields(value: JsonObject, schema: Schema, path: string, old: Old):
     const property = propertyOf(schema, key)
     if (property !== undefined) {
       const correlated = path === '' && (key === 'kind' || key === 'apiVersion') ? undefined : former?.get(key)
-      merge(findings, inner(item, property, path === '' ? key : `${path}.${key}`, correlated))
+      merge(findings, inner(item, property, path === '' ? key : `${path}.${key}`, correlated, matches))
     } else if (values !== undefined) {
-      merge(findings, inner(item, values, `${path}.${key}`, former?.get(key)))
+      merge(findings, inner(item, values, `${path}.${key}`, former?.get(key), matches))
     } else if (schema.additionalProperties === false) {
       add(findings, invalidField(fieldOf(path), key, `${path}.${key} in body is a forbidden property`))
     }
@@ -232,16 +263,16 @@ function checkFields(value: JsonObject, schema: Schema, path: string, old: Old):
   return findings
 }
 
-function combine(value: Json, schema: Schema, path: string, old: Old): Findings {
+function combine(value: Json, schema: Schema, path: string, old: Old, matches: Matches): Findings {
   const findings = none()
   if (schema.anyOf !== undefined && schema.anyOf.length > 0) {
-    const results = schema.anyOf.map((alternative) => visit(value, alternative, path, old))
+    const results = schema.anyOf.map((alternative) => visit(value, alternative, path, old, matches))
     const valid = results.find((result) => result.errors.length === 0)
     if (valid === undefined) add(findings, loose(`${quote(path)} must validate at least one schema (anyOf)`))
     merge(findings, valid ?? nearest(results))
   }
   if (schema.oneOf !== undefined && schema.oneOf.length > 0) {
-    const results = schema.oneOf.map((alternative) => visit(value, alternative, path, old))
+    const results = schema.oneOf.map((alternative) => visit(value, alternative, path, old, matches))
     const valid = results.filter((result) => result.errors.length === 0)
     if (valid.length === 1) merge(findings, valid[0] as Findings)
     else {
@@ -251,7 +282,7 @@ function combine(value: Json, schema: Schema, path: string, old: Old): Findings 
     }
   }
   if (schema.allOf !== undefined && schema.allOf.length > 0) {
-    const results = schema.allOf.map((part) => visit(value, part, path, old))
+    const results = schema.allOf.map((part) => visit(value, part, path, old, matches))
     for (const result of results) merge(findings, result)
     const valid = results.filter((result) => result.errors.length === 0).length
     if (valid < results.length) {
@@ -259,7 +290,7 @@ function combine(value: Json, schema: Schema, path: string, old: Old): Findings 
       add(findings, loose(`${quote(path)} must validate all the schemas (allOf)${tail}`))
     }
   }
-  if (schema.not !== undefined && visit(value, schema.not, path, old).errors.length === 0) {
+  if (schema.not !== undefined && visit(value, schema.not, path, old, matches).errors.length === 0) {
     add(findings, loose(`${quote(path)} must not validate the schema (not)`))
   }
   findings.matched++

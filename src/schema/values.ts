@@ -65,3 +65,11 @@ function sorted(value: Json): Json {
 export function shown(value: Json): string {
   return typeof value === 'string' ? quote(value) : marshal(value)
 }
+
+/** The length of a text in characters, as Go counts them; most have none that takes two units. */
+export function lengthOf(text: string): number {
+  if (!/[\ud800-\udbff]/.test(text)) return text.length
+  let length = 0
+  for (const _ of text) length++
+  return length
+}

@@ -61,7 +61,7 @@ async function createNamed(
   const generated = nameOf(tree) === '' && text(meta, 'generateName') !== ''
   for (let attempt = 1; ; attempt++) {
     const draft = generated ? copied(tree) : tree
-    const made = makeNew(engine, scope, draft, missing)
+    const made = await makeNew(engine, scope, draft, missing)
     const key = objectKey(request.resource.namespaced ? request.namespace : '', nameOf(draft))
     const found = await engine.lock.hold(lockKey(request.resource, key), async () => {
       if (isVersion(text(meta, 'resourceVersion')) && !dryRun) {
@@ -77,7 +77,12 @@ async function createNamed(
 }
 
 /** Everything the server decides about a new object; throws 422 if the result is not valid. Answers warnings. */
-export function makeNew(engine: Engine, scope: Scope, tree: JsonObject, missing: readonly FieldError[]): string[] {
+export async function makeNew(
+  engine: Engine,
+  scope: Scope,
+  tree: JsonObject,
+  missing: readonly FieldError[],
+): Promise<string[]> {
   const meta = metaOf(tree)
   const now = engine.clock.now()
   if (nameOf(tree) === '' && text(meta, 'generateName') !== '') {
@@ -88,7 +93,7 @@ export function makeNew(engine: Engine, scope: Scope, tree: JsonObject, missing:
   if (scope.rules.generation?.created === true) meta.set('generation', 1)
   completeNew(scope, tree, now)
   const { errors, warnings } = judgeDefinition(engine, scope, tree, undefined)
-  return [...validateNew(scope, tree, [...missing, ...errors]), ...warnings]
+  return [...(await validateNew(scope, tree, [...missing, ...errors])), ...warnings]
 }
 
 /** Under the lock of the key, which is known to be free. */

@@ -95,7 +95,7 @@ export async function replace(
     checkVersion(scope, request, current, draft.tree)
     record(engine, scope, request, change, old, draft.tree)
     if (change.own !== true) fillStored(scope, draft.tree)
-    const prepared = change.own === true ? [] : prepare(engine, scope, request.subresource, draft, old)
+    const prepared = change.own === true ? [] : await prepare(engine, scope, request.subresource, draft, old)
     const noted = [...draft.warnings, ...prepared]
     return {
       code: 200,
@@ -118,7 +118,7 @@ async function createInstead(
   record(engine, scope, request, change, undefined, tree)
   fillStored(scope, tree)
   return entering(engine, request, nameOf(tree), async () => {
-    const made = makeNew(engine, scope, tree, missing)
+    const made = await makeNew(engine, scope, tree, missing)
     return {
       code: 201,
       item: await storeNew(engine, scope, key, tree, change.dryRun),
@@ -165,7 +165,13 @@ function checkVersion({ resource, rules }: Scope, request: WriteRequest, current
 }
 
 /** Puts back what is not the client's, raises the generation, validates. Answers warnings. */
-function prepare(engine: Engine, scope: Scope, subresource: string, draft: Draft, old: JsonObject): string[] {
+async function prepare(
+  engine: Engine,
+  scope: Scope,
+  subresource: string,
+  draft: Draft,
+  old: JsonObject,
+): Promise<string[]> {
   const { tree } = draft
   const { rules, resource } = scope
   const meta = metaOf(tree)
@@ -189,7 +195,7 @@ function prepare(engine: Engine, scope: Scope, subresource: string, draft: Draft
   const whole = subresource === ''
   const judged = whole ? judgeDefinition(engine, scope, tree, old) : { errors: [], warnings: [] }
   const more = whole ? [...draft.missing, ...judged.errors] : []
-  return [...warnings, ...validateUpdate(scope, tree, old, { status, more }), ...judged.warnings]
+  return [...warnings, ...(await validateUpdate(scope, tree, old, { status, more })), ...judged.warnings]
 }
 
 /** Of a custom resource, /status changes the status and nothing else, not even metadata. */

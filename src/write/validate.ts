@@ -13,12 +13,12 @@ import { segmentFaults } from './names.ts'
 import { nameRuleOf } from './rules.ts'
 
 /** Throws 422 with everything that is wrong; answers warnings. */
-export function validateNew(scope: Scope, tree: JsonObject, more: readonly FieldError[]): string[] {
+export async function validateNew(scope: Scope, tree: JsonObject, more: readonly FieldError[]): Promise<string[]> {
   const { resource } = scope
   const meta = metaOf(tree)
   const found = [...metaFaults(resource, meta, nameRuleOf(resource))]
   if (!resource.custom) found.push(...standardFinalizerFaults(meta))
-  const custom = customVerdict(scope, tree, { before: found })
+  const custom = await customVerdict(scope, tree, { before: found })
   found.push(...custom.errors, ...more, ...contentFaults(scope, tree))
   const name = text(meta, 'name')
   if (found.length === 0)
@@ -28,12 +28,12 @@ export function validateNew(scope: Scope, tree: JsonObject, more: readonly Field
 }
 
 /** `status`: only that part of a custom resource was written. */
-export function validateUpdate(
+export async function validateUpdate(
   scope: Scope,
   tree: JsonObject,
   old: JsonObject,
   { status, more }: { readonly status: boolean; readonly more: readonly FieldError[] },
-): string[] {
+): Promise<string[]> {
   const { resource } = scope
   const meta = metaOf(tree)
   const oldMeta = metaOf(old)
@@ -44,13 +44,17 @@ export function validateUpdate(
     const standard = standardFinalizerFaults(meta)
     found.push(...standard, ...metaFaults(resource, meta, nameRuleOf(resource)), ...standard)
   }
-  const custom = customVerdict(scope, tree, { old, status, before: found })
+  const custom = await customVerdict(scope, tree, { old, status, before: found })
   found.push(...custom.errors, ...more, ...contentFaults(scope, tree))
   if (found.length > 0) throw invalid(resource.group, resource.kind, text(meta, 'name'), found)
   return [...(resource.custom ? finalizerWarnings(meta, oldMeta) : []), ...custom.warnings]
 }
 
-function customVerdict({ definition }: Scope, tree: JsonObject, options: Omit<CheckOptions, 'scale'>): Verdict {
+async function customVerdict(
+  { definition }: Scope,
+  tree: JsonObject,
+  options: Omit<CheckOptions, 'scale'>,
+): Promise<Verdict> {
   if (definition?.schema === undefined) return { errors: [], warnings: [] }
   const { schema, scale } = definition
   return checkCustom(tree, schema, scale === undefined ? options : { ...options, scale })
