@@ -94,6 +94,19 @@ test('[I2] a denial answers what contains it, and undoes an older allowance of t
   assert.equal(bench.access.decide(token, makeQuestion(everywhere)), 'unknown')
 })
 
+test('why a part was denied is not said of the whole: that is asked', async () => {
+  const { access, cloud } = await withAlice()
+  cloud.allows = () => false
+  cloud.reason = 'only that part'
+  await access.decide(token, makeQuestion(inShop))
+  const whole = makeQuestion(everywhere)
+  cloud.reason = 'all of it'
+  assert.equal(await access.decide(token, whole), 'denied')
+  cloud.state = 'unreachable'
+  assert.match(access.refusal(token, whole, 'denied').message, /: all of it$/)
+  assert.match(access.refusal(token, makeQuestion(inShop), 'denied').message, /: only that part$/)
+})
+
 test('[I2] what was said of a question itself counts more than what follows from another', async () => {
   const { access, cloud, clock } = await withAlice()
   const narrow = makeQuestion(inShop)

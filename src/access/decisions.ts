@@ -94,7 +94,8 @@ export class Decisions implements Access {
     const now = clock.steady()
     if (known !== undefined && callers.isFresh(known, now)) {
       const held = this.#holding.find(known.id, question)
-      if (held !== undefined && this.#isFresh(held, question, now)) {
+      // Why something is denied is told of the question itself: what only follows is not worth saving the review.
+      if (held !== undefined && !held.implied && this.#isFresh(held, question, now)) {
         held.usedAt = now
         callers.keepFresh(identity, known, now)
         if (!held.allowed) return 'denied'
@@ -251,7 +252,7 @@ export class Decisions implements Access {
   #apply(id: string, question: Question, told: Pick<Told, 'allowed' | 'reason' | 'askedAt'>): void {
     this.#take(id, question.key, told)
     if (told.allowed) return
-    for (const { key } of widerOf(question)) this.#take(id, key, { ...told, implied: true })
+    for (const { key } of widerOf(question)) this.#take(id, key, { ...told, reason: '', implied: true })
   }
 
   #take(id: string, key: string, told: Omit<Told, 'now' | 'nowMs'>): void {
