@@ -9,10 +9,14 @@ import { EventMessages } from './websocketevents.ts'
 const maps = '/api/v1/namespaces/a/configmaps'
 const rbac = 'rbac.authorization.k8s.io'
 
-async function opened(): Promise<EdgeWorld> {
-  const cloud = new EdgeCloud()
+function publishRoles(cloud: EdgeCloud): void {
   cloud.publish(rbac, 'v1', { resource: 'rolebindings', kind: 'RoleBinding', namespaced: true })
   cloud.publish(rbac, 'v1', { resource: 'clusterrolebindings', kind: 'ClusterRoleBinding', namespaced: false })
+}
+
+async function opened(publish = publishRoles): Promise<EdgeWorld> {
+  const cloud = new EdgeCloud()
+  publish(cloud)
   cloud.server.put('configmaps', 'a/c1', { value: 'one' })
   cloud.server.put('rolebindings', 'a/alice-reads')
   cloud.server.put('clusterrolebindings', 'all')
@@ -104,6 +108,21 @@ test('[I5] a change of bindings ends the watches of who lost the right, in order
   await world.stop()
 })
 
+test('[I5] what changed before the roles were mirrored counts when they are', async () => {
+  const world = await opened(() => {})
+  const stream = await watch(world)
+  await world.pass(20_000)
+  takeAway(world)
+  await world.pass(20_000)
+  assert.equal(stream.over, false, 'nobody has told of it')
+  publishRoles(world.cloud)
+  world.documents.refresh()
+  await seesRoles(world)
+  await world.pass(2_000)
+  assert.equal(stream.over, true)
+  await world.stop()
+})
+
 test('[I5] without such a change a watch ends within minutes, and none ends while the cloud is away', async () => {
   const world = await opened()
   const stream = await watch(world)
@@ -136,8 +155,7 @@ test('[I5] who loses the right while a first sync is awaited gets nothing of it'
 
 test('an edge that may not read roles does without, asks rarely, and says nothing', async () => {
   const cloud = new EdgeCloud()
-  cloud.publish(rbac, 'v1', { resource: 'rolebindings', kind: 'RoleBinding', namespaced: true })
-  cloud.publish(rbac, 'v1', { resource: 'clusterrolebindings', kind: 'ClusterRoleBinding', namespaced: false })
+  publishRoles(cloud)
   for (const resource of ['roles', 'clusterroles'])
     cloud.publish(rbac, 'v1', { resource, kind: resource, namespaced: false })
   let may = false

@@ -226,7 +226,7 @@ export class ApiServer implements Upstream {
     const more = page.length < rest.length ? encodeContinue(page.at(-1)?.key ?? '', version, 0, prefix) : ''
     const metadata = { resourceVersion: String(version), ...(more === '' ? {} : { continue: more }) }
     const items = page.map((one) => one.text).join(',')
-    return `{"kind":"${kinds[resource]}List","apiVersion":"v1","metadata":${JSON.stringify(metadata)},"items":[${items}]}\n`
+    return `{"kind":"${kinds[resource]}List","apiVersion":"${apiVersionOf(resource)}","metadata":${JSON.stringify(metadata)},"items":[${items}]}\n`
   }
 
   #watch({ resource, query, path }: ServerRequest, body: Body): void {
@@ -285,9 +285,13 @@ class Watch {
   }
 
   #tell(type: string, text: string): void {
-    const head = `{"kind":"${kinds[this.resource]}","apiVersion":"v1",`
+    const head = `{"kind":"${kinds[this.resource]}","apiVersion":"${apiVersionOf(this.resource)}",`
     this.body.push(`{"type":"${type}","object":${head}${text.slice(1)}}\n`)
   }
+}
+
+function apiVersionOf(resource: string): string {
+  return resource.endsWith('rolebindings') ? 'rbac.authorization.k8s.io/v1' : 'v1'
 }
 
 function textOf({ key, uid, version, thing }: Omit<Stored, 'text'>): string {
