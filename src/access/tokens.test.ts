@@ -21,17 +21,18 @@ function issue(
   to: TokenAsked = asked,
   lifeMs = 365 * 86_400_000,
   aud = ['https://api'],
+  accountUid = 'sa-1',
 ): TokenRequestFacts {
   const nowMs = bench.clock.now()
   const { boundTo } = to.request
   const pod = boundTo?.kind === 'Pod' ? { pod: { name: boundTo.name, uid: boundTo.uid } } : {}
-  const serviceaccount = { name: to.account, uid: 'sa-1' }
+  const serviceaccount = { name: to.account, uid: accountUid }
   const account = { namespace: to.namespace, serviceaccount, node: { name: 'n1', uid: 'n-1' }, ...pod }
   const token = makeJwt({ aud, exp: (nowMs + lifeMs) / 1000, iat: nowMs / 1000, 'kubernetes.io': account, jti: nowMs })
   const { expirationSeconds } = to.request
   const createdSeconds = nowMs / 1000
   const expiresSeconds = createdSeconds + (expirationSeconds ?? 3600)
-  const facts = { ...to.request, uid: 'sa-1', createdSeconds, audiences: aud, token, expiresSeconds }
+  const facts = { ...to.request, uid: accountUid, createdSeconds, audiences: aud, token, expiresSeconds }
   bench.tokens.remember(to, facts, nowMs)
   return facts
 }
@@ -165,4 +166,34 @@ test('kept tokens are bounded: the oldest go', async () => {
   assert.ok(bench.tokens.answer({ ...asked, account: 'a2099' }, 0))
   await bench.restart()
   assert.equal([...bench.records.kept.values()].filter(({ kind }) => kind === 'token').length, 2048)
+})
+
+test('[I1] a refused wish loses its token at once and for good, others keep theirs', async () => {
+  let bench = await openBench()
+  const other = { ...asked, request: { ...asked.request, audiences: ['vault'] } }
+  issue(bench)
+  issue(bench, other, undefined, ['vault'])
+  bench.tokens.refuse(asked)
+  assert.equal(bench.tokens.answer(asked, bench.nowMs()), undefined)
+  await settle()
+  bench = await bench.crash()
+  assert.equal(bench.tokens.answer(asked, bench.nowMs()), undefined)
+  assert.ok(bench.tokens.answer(other, bench.nowMs()))
+})
+
+test('[I1] the tokens of an account that was deleted are given to nobody, also where another of its name came', async () => {
+  let bench = await openBench()
+  const other = { ...asked, caller: { ...kubelet, name: 'system:node:n2' } }
+  const elsewhere = { ...asked, account: 'kiosk' }
+  issue(bench)
+  issue(bench, elsewhere)
+  issue(bench, other, undefined, undefined, 'sa-2')
+  assert.equal(bench.tokens.answer(asked, bench.nowMs()), undefined, 'it was of sa-1')
+  bench.tokens.dropAccount('shop', 'till', 'sa-1')
+  assert.ok(bench.tokens.answer(other, bench.nowMs()), 'of sa-2')
+  bench.tokens.dropAccount('shop', 'till')
+  await settle()
+  bench = await bench.crash()
+  for (const wish of [asked, other]) assert.equal(bench.tokens.answer(wish, bench.nowMs()), undefined)
+  assert.ok(bench.tokens.answer(elsewhere, bench.nowMs()))
 })

@@ -70,6 +70,9 @@ export class TokenKeeper {
     const claims = readClaims(token)
     const endsMs = claims?.expiresMs ?? (expiresSeconds ?? 0) * 1000
     if (token === '') return
+    // Under another uid it is another account, and the tokens of the one before are worth nothing.
+    const own = claims?.account?.uid
+    if (own !== undefined) this.#dropAll((one) => isOf(one, asked) && (uidOf(one) ?? own) !== own)
     const kept = { namespace, account, boundTo: request.boundTo, uid, audiences, token, endsMs, usedAt: nowMs }
     const key = keyOf(asked)
     // The last one issued is last in order, and the first in order goes first.
@@ -101,12 +104,28 @@ export class TokenKeeper {
     }
   }
 
+  /** The API server has refused this wish since: what it gave for it before is not given again. */
+  refuse(asked: TokenAsked): void {
+    this.#dropAll((_, key) => key === keyOf(asked))
+  }
+
+  /** The account is no more, or another one by now: whoever has a token of it, for whatever. `uid`: of the one that is gone. */
+  dropAccount(namespace: string, account: string, uid = ''): void {
+    this.#dropAll((kept) => {
+      return isOf(kept, { namespace, account }) && (uid === '' || (uidOf(kept) ?? uid) === uid)
+    })
+  }
+
   /** The deletion of a bound object was confirmed. */
   dropBound(kind: string, namespace: string, name: string, uid: string): void {
-    for (const [key, { namespace: at, boundTo: bound }] of this.#kept) {
-      if (at !== namespace || bound === undefined) continue
-      if (bound.kind === kind && bound.name === name && bound.uid === uid) this.#drop(key)
-    }
+    this.#dropAll(({ namespace: at, boundTo: bound }) => {
+      if (at !== namespace || bound === undefined) return false
+      return bound.kind === kind && bound.name === name && bound.uid === uid
+    })
+  }
+
+  #dropAll(isMeant: (kept: Kept, key: string) => boolean): void {
+    for (const [key, kept] of this.#kept) if (isMeant(kept, key)) this.#drop(key)
   }
 
   #drop(key: string): void {
@@ -128,6 +147,15 @@ export class TokenKeeper {
 }
 
 /** As kube-apiserver sees a service account, by what its token says; its own name for the token is left out. */
+/** Of the account, as its token tells. */
+function uidOf({ token }: Kept): string | undefined {
+  return readClaims(token)?.account?.uid
+}
+
+function isOf(kept: Kept, { namespace, account }: Pick<TokenAsked, 'namespace' | 'account'>): boolean {
+  return kept.namespace === namespace && kept.account === account
+}
+
 function accountCaller(namespace: string, account: string, { uid, pod, node }: Account): Caller {
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated']
   const extra: Record<string, string[]> = {}

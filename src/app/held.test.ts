@@ -119,3 +119,32 @@ test('a token outlives its pod’s leaving of a selector, and ends with the pod'
   assert.equal(await ask(), 503)
   await world.stop()
 })
+
+test('[I1] a token ends with its account, also where another of the same name came', async () => {
+  const world = await EdgeWorld.open()
+  const { server } = world.cloud
+  world.cloud.publish('', 'v1', { resource: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true })
+  await world.until(() => world.catalog.find('', 'v1', 'serviceaccounts') !== undefined)
+  for (const name of ['a/robot', 'a/other']) server.put('serviceaccounts', name)
+  await world.synced('serviceaccounts')
+  const url = (account: string) => `/api/v1/namespaces/a/serviceaccounts/${account}/token`
+  const tokenOf = (account: string) => {
+    const serviceaccount = { name: account, uid: server.get('serviceaccounts', `a/${account}`)?.uid }
+    return makeJwt({ exp: 4_000_000_000, 'kubernetes.io': { namespace: 'a', serviceaccount } })
+  }
+  world.cloud.script = ({ path, body }) => {
+    const [, account = ''] = /serviceaccounts\/(.*)\/token$/.exec(path) ?? []
+    if (account === '') return undefined
+    return answered(201, JSON.stringify({ ...JSON.parse(String(body)), status: { token: tokenOf(account) } }))
+  }
+  const body = { kind: 'TokenRequest', spec: { audiences: [] } }
+  const ask = async (account: string) => (await world.ask('POST', url(account), { token: aliceToken, body })).status
+  assert.deepEqual([await ask('robot'), await ask('other')], [201, 201])
+  server.put('serviceaccounts', 'a/other', { value: 'changed' })
+  server.remove('serviceaccounts', 'a/robot')
+  server.put('serviceaccounts', 'a/robot')
+  await world.pass(1_000)
+  world.cloud.reachability.set('unreachable')
+  assert.deepEqual([await ask('robot'), await ask('other')], [503, 201])
+  await world.stop()
+})

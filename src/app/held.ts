@@ -33,7 +33,12 @@ export function holdWanted(parts: Parts): void {
   interests.onResource(nameOf(services), (cache) => {
     follow(cache, documents, (name, bytes) => catalog.applyApiService(name, bytes))
   })
-  for (const [kind, resource] of [['Pod', 'pods'] as const, ['Secret', 'secrets'] as const]) {
+  const bound = [
+    ['Pod', 'pods'] as const,
+    ['Secret', 'secrets'] as const,
+    ['ServiceAccount', 'serviceaccounts'] as const,
+  ]
+  for (const [kind, resource] of bound) {
     interests.onResource(`v1/${resource}`, (cache) =>
       cache.observe((event) => forgetTokens(parts, kind, resource, event)),
     )
@@ -67,11 +72,13 @@ function follow(cache: Cache, documents: Documents, apply: (name: string, bytes:
   })
 }
 
-/** The bound object is no more: nobody may have its token again. One that only left a selector is elsewhere still. */
+/** The bound object or the account itself is no more: nobody may have its token again. One that only left a selector is elsewhere still. */
 function forgetTokens({ interests, keeper }: Parts, kind: string, resource: string, event: Event): void {
   const { item, previous, key } = event
   if (previous === undefined || (item !== undefined && item.uid === previous.uid)) return
   const elsewhere = interests.holding(interestOf({ group: '', version: 'v1', resource, namespace: '' }), key)
   if (elsewhere?.get(key)?.uid === previous.uid) return
-  keeper.dropBound(kind, previous.namespace, previous.name, previous.uid)
+  const { namespace, name, uid } = previous
+  if (kind === 'ServiceAccount') keeper.dropAccount(namespace, name, uid)
+  else keeper.dropBound(kind, namespace, name, uid)
 }

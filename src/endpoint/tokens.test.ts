@@ -159,6 +159,69 @@ test('what was refused or only tried is not kept', async () => {
   await world.stop()
 })
 
+const refused = (kind: string, name: string) =>
+  JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', details: { kind, name } })
+
+test('[I1] what the API server refuses to give again is given by nobody, also after a restart; a moment’s trouble is no refusal', async () => {
+  const page = '<html>not found</html>'
+  const rows: [number, string, boolean][] = [
+    [404, refused('serviceaccounts', 'robot'), true],
+    [404, refused('pods', 'p'), true],
+    [409, refused('pods', 'p'), true],
+    [403, refused('serviceaccounts', 'robot'), true],
+    [400, refused('', ''), true],
+    [422, refused('', ''), true],
+    [404, page, false],
+    [401, refused('', ''), false],
+    [429, refused('', ''), false],
+    [500, refused('', ''), false],
+    [503, refused('', ''), false],
+  ]
+  for (const [status, body, isRefusal] of rows) {
+    const world = await offline()
+    world.cloud.reachability.set('reachable')
+    const headers = { 'content-type': body === page ? 'text/html' : 'application/json' }
+    world.cloud.script = ({ path }) => (path.startsWith(url) ? answered(status, body, headers) : undefined)
+    assert.equal((await ask(world, aliceToken)).status, status)
+    for (let life = 0; life < 2; life++) {
+      world.cloud.reachability.set('unreachable')
+      const again = await ask(world, 'alice-rotated')
+      assert.equal(again.text.includes(issued), !isRefusal, `${status} ${body} ${life} ${again.text}`)
+      if (life === 0) await world.restart()
+    }
+    await world.stop()
+  }
+})
+
+test('[I1] an account or a bound object that is gone takes along every token that was kept of it', async () => {
+  for (const gone of ['serviceaccounts', 'pods']) {
+    const world = await offline()
+    world.cloud.reachability.set('reachable')
+    // The next wish is for another audience, and by somebody else.
+    const name = gone === 'pods' ? 'p' : 'robot'
+    world.cloud.script = ({ path }) => (path === url ? answered(404, refused(gone, name)) : undefined)
+    assert.equal((await ask(world, 'bob-token', wish({ audiences: ['vault'] }))).status, 404)
+    world.cloud.reachability.set('unreachable')
+    assert.ok(!(await ask(world, aliceToken)).text.includes(issued), gone)
+    await world.stop()
+  }
+})
+
+test('a token request waits for its own answer alone: its caller is learned beside it', async () => {
+  const world = await EdgeWorld.open()
+  const { reachability } = world.cloud
+  world.cloud.script = ({ path }) => {
+    if (path.endsWith('selfsubjectreviews')) return 'hang'
+    return path === url ? answered(201, JSON.stringify(granted())) : undefined
+  }
+  reachability.limitMs = 2_000
+  const asking = world.later('POST', url, { token: aliceToken, body: wish() })
+  await world.pass(300)
+  assert.equal(asking.done, true)
+  assert.deepEqual([(await asking.answer).status, reachability.state], [201, 'reachable'])
+  await world.stop()
+})
+
 test('[I4] a token is in no line of the log', async () => {
   const world = await offline()
   await ask(world, aliceToken)

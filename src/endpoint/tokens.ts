@@ -2,13 +2,15 @@
  * TokenRequests: passed on like every write, but the token that the cloud issues is kept, so that the same caller can be
  * given it again while the cloud is away. A kubelet mounts it and the pod starts; a refusal would keep the pod down.
  */
-import type { Access } from '../access/access.ts'
+import type { Access, Caller } from '../access/access.ts'
 import { questionOf } from '../access/question.ts'
 import type { TokenKeeper } from '../access/tokens.ts'
+import { within } from '../access/within.ts'
 import type { Clock } from '../base/clock.ts'
 import { negotiate } from '../kube/negotiate.ts'
 import { readTokenRequest } from '../kube/protobuf/peek.ts'
 import { isProtobuf, ProtobufFault, readEnvelope } from '../kube/protobuf/protobuf.ts'
+import { readRefusal } from '../kube/replies.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import {
   printTokenRequest,
@@ -27,6 +29,13 @@ import { spelledDocument } from './spelled.ts'
 /** A TokenRequest with its token is some 2 KB. */
 const replyBytesMax = 256 * 1024
 const headMsMax = 30_000
+/** How long an answer waits until its caller is known: that was asked beside it, and is there by then but for a moment. */
+const learnMsMax = 250
+/**
+ * A no to the wish itself: the account, the bound object (409: another of its name is there) or the right is gone. Others
+ * speak of the credential (401), of the form of the request, or of a moment.
+ */
+const refusals: ReadonlySet<number> = new Set([400, 403, 404, 409, 410, 422])
 const tokenRequestType = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' }
 
 type Parts = {
@@ -52,6 +61,8 @@ export class Tokens {
     const { upstream, access, clock } = this.#parts
     const body = await request.body()
     const askedAt = clock.steady()
+    // Who asks may still have to be learned: beside the request, which waits for nothing but its own answer.
+    const caller = asker.impersonates ? undefined : this.#callerOf(asker)
     const answer = await upstream.ask({
       method: request.method,
       path: request.url,
@@ -65,24 +76,40 @@ export class Tokens {
     if (!asker.impersonates) access.learn(asker.identity, questionOf(api), { status: answer.status, askedAt })
     const { status, headers } = answer
     const bytes = await readWhole(answer, replyBytesMax)
-    if (status === 201 && !asker.impersonates && !api.query.has('dryRun')) {
-      await this.#remember(api, asker, { request, body }, { type: String(headers['content-type'] ?? ''), bytes })
+    const reply = { status, type: String(headers['content-type'] ?? ''), bytes }
+    if (caller !== undefined) {
+      await within(clock, learnMsMax, this.#heed(api, caller, { request, body }, reply), () => undefined)
     }
     return { status, headers, body: bytes, passedThrough: true }
   }
 
-  async #remember(
+  async #callerOf({ identity }: Asker): Promise<Caller | undefined> {
+    const { access } = this.#parts
+    return access.held(identity) ?? (await access.caller(identity))
+  }
+
+  /** Keeps what was granted, and gives up what was refused. */
+  async #heed(
     api: ApiRequest,
-    asker: Asker,
+    asking: Promise<Caller | undefined>,
     asked: { request: Request; body: Buffer },
-    reply: { type: string; bytes: Buffer },
+    reply: { status: number; type: string; bytes: Buffer },
   ): Promise<void> {
-    const wish = factsOf(asked.request.headers['content-type'], asked.body)
-    const granted = factsOf(reply.type, reply.bytes)
-    const caller = await this.#parts.access.caller(asker.identity)
-    if (wish === undefined || granted === undefined || granted.token === '' || caller === undefined) return
+    const { keeper, nowMs } = this.#parts
     const { namespace, name: account } = api
-    this.#parts.keeper.remember({ namespace, account, caller, request: wish }, granted, this.#parts.nowMs())
+    const request = factsOf(asked.request.headers['content-type'], asked.body)
+    const granted = reply.status === 201 && !api.query.has('dryRun') ? factsOf(reply.type, reply.bytes) : undefined
+    const refusal = refusals.has(reply.status) ? readRefusal(reply.type, reply.bytes) : undefined
+    const bound = request?.boundTo
+    const isGone = refusal !== undefined && (reply.status === 404 || reply.status === 409)
+    if (isGone && refusal.kind === 'serviceaccounts') keeper.dropAccount(namespace, account)
+    else if (isGone && bound !== undefined) keeper.dropBound(bound.kind, namespace, bound.name, bound.uid)
+    if (request === undefined || (refusal === undefined && (granted === undefined || granted.token === ''))) return
+    const caller = await asking
+    if (caller === undefined) return
+    const wish = { namespace, account, caller, request }
+    if (granted !== undefined) keeper.remember(wish, granted, nowMs())
+    else keeper.refuse(wish)
   }
 
   /** The last token issued for the same wish of the same caller; undefined when there is none. */

@@ -31,6 +31,25 @@ export type Reply = {
   readonly version: number | undefined
 }
 
+/** What the API server itself refused, as it says so; undefined for what somebody in between has answered. */
+export type Refusal = { readonly kind: string; readonly name: string }
+
+export function readRefusal(contentType: string | undefined, bytes: Buffer): Refusal | undefined {
+  try {
+    if (isProtobuf(contentType)) {
+      const { kind, raw } = readEnvelope(bytes)
+      return kind === 'Status' ? readStatus(raw) : undefined
+    }
+    if (!isPlainJson(contentType) || !isJson(bytes) || textAt(bytes, 0, kindKey) !== 'Status') return undefined
+    const details = valueAt(bytes, 0, detailsKey)
+    const text = (key: Buffer) => (details < 0 || bytes[details] !== openBrace ? '' : textAt(bytes, details, key))
+    return { kind: text(kindKey), name: text(nameKey) }
+  } catch (error) {
+    if (error instanceof ProtobufFault || error instanceof ScanFault) return undefined
+    throw error
+  }
+}
+
 /** undefined when the answer does not tell: failures, lists, logs, forms that are not read here. */
 export function replyVersion(contentType: string | undefined, bytes: Buffer): Reply | undefined {
   try {

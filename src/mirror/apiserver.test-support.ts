@@ -50,6 +50,7 @@ export type ServerRequest = {
 type Select = (stored: Stored) => boolean
 
 const kinds: Record<string, string> = {
+  serviceaccounts: 'ServiceAccount',
   pods: 'Pod',
   configmaps: 'ConfigMap',
   nodes: 'Node',

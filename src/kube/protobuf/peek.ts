@@ -58,13 +58,14 @@ export type StatusFacts = {
   readonly status: string
   readonly reason: string
   readonly code: number
-  /** Which object it concerns, where its details tell. */
+  /** Which object it concerns, where its details tell: its resource, in kube-apiserver's refusals, and its name. */
+  readonly kind: string
   readonly name: string
   readonly uid: string
 }
 
 export function readStatus(raw: Buffer): StatusFacts {
-  const facts: Growing<StatusFacts> = { status: '', reason: '', code: 0, name: '', uid: '' }
+  const facts: Growing<StatusFacts> = { status: '', reason: '', code: 0, kind: '', name: '', uid: '' }
   eachField(raw, (field) => {
     if (field.number === 2) facts.status = field.text()
     else if (field.number === 4) facts.reason = field.text()
@@ -72,6 +73,7 @@ export function readStatus(raw: Buffer): StatusFacts {
   })
   eachInside(raw, 5, (field) => {
     if (field.number === 1) facts.name = field.text()
+    else if (field.number === 3) facts.kind = field.text()
     else if (field.number === 6) facts.uid = field.text()
   })
   return facts
