@@ -66,6 +66,7 @@ export async function openAccess({
     recheck: (identity, question) => access.recheck(identity, question),
     keyOf: (identity) => callers.keyOf(identity),
     changes,
+    reachability,
     clock,
   })
   return {

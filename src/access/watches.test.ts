@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { alice, type Bench, openBench, settle } from './access.test-support.ts'
+import { type Clock, fakeClock } from '../base/clock.ts'
+import { alice, type Bench, FakeCloud, openBench, settle } from './access.test-support.ts'
+import { Changes } from './changes.ts'
 import { makeQuestion } from './question.ts'
+import { OpenWatches } from './watches.ts'
 
 const token = { kind: 'token', token: 'secret-of-alice' } as const
 const inShop = makeQuestion({ verb: 'watch', resource: 'pods', namespace: 'shop' })
@@ -64,6 +67,23 @@ test('[I5] a change of roles in its namespace has a watch asked about at once, a
   bench.changes.note('')
   await bench.pass(2_000)
   assert.deepEqual(bench.ended, ['shop', 'shop', 'elsewhere'])
+})
+
+test('[I5] a timer that fires a moment early is early enough', async () => {
+  const clock = fakeClock()
+  const early: Clock = { ...clock, setTimer: (ms, fn) => clock.setTimer(Math.floor(ms) - 1, fn) }
+  const changes = new Changes(early)
+  const { reachability } = new FakeCloud()
+  const recheck = async () => 'denied' as const
+  const parts = { recheck, keyOf: () => 'k', changes, reachability, clock: early, random: () => 0.1 }
+  let ended = false
+  new OpenWatches(parts).add(token, inShop, () => {
+    ended = true
+  })
+  changes.note('')
+  clock.advance(1_000)
+  await settle()
+  assert.ok(ended, 'before anybody looks again')
 })
 
 test('[I5] a revoked token loses its watches, and only they end', async () => {

@@ -4,7 +4,7 @@
  * next watch meets the refusal. Only a no of the API server ends one: not a review that failed, nor a cloud that is away.
  */
 import type { Clock } from '../base/clock.ts'
-import type { Identity } from '../upstream/upstream.ts'
+import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Verdict } from './access.ts'
 import type { Changes } from './changes.ts'
 import { everywhere } from './changes.ts'
@@ -12,9 +12,10 @@ import type { Question } from './question.ts'
 
 const everyMs = 300_000 // where nobody shows changes: as long as the API server keeps what a webhook allowed
 const everySpread = 0.4 // of it, so that the watches of a node do not all come at once
-const retryMs = 30_000 // after a review that failed, or while the cloud is away
+const retryMs = 30_000 // after a review that failed
 const lookEveryMs = 5_000
-const spreadMs = 1_000 // every edge of a cluster sees the same change
+const earlyMs = 10 // a timer may fire a moment before its time
+const spreadMs = 500 // every edge of a cluster sees the same change
 const lagMs = 11_000 // the API server's authorizer may be behind us: a second look, when what it said at once is old
 const atOnceMax = 8 // reads that wait for a decision have the other places
 
@@ -34,6 +35,7 @@ type Parts = {
   readonly recheck: (identity: Identity, question: Question) => Promise<Verdict>
   readonly keyOf: (identity: Identity) => string
   readonly changes: Changes
+  readonly reachability: Reachability
   readonly clock: Clock
   readonly random?: () => number
 }
@@ -74,6 +76,8 @@ export class OpenWatches {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    const stop = this.#parts.reachability.observe(() => this.#look())
+    signal.addEventListener('abort', stop, { once: true })
     while (!signal.aborted) {
       await new Promise<void>((resolve) => {
         const end = () => {
@@ -104,9 +108,11 @@ export class OpenWatches {
     clock.setTimer(againAt - clock.steady(), () => this.#look())
   }
 
+  /** What is due while the cloud is away stays due. */
   #look(): void {
-    const now = this.#parts.clock.steady()
-    for (const group of this.#groups.values()) if (group.dueAt <= now) this.#queue.add(group)
+    if (this.#parts.reachability.state !== 'reachable') return
+    const soon = this.#parts.clock.steady() + earlyMs
+    for (const group of this.#groups.values()) if (group.dueAt <= soon) this.#queue.add(group)
     this.#next()
   }
 
@@ -120,13 +126,15 @@ export class OpenWatches {
   }
 
   async #ask(group: Group): Promise<void> {
-    const { recheck, clock } = this.#parts
+    const { recheck, clock, reachability } = this.#parts
     // A change that comes while it is asked makes it due again.
     group.dueAt = Number.POSITIVE_INFINITY
     const verdict = await recheck(group.identity, group.question)
     this.#asking--
     const now = clock.steady()
-    const nextAt = now + (verdict === 'unknown' ? retryMs * (1 + this.#random()) : this.#nextMs())
+    const isAway = reachability.state !== 'reachable'
+    const retryAt = isAway ? now : now + retryMs * (1 + this.#random())
+    const nextAt = verdict === 'unknown' ? retryAt : now + this.#nextMs()
     group.dueAt = Math.min(group.dueAt, nextAt, group.againAt > now ? group.againAt : nextAt)
     if (verdict === 'denied' || verdict === 'unauthorized') for (const { end } of [...group.watches]) end()
     this.#next()
