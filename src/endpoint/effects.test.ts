@@ -19,7 +19,7 @@ async function synced(): Promise<EdgeWorld> {
 
 function replies(world: EdgeWorld, reply: string | Buffer, type = 'application/json', status = 200): void {
   world.cloud.script = async ({ method, path, body }) => {
-    if (method === 'GET' || !path.startsWith('/api/v1/')) return undefined
+    if (method === 'GET' || !path.startsWith('/api/')) return undefined
     if (body !== undefined) await whole(body)
     return answered(status, reply, { 'content-type': type })
   }
@@ -105,6 +105,38 @@ test('[A7] an interest that begins to show the object is waited for too, by its 
   await world.until(() => post.done, 2)
   assert.deepEqual(await listed(world, '/api/v1/pods?labelSelector=app%3Dx'), ['p9 made'])
   assert.deepEqual(await listed(world, '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1'), ['p9 made'])
+  await world.stop()
+})
+
+test('[A7] where only metadata is answered and a selector may choose the object, the edge looks at it', async () => {
+  const world = await synced()
+  const { server } = world.cloud
+  const url = '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1'
+  const listing = world.later('GET', `${url}&resourceVersion=0`)
+  await world.until(() => listing.done && server.watches.size >= 2)
+  lag(world, 400)
+  const version = server.put('pods', 'b/p9', { value: 'made', node: 'n1' })
+  const meta = { name: 'p9', namespace: 'b', uid: 'u9', resourceVersion: String(version) }
+  replies(world, JSON.stringify({ kind: 'PartialObjectMetadata', metadata: meta }), 'application/json', 201)
+  const post = write(world, 'POST', '/api/v1/namespaces/b/pods')
+  await world.pass(100)
+  assert.equal(post.done, false)
+  await world.until(() => post.done, 2)
+  assert.deepEqual(await listed(world, url), ['p9 made'])
+  await world.stop()
+})
+
+test('[A7] a write in one version of a resource is waited for in the others', async () => {
+  const world = await EdgeWorld.open()
+  const { server } = world.cloud
+  server.put('pods', 'a/p1', { value: 'one' })
+  await world.synced('pods', 'a')
+  replies(world, JSON.stringify({ kind: 'Pod', apiVersion: 'v2', metadata: metadata('p1', 3) }))
+  const put = write(world, 'PUT', '/api/v2/namespaces/a/pods/p1')
+  await world.pass(1_000)
+  assert.equal(put.done, false)
+  server.put('pods', 'a/p1', { value: 'two' })
+  await world.until(() => put.done, 1)
   await world.stop()
 })
 

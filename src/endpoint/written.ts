@@ -6,17 +6,16 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
-import { makeFilter } from '../cache/filter.ts'
 import { type Item, makeItem } from '../cache/item.ts'
 import { noFields } from '../kube/object.ts'
 import { replyVersion } from '../kube/replies.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { Known } from '../mirror/catalog.ts'
-import { covers, pathOf, resourceName, type Scope, scopeOfName } from '../mirror/interest.ts'
+import { pathOf, resourceName, type Scope, scopeOfName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
-import type { Kept } from '../mirror/kept.ts'
 import { Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { readWhole } from '../upstream/whole.ts'
+import { type Hearing, isConcerned, isWithin, needsObject, type Told } from './concerned.ts'
 import type { Effect } from './effects.ts'
 import { Showing } from './showing.ts'
 import { formOf } from './writtenform.ts'
@@ -40,9 +39,6 @@ export type Replied = {
   readonly reply: Body
 }
 
-/** One effect with the object itself, where that is known: in the form in which it is kept. */
-type Told = { readonly effect: Effect; readonly scope: Scope; readonly object: Item | undefined }
-
 export class Written {
   readonly #interests: Interests
   readonly #upstream: Upstream
@@ -56,29 +52,29 @@ export class Written {
   }
 
   /** Whether any copy could show the object. */
-  concerns({ group, version, resource }: Omit<Place, 'namespace'>): boolean {
-    return this.#interests.of(group, version, resource).size > 0
+  concerns({ group, resource }: Pick<Place, 'group' | 'resource'>): boolean {
+    for (const { interest } of this.#interests.all) {
+      if (interest.resource === resource && interest.group === group) return true
+    }
+    return false
   }
 
   /** Resolves when the reply may go out. */
   async hold({ resource, known, effects, reply }: Replied): Promise<void> {
     const endMs = this.#clock.steady() + heldMsMax
-    const alive = effects.filter(({ namespace }) => this.#mayShow(resource, namespace))
-    if (alive.length === 0) return
+    const hearing = this.#hearing(resource)
     const told: Told[] = []
-    const shown = this.#live(
-      Promise.all(
-        alive.map(async (effect, at) => {
-          const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
-          const one =
-            effect.kind === 'unknown'
-              ? at < looksMax && (await this.#look(effect, scope, known, endMs))
-              : { effect, scope, object: itemOf(effect, reply, known) }
-          if (one) told.push(one)
-        }),
-      ).then(() => this.#shown(told, known, endMs)),
-    )
-    if (await shown) return
+    let looks = 0
+    const tell = async (effect: Effect): Promise<void> => {
+      if (!hearing.some(({ interest }) => isWithin(interest, effect.namespace))) return
+      const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
+      const one: Told = { effect, scope, object: itemOf(effect, reply, known) }
+      const isTold = effect.kind !== 'unknown' && !hearing.some((kept) => needsObject(kept, one))
+      const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, known, endMs)
+      told.push(seen ?? one)
+    }
+    const shown = Promise.all(effects.map(tell)).then(() => this.#shown(hearing, told, known, endMs))
+    if (await this.#live(shown)) return
     for (const { scope, object } of told) if (object !== undefined) this.#keepAside(scope, object)
   }
 
@@ -100,26 +96,24 @@ export class Written {
     if (this.#aside.size > asideMax) this.#aside.delete(this.#aside.keys().next().value as string)
   }
 
-  /** Interests whose copy is there and hears of changes. */
-  *#hearing({ group, version, resource }: Omit<Place, 'namespace'>): Generator<Kept & { readonly cache: Cache }> {
-    for (const kept of this.#interests.of(group, version, resource)) {
-      // One that the API server refuses to the edge hears of nothing.
-      if (kept.cache !== undefined && kept.state.kind !== 'refused') yield kept as Kept & { readonly cache: Cache }
+  /** In whichever version of the resource. One that the API server refuses to the edge hears of nothing. */
+  #hearing({ group, resource }: Pick<Place, 'group' | 'resource'>): Hearing[] {
+    const found: Hearing[] = []
+    for (const kept of this.#interests.all) {
+      if (kept.interest.resource !== resource || kept.interest.group !== group) continue
+      if (kept.cache !== undefined && kept.state.kind !== 'refused') found.push(kept as Hearing)
     }
+    return found
   }
 
-  #mayShow(resource: Omit<Place, 'namespace'>, namespace: string): boolean {
-    for (const { interest } of this.#hearing(resource)) {
-      if (interest.namespace === '' || interest.namespace === namespace) return true
-    }
-    return false
-  }
-
-  async #shown(told: readonly Told[], known: Known | undefined, endMs: number): Promise<boolean> {
-    const [first] = told
-    if (first === undefined) return true
+  async #shown(
+    hearing: readonly Hearing[],
+    told: readonly Told[],
+    known: Known | undefined,
+    endMs: number,
+  ): Promise<boolean> {
     const waits: Promise<boolean>[] = []
-    for (const kept of this.#hearing(first.scope)) {
+    for (const kept of hearing) {
       const concerned = told.filter((one) => isConcerned(kept, one, known)).map(({ effect }) => effect)
       if (concerned.length > 0) waits.push(new Showing(kept.cache, concerned, this.#clock).within(endMs))
     }
@@ -164,24 +158,6 @@ export class Written {
       if (error instanceof Unreachable) return undefined
       throw error
     }
-  }
-}
-
-/** Whether the interest will hear of it: it covers the object whatever that holds, shows it now, or will show it. */
-function isConcerned({ interest, record, cache }: Kept, { effect, scope, object }: Told, known?: Known): boolean {
-  if (cache?.peek(effect.key) !== undefined || covers(interest, scope)) return true
-  // One of another name, or another namespace, needs no second look.
-  if (object === undefined || known === undefined || interest.fields.required('metadata.name') !== undefined)
-    return false
-  const { namespace, labels, fields } = interest
-  if (namespace !== '' && namespace !== effect.namespace) return false
-  try {
-    const { paths } = known.fields
-    const filter = makeFilter({ namespaced: record.namespaced, namespace, labels, fields, paths, plan: known.plan })
-    return filter.matches(object)
-  } catch {
-    // A field that nobody knows any more.
-    return false
   }
 }
 

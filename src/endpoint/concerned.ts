@@ -1,0 +1,51 @@
+/** Which interests a write concerns: those that will hear of it, and so can be waited for. */
+import type { Cache } from '../cache/cache.ts'
+import { makeFilter } from '../cache/filter.ts'
+import type { Item } from '../cache/item.ts'
+import type { Known } from '../mirror/catalog.ts'
+import { covers, type Scope } from '../mirror/interest.ts'
+import type { Kept } from '../mirror/kept.ts'
+import type { Effect } from './effects.ts'
+
+/** One whose copy is there, and whose watch is not refused. */
+export type Hearing = Kept & { readonly cache: Cache }
+
+/** An effect with the object itself, where that is known: in the form in which it is kept. */
+export type Told = { readonly effect: Effect; readonly scope: Scope; readonly object: Item | undefined }
+
+export function isWithin(interest: Scope, namespace: string): boolean {
+  return interest.namespace === '' || interest.namespace === namespace
+}
+
+/** Whether only the object itself could tell if the interest will show it. */
+export function needsObject(kept: Hearing, one: Told): boolean {
+  return one.effect.kind === 'reached' && one.object === undefined && maySelect(kept, one) && !isHeard(kept, one)
+}
+
+/** Whether the interest will hear of it: as it is, or because it will show it. */
+export function isConcerned(kept: Hearing, one: Told, known: Known | undefined): boolean {
+  if (isHeard(kept, one)) return true
+  if (one.object === undefined || known === undefined || !maySelect(kept, one)) return false
+  const { namespace, labels, fields } = kept.interest
+  const { namespaced } = kept.record
+  try {
+    const { paths } = known.fields
+    return makeFilter({ namespaced, namespace, labels, fields, paths, plan: known.plan }).matches(one.object)
+  } catch {
+    // A field that nobody knows any more.
+    return false
+  }
+}
+
+/** It covers the object whatever that holds, or shows it now. */
+function isHeard({ interest, cache }: Hearing, { effect, scope }: Told): boolean {
+  // Versions of a resource are forms of one object: whatever changes it changes them all.
+  return cache.peek(effect.key) !== undefined || covers(interest, { ...scope, version: interest.version })
+}
+
+/** Whether its selectors could choose the object: one of that name would cover it, and another form has other fields. */
+function maySelect({ interest }: Hearing, { effect, scope }: Told): boolean {
+  if (!isWithin(interest, effect.namespace)) return false
+  if (interest.version !== scope.version) return interest.fields.empty
+  return interest.fields.required('metadata.name') === undefined
+}
