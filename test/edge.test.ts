@@ -302,7 +302,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       assert.deepEqual(namesOf(list), ['g'])
     }))
 
-  test('SIGTERM ends it quickly and in order, also while its API server hangs and during the first sync', () =>
+  test('SIGTERM ends it in time and in order, also while its API server hangs and during the first sync', () =>
     withSite(mirrored, async (site) => {
       const client = await synced(site)
       await site.link.set('blackhole')
@@ -315,7 +315,8 @@ describe('a site of its own each', { concurrency: 3 }, () => {
         const startMs = performance.now()
         const { code, stderr } = await site.edge.end('SIGTERM')
         assert.equal(code, 0, stderr)
-        assert.ok(performance.now() - startMs < 5_000, `${performance.now() - startMs} ms`)
+        // A write that was passed on is waited for until its line is known to be dead, a read for 5 s.
+        assert.ok(performance.now() - startMs < 12_000, `${performance.now() - startMs} ms`)
       }
       await end()
       assert.equal((await watch.ended).clean, true)

@@ -11,8 +11,10 @@ import { CloudRelease } from '../endpoint/cloudrelease.ts'
 import { EdgeEndpoint } from '../endpoint/edge.ts'
 import { EdgeReading } from '../endpoint/edgeread.ts'
 import { Health } from '../endpoint/health.ts'
+import { standardLimits } from '../endpoint/limits.ts'
 import { Measures } from '../endpoint/measures.ts'
 import { Offline } from '../endpoint/offline.ts'
+import { PassedOn, tokenCallers } from '../endpoint/passedon.ts'
 import { Passing } from '../endpoint/passing.ts'
 import { Server } from '../endpoint/server.ts'
 import { Tokens } from '../endpoint/tokens.ts'
@@ -28,6 +30,7 @@ import { followFiles } from '../upstream/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type EdgeConfig, reasonOf, UsageError } from './config.ts'
 import { confirmRefusal } from './confirm.ts'
+import { endInOrder } from './ending.ts'
 import { holdWanted } from './held.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
@@ -79,9 +82,10 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const measures = new Measures({ copy, store, more: () => figuresOf(upstream, interests) })
     const front = new Front({ interests, upstream, clock })
     const written = new Written({ interests, upstream, clock })
-    const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
+    const passed = new PassedOn({ upstream, access, passedMax: standardLimits.passedMax })
+    const tokens = new Tokens({ upstream: passed, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
-    const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
+    const passing = new Passing({ upstream: passed, access, catalog, written, offline, tokens, clock, log })
     const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
     const reads = { front, upstream, passing, written, measures, clock, release }
     const reading = new EdgeReading({ access, watches, catalog, ...reads })
@@ -109,6 +113,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const server = new Server({
       handle: (request) => endpoint.handle(request),
       upgrade: (request) => endpoint.upgrade(request),
+      whose: tokenCallers(access),
       address: config.listen,
       tls: { ...pki.serving, clientCa: pki.ca, ...(clientCa === undefined ? {} : { callersCa: clientCa }) },
       traffic: measures.traffic,
@@ -119,15 +124,17 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
     log.info('edge.ready', { url, interests: interests.size })
     ready(url)
+    // What was passed on before the signal gets its answer, and is held until the copy has it: both need what is below.
+    const drained = new AbortController()
     await Promise.all([
-      upstream.run(signal),
-      interests.run(signal),
-      roles.run(signal),
-      documents.run(signal),
-      release.run(signal),
-      runAccess(signal),
+      upstream.run(drained.signal),
+      interests.run(drained.signal),
+      roles.run(drained.signal),
+      documents.run(drained.signal),
+      release.run(drained.signal),
+      runAccess(drained.signal),
       copy.run(signal),
-      closeOn(signal, server),
+      endInOrder(signal, server, () => drained.abort()),
       followClientCa(config.clientCa, server, { log, signal }),
     ])
     log.info('edge.ended')
@@ -177,11 +184,6 @@ async function followClientCa(
     }
   }
   await followFiles({ paths: () => [path], everyMs: lookEveryMs, clock: systemClock, changed }, signal)
-}
-
-async function closeOn(signal: AbortSignal, server: Server): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-  await server.close()
 }
 
 function sentenceOf({ reachability: { state, why, sinceMs } }: Upstream): string {

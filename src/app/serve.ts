@@ -17,6 +17,7 @@ import { Writer } from '../write/writer.ts'
 import { followDefinitions, objectsOf } from './authority.ts'
 import { bootstrap } from './bootstrap.ts'
 import { type ServeConfig, UsageError } from './config.ts'
+import { endInOrder } from './ending.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
 import { openPki } from './pki.ts'
@@ -71,7 +72,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
     log.info('serve.ready', { url, version: copy.progress.version })
     ready(url)
-    await Promise.all([copy.run(signal), writer.sweeper.run(signal), closeOn(signal, server)])
+    await Promise.all([copy.run(signal), writer.sweeper.run(signal), endInOrder(signal, server)])
     log.info('serve.ended')
   } finally {
     await store.close()
@@ -80,11 +81,6 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
 }
 
 const documentPaths = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']
-
-async function closeOn(signal: AbortSignal, server: Server): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-  await server.close()
-}
 
 function refuse(error: unknown, folder: string): never {
   if (!(error instanceof StoreUnusable)) throw error

@@ -35,7 +35,8 @@ export function askerOf(
  */
 const shown = new WeakMap<Request['peer'], { readonly header: string; readonly identity: Identity }>()
 
-function bearerIdentity(peer: Request['peer'], headers: Request['headers']): Identity {
+/** Of whoever shows no certificate that counts. */
+export function bearerIdentity(peer: Request['peer'], headers: Request['headers']): Identity {
   const header = headers.authorization
   const last = header === undefined ? undefined : shown.get(peer)
   if (last !== undefined && last.header === header) return last.identity

@@ -62,6 +62,8 @@ export type Response = {
   readonly passedThrough?: boolean
   /** It is made while it is sent, and takes one of the places of lists. */
   readonly isList?: boolean
+  /** A watch of our own copy. */
+  readonly isWatch?: boolean
   /**
    * A body that breaks off ends in order instead of being cut: for a watch, whose clients watch again after an end, and
    * list everything anew after a reset stream.
@@ -105,7 +107,6 @@ export interface Documents {
 
 export interface Measuring {
   answered(api: ApiRequest | undefined, code: number, ms: number): void
-  watchers(): number
 }
 
 /** What reading takes besides the cache that is read. */

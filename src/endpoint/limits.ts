@@ -1,8 +1,15 @@
 /** What one client, and all of them, may ask of the server's sockets. Over a limit there is a clear answer, for that one only. */
 
 export const standardLimits = {
-  /** A TLS connection costs some 80 KB: together about 300 MB at worst. */
+  /** A TLS connection costs some 80 KB: together about 300 MB at worst. Beyond, `connections` says who goes. */
   connectionsMax: 4_096,
+  /**
+   * Requests that wait for the beginning of their answers, divided into shares: most are answered at once, and who waits
+   * for the cloud, a first sync or a body holds some 20 KB, and with a body what is unread of it.
+   */
+  requestsMax: 4_096,
+  /** Of each body, how much may lie here before anybody reads it: HTTP/2's window. */
+  unreadBytesMax: 64 * 1024,
   /**
    * What Kubernetes recommends for API servers. Node counts streams that were cancelled until it has let go of them, so a
    * client that cancels a few hundred watches and opens as many at once must stay below it: with 250 its connection was
@@ -14,15 +21,19 @@ export const standardLimits = {
   anonymousRefusedStreamsMax: 100,
   /** kube-apiserver's own limit for a request body, and its message. */
   bodyBytesMax: 3 * 1024 * 1024,
-  /** Bodies in memory at the same time, together: being received, or waiting for a lock or the disk. */
+  /** Bodies in memory at the same time, divided into shares: being received, or waiting for a lock or the disk. */
   bodiesBytesMax: 64 * 1024 * 1024,
   /** Long selectors and continue tokens fit; a header bomb does not. */
   headerBytesMax: 64 * 1024,
-  /** Whole lists being sent at the same time; each holds only references, but its TLS buffers are real. */
+  /** Whole lists being sent at the same time, in shares; each holds only references, but its TLS buffers are real. */
   listsMax: 200,
-  /** Connections that were upgraded (exec, port-forward), or are about to be: each holds two sockets and their buffers. */
+  /** Watches, in shares. Some ten KB each: what one edge node and its operators never reach, and a runaway client does. */
+  watchesMax: 20_000,
+  /** Requests passed on to the API server, in shares; below what the connections to it take (`upstream/limits`). */
+  passedMax: 2_000,
+  /** In shares: connections that were upgraded (exec, port-forward), or are about to be: each holds two sockets and their buffers. */
   upgradesMax: 256,
-  /** A body has to arrive within this time; of one that is passed on, each next piece. */
+  /** A body has to arrive within this time; of a known caller's that is passed on, each next piece. Else 408. */
   bodyMsMax: 60_000,
   /** The first bytes and the TLS handshake. */
   handshakeMsMax: 10_000,
@@ -35,9 +46,15 @@ export const standardLimits = {
   /** How often a quiet HTTP/2 peer is asked for a sign of life, and how long it may take: finds half-open connections. */
   pingEveryMs: 30_000,
   pingMsMax: 15_000,
-  /** After this a connection that does not end by itself is cut at shutdown. */
+  /** PINGs and SETTINGS of one HTTP/2 connection between two looks at it: far more than any client has a reason for. */
+  noiseMax: 3_000,
+  /** At shutdown: how long streams, uploads and reads that are under way may take to end. */
   closingMsMax: 5_000,
-  /** Idle HTTP/1.1 connections; longer than Go's 90 s, so that the client closes first. */
+  /** And writes that came whole, since they may be done already: within the 30 s that a pod or a service gets to end. */
+  answeringMsMax: 20_000,
+  /** After that, how long what was written last may take to get out. */
+  lastBytesMsMax: 1_000,
+  /** Idle HTTP/1.1 connections, and HTTP/2 ones of strangers; longer than Go's 90 s, so that the client closes first. */
   idleMsMax: 120_000,
   /** Stream resets of a known caller: a controller that cancels hundreds of watches at once is not an attack. */
   resets: { burst: 100_000, perSecond: 10_000 },

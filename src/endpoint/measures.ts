@@ -80,12 +80,6 @@ export class Measures implements Documents, Measuring {
     return series
   }
 
-  watchers(): number {
-    let total = 0
-    for (const cache of this.#copy.caches.values()) total += cache.watchers.size
-    return total
-  }
-
   answer(api: ApiRequest): Response | undefined {
     if (api.path !== '/metrics') return undefined
     return text(200, this.#render(), 'text/plain; version=0.0.4; charset=utf-8')

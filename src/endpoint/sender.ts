@@ -5,48 +5,75 @@ import { BatchPool, Packer } from './batches.ts'
 import type { Body, Response } from './endpoint.ts'
 import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
+import { Shares } from './shares.ts'
 
 /** What is no list: head, body and end of one object. */
 const fewPieces = 3
+/** A watch that ends earlier without an event is a fault to client-go, which then lists again. */
+const watchMsMin = 1_000
+
+type Cuttable = { readonly openedAt: number; end(): void }
 
 export class Sender {
   readonly #limits: Limits
   readonly #traffic: Traffic
   readonly #batches = new BatchPool()
-  #lists = 0
+  readonly #lists: Shares
+  readonly #watches: Shares
+  /** Streams of others that may end at any moment. */
+  readonly #cuttable = new Set<Cuttable>()
 
   constructor(parts: { limits: Limits; traffic: Traffic }) {
     this.#limits = parts.limits
     this.#traffic = parts.traffic
+    this.#lists = new Shares(parts.limits.listsMax)
+    this.#watches = new Shares(parts.limits.watchesMax)
   }
 
-  /** Whether this is a list and no further one should begin. */
-  refuses(response: Response): boolean {
-    return this.#lists >= this.#limits.listsMax && isList(response)
+  /** What an answer needs a place of: our own lists and watches, whose end is up to their readers. */
+  sharesOf(response: Response): Shares | undefined {
+    if (response.isWatch === true) return this.#watches
+    return isList(response) ? this.#lists : undefined
   }
 
-  async send(response: Response, out: Writable): Promise<void> {
+  /** `over` is called once all of it is sent, or nobody wants it any more. */
+  async send(response: Response, out: Writable, over: () => void = () => {}): Promise<void> {
     const { body } = response
     if (Buffer.isBuffer(body)) {
       this.#traffic.bytesOut += body.length
       this.#end(out, body)
+      over()
     } else if (Symbol.asyncIterator in body) {
       // It goes on by itself: a watch lives for an hour, and the request it came by need not.
-      const list = isList(response) ? 1 : 0
-      this.#lists += list
-      this.#pull(body, out)
-        .catch((why: unknown) => {
-          cancel(body)
-          if (response.cutCleanly === true) this.#end(out)
-          else breakOff(out, why)
-        })
-        .finally(() => {
-          this.#lists -= list
-        })
+      void this.#stream(body, out, response.cutCleanly === true).finally(over)
     } else if (body.length <= fewPieces) {
       this.#sendFew(body, out)
+      over()
     } else {
-      await this.#sendPieces(body, out)
+      await this.#sendPieces(body, out).finally(over)
+    }
+  }
+
+  /** Ends watches that the API server feeds, in order; those of our own copy are ended by it. */
+  finish(): void {
+    for (const { openedAt, end } of this.#cuttable) {
+      const youngMs = watchMsMin - (performance.now() - openedAt)
+      if (youngMs <= 0) end()
+      else setTimeout(end, youngMs)
+    }
+  }
+
+  async #stream(body: AsyncIterable<Buffer>, out: Writable, cutCleanly: boolean): Promise<void> {
+    const cuttable: Cuttable = { openedAt: performance.now(), end: () => cancel(body) }
+    if (cutCleanly) this.#cuttable.add(cuttable)
+    try {
+      await this.#pull(body, out)
+    } catch (why) {
+      cancel(body)
+      if (cutCleanly) this.#end(out)
+      else breakOff(out, why)
+    } finally {
+      this.#cuttable.delete(cuttable)
     }
   }
 
@@ -86,21 +113,16 @@ export class Sender {
     const packer = new Packer(pieces)
     const turns = [this.#batches.take(), this.#batches.take()]
     let pending: Promise<boolean> = Promise.resolve(true)
-    this.#lists++
-    try {
-      while (!packer.done) {
-        const written = this.#written(out, packer.fill(turns[0] as Buffer))
-        turns.reverse()
-        // A buffer of a stream that was cut may still be on its way out: it is not used again.
-        if (!(await pending)) return
-        pending = written
-      }
+    while (!packer.done) {
+      const written = this.#written(out, packer.fill(turns[0] as Buffer))
+      turns.reverse()
+      // A buffer of a stream that was cut may still be on its way out: it is not used again.
       if (!(await pending)) return
-      for (const buffer of turns) this.#batches.give(buffer)
-      this.#end(out)
-    } finally {
-      this.#lists--
+      pending = written
     }
+    if (!(await pending)) return
+    for (const buffer of turns) this.#batches.give(buffer)
+    this.#end(out)
   }
 
   /** Resolves when the stream has taken the bytes; false when its reader is gone or takes nothing for too long. */

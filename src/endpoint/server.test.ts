@@ -105,7 +105,7 @@ for (const version of [1, 2] as const) {
   })
 }
 
-test('an upload that stops coming is cut after a while, and its reader told', () => {
+test('an upload that stops coming is answered 408 after a while, whatever its reader makes of it', () => {
   let told = ''
   const handle = async (request: Request): Promise<Response> => {
     try {
@@ -115,7 +115,7 @@ test('an upload that stops coming is cut after a while, and its reader told', ()
     }
     return text('over')
   }
-  return withServer({ handle, limits: { bodyMsMax: 80 } }, async (server) => {
+  return withServer({ handle, limits: { bodyMsMax: 80, lingerMsMax: 50 } }, async (server) => {
     const client = await open(server)
     client.on('error', () => {})
     client.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nx')
@@ -125,9 +125,25 @@ test('an upload that stops coming is cut after a while, and its reader told', ()
       client.write('x')
     }
     assert.equal(told, '')
-    await readAll(client).catch(() => {})
+    assert.match((await readAll(client)).toString(), /^HTTP\/1\.1 408 /)
     client.destroy()
-    assert.match(told, /the body could not be read: the body took too long/)
+    assert.match(told, /the body of the request took too long/)
+  })
+})
+
+test('a stranger has one time for the whole of its upload', () => {
+  const handle = async (request: Request): Promise<Response> => {
+    for await (const _ of request.stream());
+    return text('over')
+  }
+  return withServer({ handle, limits: { bodyMsMax: 200 } }, async (server) => {
+    const client = await open(server, {})
+    client.on('error', () => {})
+    client.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\nx')
+    const drip = setInterval(() => client.write('x'), 20)
+    const [said] = await once(client, 'data').finally(() => clearInterval(drip))
+    assert.match(String(said), /^HTTP\/1\.1 408 /)
+    client.destroy()
   })
 })
 

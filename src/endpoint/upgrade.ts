@@ -9,6 +9,7 @@ import { STATUS_CODES } from '../base/http.ts'
 import type { Response } from './endpoint.ts'
 import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
+import { type Holder, Shares } from './shares.ts'
 
 /** The other end's answer to an upgrade, and the connection behind it. */
 export type Upgraded = {
@@ -24,20 +25,17 @@ export type Upgraded = {
 export class Upgrades {
   readonly #limits: Limits
   readonly #traffic: Traffic
-  #open = 0
+  readonly #shares: Shares
 
   constructor(parts: { limits: Limits; traffic: Traffic }) {
     this.#limits = parts.limits
     this.#traffic = parts.traffic
+    this.#shares = new Shares(parts.limits.upgradesMax)
   }
 
-  /** A place for one more, to be given back; undefined when there are too many. */
-  take(): (() => void) | undefined {
-    if (this.#open >= this.#limits.upgradesMax) return undefined
-    this.#open++
-    return () => {
-      this.#open--
-    }
+  /** A place for one more, to be given back; undefined when its holder has too many. */
+  take(holder: Holder): (() => void) | undefined {
+    return this.#shares.take(holder) ? () => this.#shares.give(holder) : undefined
   }
 
   /** Answers the client and joins the two; `behind` is what it sent behind its head. Resolves when both are closed. */

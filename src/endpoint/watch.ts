@@ -6,7 +6,7 @@ import type { WatchStart } from '../cache/watcher.ts'
 import { parseListOptions, type WatchOptions } from '../kube/listoptions.ts'
 import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import { failure, type Status, StatusError, tooManyRequests, tooOld } from '../kube/status.ts'
+import { failure, type Status, StatusError, tooOld } from '../kube/status.ts'
 import type { ReadParts, Request, Response, Served } from './endpoint.ts'
 import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'
@@ -19,8 +19,6 @@ const lifeSecondsMin = 1_800
 const lifeSecondsSpread = 1_800
 /** The longest a timer can wait, 24 days: beyond, it would fire at once. */
 const lifeSecondsMax = 2_147_483
-/** Some ten KB each: what one edge node and its operators never reach, and a runaway client does. */
-const watchersMax = 20_000
 
 export async function watchObjects(
   parts: ReadParts,
@@ -36,7 +34,6 @@ export async function watchObjects(
   const options = parseListOptions(api.query, 'watch')
   // What is wrong with a selector is told before anything is waited for.
   filterOf(served, cache, api, options)
-  if (parts.measures.watchers() >= watchersMax) throw tooManyRequests('too many watches are open', 5)
   const headers = watchHeaders(media)
   const errorFrame = media.codec.name === 'protobuf' ? protobufErrorFrame : jsonErrorFrame
   const refused = await refusalOf(parts, cache, options)
@@ -60,7 +57,7 @@ export async function watchObjects(
   const cancel = parts.clock.setTimer(Math.min(Math.max(0, seconds), lifeSecondsMax) * 1000, end)
   watcher.onEnd(cancel)
   watcher.onEnd(opened(end))
-  return { status: 200, headers, body: watcher }
+  return { status: 200, headers, body: watcher, isWatch: true }
 }
 
 /** Those of a watch: a stream in protobuf says that it is one. */

@@ -98,7 +98,7 @@ export class WebSocketWatches {
       for (const heard of frames.push(chunk)) {
         if (!socket.writable) return
         if (heard.kind === 'close') end(closeFrame(heard.code))
-        else if (!socket.write(frameOf(opcodes.pong, heard.payload))) {
+        else if (!socket.write(frameOf(opcodes.pong, heard.payload)) && !socket.isPaused()) {
           socket.pause()
           socket.once('drain', () => socket.resume())
         }

@@ -29,8 +29,8 @@ export const standardLimits = {
   plainHeadMsMax: 65_000,
   /** How long we believe that a server speaks HTTP/1.1 only, before we offer HTTP/2 again. */
   plainMsMax: 600_000,
-  /** HTTP/1.1 connections to one address in one name, each with one request at a time. */
-  plainSocketsMax: 256,
+  /** HTTP/1.1 connections to one address in one name, each with one request at a time: as many as callers may have passed on. */
+  plainSocketsMax: 2_048,
   /** After a failed dial nobody dials again for this long, doubling; probes always may. */
   redialFirstMs: 200,
   redialMsMax: 5_000,

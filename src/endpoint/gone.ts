@@ -1,0 +1,9 @@
+/** Whether anybody is still there to be answered. Made only for who asks: most answers are there at once. */
+import type { Writable } from 'node:stream'
+
+export function goneWith(answer: Writable): AbortSignal {
+  const left = new AbortController()
+  if (answer.destroyed) left.abort()
+  else answer.once('close', () => left.abort())
+  return left.signal
+}

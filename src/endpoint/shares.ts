@@ -1,0 +1,61 @@
+/**
+ * Something scarce, divided among those who ask for it: places for lists, memory for bodies. There is no fixed number for
+ * each, since nobody knows how many will come: whoever holds less than what is still free may take more. One greedy caller
+ * ends up with half of it, the next with half of the rest, and whoever comes then finds something, too.
+ */
+
+/** What speaks for whoever asks. */
+export type Standing =
+  /** A certificate of our own: the machine's administrator. */
+  | 'own'
+  /** A certificate of an authority we were told to trust, or a token that the API server accepts. */
+  | 'known'
+  /** Nobody has vouched for it yet: all of them together are one holder. */
+  | 'stranger'
+
+export type Holder = {
+  readonly standing: Standing
+  /** Equal for everything that one caller holds. */
+  readonly name: string
+}
+
+export const strangers: Holder = { standing: 'stranger', name: '' }
+
+/** Strangers have a ninth of everything, all together: whoever is new gets through, and a crowd of them takes nothing else. */
+const strangersDivisor = 8
+/** What only the machine's administrator may take: one part of so many. */
+const reserveDivisor = 16
+
+export class Shares {
+  readonly #max: number
+  readonly #held = new Map<string, number>()
+  #taken = 0
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** False, and nothing is taken, where that would be more than its holder's share. */
+  take(holder: Holder, amount = 1): boolean {
+    const held = this.#held.get(holder.name) ?? 0
+    if (held + amount > this.#shareOf(holder)) return false
+    this.#held.set(holder.name, held + amount)
+    this.#taken += amount
+    return true
+  }
+
+  /** Back, by the same holder. */
+  give({ name }: Holder, amount = 1): void {
+    const left = (this.#held.get(name) ?? 0) - amount
+    if (left > 0) this.#held.set(name, left)
+    else this.#held.delete(name)
+    this.#taken -= amount
+  }
+
+  #shareOf({ standing }: Holder): number {
+    const free = this.#max - this.#taken
+    if (standing === 'own') return free
+    if (standing === 'known') return free - Math.floor(this.#max / reserveDivisor)
+    return Math.floor(free / strangersDivisor)
+  }
+}
