@@ -57,6 +57,18 @@ const unknownDeep = (name: string) => {
 const twice = (name: string) =>
   `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${name}","name":"${name}"},"data":{"a":"1"},"data":{"a":"2"}}`
 
+const admission = '/apis/admissionregistration.k8s.io/v1'
+/** By these kube-apiserver judges or redirects other requests; dry, since it would. */
+const unenforced: readonly (readonly [what: string, path: string, body: object])[] = [
+  ['validating webhooks', `${admission}/validatingwebhookconfigurations`, { metadata: { name: 'creates' } }],
+  ['mutating webhooks', `${admission}/mutatingwebhookconfigurations`, { metadata: { name: 'creates' } }],
+  [
+    'a namespace with a pod security level',
+    '/api/v1/namespaces',
+    { metadata: { name: 'creates-strict', labels: { 'pod-security.kubernetes.io/enforce': 'baseline' } } },
+  ],
+]
+
 export const creates: Group = {
   name: 'creates',
   cases: [
@@ -182,5 +194,6 @@ export const creates: Group = {
         },
       ),
     ),
+    ...unenforced.map(([what, path, body]) => post(`only stored here: ${what}`, `${path}?dryRun=All`, body)),
   ],
 }

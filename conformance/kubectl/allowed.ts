@@ -19,6 +19,11 @@ export const allowed: readonly Allowed[] = [
     reason: 'ake makes no objects for aggregation, RBAC, flow control and address allocation: it does none of them',
   },
   {
+    commands: /kubectl apply -f workloads.yaml -f kinds.yaml/,
+    lines: /^--- errors$|^Warning: .* only stored by this server: /,
+    reason: 'ake warns of quotas and limit ranges, which it does not enforce',
+  },
+  {
     commands: /kubectl (logs|exec) front-0 /,
     ours: /pods\/(log|exec): this server does not connect to nodes, pods or services/,
     reason: 'ake connects to no kubelet; the real server here tries, and finds none',

@@ -15,6 +15,7 @@ import { readOptions } from './options.ts'
 import { recordOwners } from './ownership.ts'
 import { plainFailure } from './refusals.ts'
 import { fillStored } from './shape.ts'
+import { unenforcedWarnings } from './unenforced.ts'
 import { validateNew } from './validate.ts'
 import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
@@ -93,7 +94,8 @@ export async function makeNew(
   if (scope.rules.generation?.created === true) meta.set('generation', 1)
   completeNew(scope, tree, now)
   const { errors, warnings } = judgeDefinition(engine, scope, tree, undefined)
-  return [...(await validateNew(scope, tree, [...missing, ...errors])), ...warnings]
+  const unenforced = unenforcedWarnings(scope.resource.interest, tree, undefined)
+  return [...(await validateNew(scope, tree, [...missing, ...errors])), ...warnings, ...unenforced]
 }
 
 /** Under the lock of the key, which is known to be free. */

@@ -31,6 +31,7 @@ import { recordOwners } from './ownership.ts'
 import { methodNotServed, modifiedConflict, plainFailure, uidConflict, versionRequired } from './refusals.ts'
 import { everything } from './rules.ts'
 import { fillStored } from './shape.ts'
+import { unenforcedWarnings } from './unenforced.ts'
 import { validateUpdate } from './validate.ts'
 import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
@@ -195,7 +196,9 @@ async function prepare(
   const whole = subresource === ''
   const judged = whole ? judgeDefinition(engine, scope, tree, old) : { errors: [], warnings: [] }
   const more = whole ? [...draft.missing, ...judged.errors] : []
-  return [...warnings, ...(await validateUpdate(scope, tree, old, { status, more })), ...judged.warnings]
+  const unenforced = whole ? unenforcedWarnings(resource.interest, tree, old) : []
+  const found = await validateUpdate(scope, tree, old, { status, more })
+  return [...warnings, ...found, ...judged.warnings, ...unenforced]
 }
 
 /** Of a custom resource, /status changes the status and nothing else, not even metadata. */

@@ -1,0 +1,43 @@
+/**
+ * Objects by which kube-apiserver judges or redirects other requests, and which are only stored here: whoever writes one is
+ * told, so that nobody takes a guard for on duty that never comes. Pure.
+ */
+import { equalJson, field, isObject, type Json, type JsonObject } from '../json/json.ts'
+import { namespacesInterest } from './engine.ts'
+
+const webhooks = 'admission webhooks are only stored by this server: they are never called'
+const policies = 'admission policies are only stored by this server: they are never evaluated'
+const services = 'API services are only stored by this server: it passes no request on to the service named here'
+const levels = 'pod security levels are only stored by this server: pods are not checked against them'
+
+/** By interest; all versions of a kind have one. */
+const always: Readonly<Record<string, string>> = {
+  'admissionregistration.k8s.io/validatingwebhookconfigurations': webhooks,
+  'admissionregistration.k8s.io/mutatingwebhookconfigurations': webhooks,
+  'admissionregistration.k8s.io/validatingadmissionpolicies': policies,
+  'admissionregistration.k8s.io/validatingadmissionpolicybindings': policies,
+  'admissionregistration.k8s.io/mutatingadmissionpolicies': policies,
+  'admissionregistration.k8s.io/mutatingadmissionpolicybindings': policies,
+  '/resourcequotas': 'resource quotas are only stored by this server: they limit nothing',
+  '/limitranges': 'limit ranges are only stored by this server: they limit and default nothing',
+}
+
+const levelLabels = ['enforce', 'audit', 'warn'].map((mode) => `pod-security.kubernetes.io/${mode}`)
+
+/** What a writer of this object is warned of; `old` is what it replaces. */
+export function unenforcedWarnings(interest: string, tree: JsonObject, old: JsonObject | undefined): string[] {
+  const told = always[interest]
+  if (told !== undefined) return [told]
+  if (interest === 'apiregistration.k8s.io/apiservices')
+    return isObject(field(tree, 'spec', 'service')) ? [services] : []
+  // A namespace is written for many reasons: only who sets a level is told.
+  const sets = (label: string) => {
+    const level = labelOf(tree, label)
+    return level !== undefined && !(old !== undefined && equalJson(level, labelOf(old, label) ?? null))
+  }
+  return interest === namespacesInterest && levelLabels.some(sets) ? [levels] : []
+}
+
+function labelOf(tree: JsonObject, label: string): Json | undefined {
+  return field(tree, 'metadata', 'labels', label)
+}
