@@ -53,9 +53,12 @@ async function readInRounds(
     if (!stopped) setImmediate(tick)
   }
   setImmediate(tick)
-  const body = await world.open(url, headers)
-  for (let next = await body.next(); next.done !== true; next = await body.next()) pieces.push(next.value)
-  stopped = true
+  try {
+    const body = await world.open(url, headers)
+    for (let next = await body.next(); next.done !== true; next = await body.next()) pieces.push(next.value)
+  } finally {
+    stopped = true
+  }
   return { bytes: Buffer.concat(pieces), pieces, rounds }
 }
 

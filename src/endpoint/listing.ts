@@ -68,7 +68,8 @@ function* encoded(pieces: Iterable<string>): Generator<Buffer, void, void> {
   let text = ''
   for (const piece of pieces) {
     text += piece
-    if (text.length < textMax) continue
+    // An empty one is a pause in long work.
+    if (text.length < textMax && piece !== '') continue
     yield Buffer.from(text)
     text = ''
   }

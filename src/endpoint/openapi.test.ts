@@ -48,7 +48,7 @@ const nowMs = Date.UTC(2026, 0, 1)
 
 function setUp() {
   const resources = new Resources()
-  const openapi = new OpenApi({ resources, clock: { now: () => nowMs } as Clock })
+  const openapi = new OpenApi({ resources, clock: { now: () => nowMs, steady: () => 0 } as Clock })
   const ask = async (url: string, headers: Record<string, string> = {}): Promise<Response | undefined> => {
     const request: Request = {
       method: 'GET',
@@ -191,4 +191,32 @@ test('both documents are there in protobuf, for whoever prefers it', async () =>
   assert.equal((await ask('/openapi/v2', { accept: name('v3') }))?.status, 406)
   assert.equal((await ask('/openapi/v2', { accept: 'application/vnd.kubernetes.protobuf' }))?.status, 406)
   assert.equal(await ask('/other'), undefined)
+})
+
+test('[A8] hashes and documents of many definitions are made in turns with others', async () => {
+  const resources = new Resources()
+  const one = gadgets('many').toString()
+  for (let i = 0; i < 40; i++) {
+    resources.apply(`g${i}`, Buffer.from(one.replaceAll('gadget', `gadget${i}`).replaceAll('Gadget', `Gadget${i}`)))
+  }
+  let ms = 0
+  const openapi = new OpenApi({ resources, clock: { now: () => nowMs, steady: () => ms++ } as Clock })
+  let rounds = 0
+  let stopped = false
+  const tick = () => {
+    rounds++
+    if (!stopped) setImmediate(tick)
+  }
+  setImmediate(tick)
+  const roundsFor = async (url: string) => {
+    const before = rounds
+    const request = { method: 'GET', url, headers: { accept: 'application/json' } } as unknown as Request
+    assert.equal((await openapi.answer(parseRequest('GET', url), request))?.status, 200)
+    return rounds - before
+  }
+  const index = await roundsFor('/openapi/v3')
+  const whole = await roundsFor('/openapi/v2')
+  stopped = true
+  assert.ok(index >= 5, `${index} rounds`)
+  assert.ok(whole >= 100, `${whole} rounds`)
 })

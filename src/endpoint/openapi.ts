@@ -7,6 +7,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
+import { pieceMsMax, turns } from '../base/turns.ts'
 import { builtinFacts, builtinPaths } from '../kube/builtin.ts'
 import { firstAccepted } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
@@ -71,12 +72,27 @@ export class OpenApi {
     this.#custom = custom
   }
 
-  #indexResponse(request: Request): Response {
+  async #indexResponse(request: Request): Promise<Response> {
+    await this.#hashAll()
     this.#index ??= Buffer.from(JSON.stringify({ paths: this.#indexEntries() }))
     return bytesResponse(request, this.#index, etagOf(digest(this.#index)), {
       // What kube-apiserver's file server makes of bytes it was told nothing about.
       'content-type': 'text/plain; charset=utf-8',
     })
+  }
+
+  /** A definition is hashed once in its life; a thousand of them, one after the other, in turns with others. */
+  async #hashAll(): Promise<void> {
+    let untilMs = this.#clock.steady() + pieceMsMax
+    for (const versions of this.#custom.values()) {
+      for (const version of versions) {
+        if (customHashes.has(version.definition)) continue
+        customHash(version)
+        if (this.#clock.steady() < untilMs) continue
+        await turns.take()
+        untilMs = this.#clock.steady() + pieceMsMax
+      }
+    }
   }
 
   #indexEntries(): Record<string, { serverRelativeURL: string }> {
@@ -115,12 +131,14 @@ export class OpenApi {
   async #swagger(request: Request): Promise<Response> {
     const form = formOf(request, 'v2')
     if (form === undefined) return empty(406, { vary: 'Accept-Encoding, Accept' })
+    await this.#hashAll()
     const hash = digest(
       this.#names()
         .map((name) => this.#hashOf(name))
         .join(' '),
     )
-    const build = () => (form.name === 'json' ? swaggerInJson(this.#all()) : swaggerInProtobuf(this.#all()))
+    const steady = () => this.#clock.steady()
+    const build = () => (form.name === 'json' ? swaggerInJson : swaggerInProtobuf)(this.#all(), steady)
     const bytes = await this.#kept(`v2 ${hash} ${form.name}`, build)
     const headers = { vary: 'Accept-Encoding, Accept', 'content-type': form.contentType }
     const response = bytesResponse(request, bytes, etagOf(hash), headers)
@@ -129,12 +147,13 @@ export class OpenApi {
     return { ...response, headers: { ...others, 'content-encoding': 'gzip' }, body: compressed(bytes) }
   }
 
-  /** One by one, as they are taken. */
+  /** One by one, as they are taken; of custom resources one each. */
   *#all(): Iterable<OpenApiDocument | undefined> {
     const custom = this.#custom
     for (const name of this.#names()) {
       const versions = custom.get(name)
-      yield versions === undefined ? builtinDocument(name) : customDocument(versions)
+      if (versions === undefined) yield builtinDocument(name)
+      else for (const version of versions) yield customDocument([version])
     }
   }
 

@@ -1,41 +1,49 @@
 /** OpenAPI v2, one document for everything, put together part by part: in JSON, or in protobuf. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { pieceMsMax, turns } from '../base/turns.ts'
 import type { OpenApiDocument } from './openapidocument.ts'
 import { openApiField, openApiMessage } from './openapiprotobuf.ts'
 import { swaggerHead, swaggerParts, swaggerTail } from './openapiswagger.ts'
 
 type Documents = Iterable<OpenApiDocument | undefined>
 
-/** Some hundred milliseconds of work: others get their turn between the documents. */
+/** Seconds of work where there are a thousand definitions: others get their turn every few milliseconds. */
 async function eachPart(
   documents: Documents,
+  steady: () => number,
   take: (part: 'paths' | 'definitions', name: string, value: unknown) => void,
 ): Promise<void> {
   const seen = new Set<string>()
+  let untilMs = steady() + pieceMsMax
+  const rest = async () => {
+    await turns.take()
+    untilMs = steady() + pieceMsMax
+  }
   for (const document of documents) {
     if (document === undefined) continue
     const { paths, definitions } = swaggerParts(document, seen)
-    for (const [name, value] of paths) take('paths', name, value)
-    for (const [name, value] of definitions) take('definitions', name, value)
-    await nextTurn()
+    for (const [part, members] of [['paths', paths] as const, ['definitions', definitions] as const]) {
+      for (const [name, value] of members) {
+        take(part, name, value)
+        if (steady() >= untilMs) await rest()
+      }
+    }
   }
 }
 
-export async function swaggerInJson(documents: Documents): Promise<Buffer> {
-  const parts: Record<'paths' | 'definitions', string[]> = { paths: [], definitions: [] }
-  await eachPart(documents, (part, name, value) => {
-    parts[part].push(`${JSON.stringify(name)}:${JSON.stringify(value)}`)
+export async function swaggerInJson(documents: Documents, steady: () => number): Promise<Buffer> {
+  const parts: Record<'paths' | 'definitions', Buffer[]> = { paths: [], definitions: [] }
+  await eachPart(documents, steady, (part, name, value) => {
+    const comma = parts[part].length === 0 ? '' : ','
+    parts[part].push(Buffer.from(`${comma}${JSON.stringify(name)}:${JSON.stringify(value)}`))
   })
-  const head = JSON.stringify(swaggerHead()).slice(0, -1)
-  const tail = JSON.stringify(swaggerTail()).slice(1)
-  return Buffer.from(
-    `${head},"paths":{${parts.paths.join(',')}},"definitions":{${parts.definitions.join(',')}},${tail}`,
-  )
+  const head = Buffer.from(`${JSON.stringify(swaggerHead()).slice(0, -1)},"paths":{`)
+  const tail = Buffer.from(`},${JSON.stringify(swaggerTail()).slice(1)}`)
+  return Buffer.concat([head, ...parts.paths, Buffer.from('},"definitions":{'), ...parts.definitions, tail])
 }
 
-export async function swaggerInProtobuf(documents: Documents): Promise<Buffer> {
+export async function swaggerInProtobuf(documents: Documents, steady: () => number): Promise<Buffer> {
   const parts: Record<'paths' | 'definitions', Buffer[]> = { paths: [], definitions: [] }
-  await eachPart(documents, (part, name, value) => {
+  await eachPart(documents, steady, (part, name, value) => {
     parts[part].push(openApiMessage('v2', part === 'paths' ? 'Paths' : 'Definitions', { [name]: value }))
   })
   return Buffer.concat([

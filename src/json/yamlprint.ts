@@ -6,7 +6,7 @@
  */
 import { goValue } from './goformat.ts'
 import { isNumber, type Json, type JsonObject, Spelled } from './json.ts'
-import { naturally } from './naturally.ts'
+import { inNaturalOrder } from './naturally.ts'
 import { needsQuotes } from './yamlscalar.ts'
 import { escapedText, foldedText, LINE_WIDTH, literalText } from './yamltext.ts'
 
@@ -39,7 +39,7 @@ export function* yamlPieces(value: Json, streamed?: Elements): Generator<string,
     yield* line('', scalar(value, 0, 0))
     return
   }
-  const open: Block[] = [blockOf(value, 0)]
+  const open: Block[] = [yield* blockOf(value, 0)]
   for (let block = open.at(-1); block !== undefined; block = open.at(-1)) {
     const { column } = block
     const margin = block.next === 0 ? '' : block.margin
@@ -52,7 +52,7 @@ export function* yamlPieces(value: Json, streamed?: Elements): Generator<string,
       const inner = element?.value as Json
       if (isBlock(inner)) {
         yield `${margin}- `
-        open.push(blockOf(inner, column + 2))
+        open.push(yield* blockOf(inner, column + 2))
       } else {
         yield* line(`${margin}- `, scalar(inner, column + 2, column))
       }
@@ -67,14 +67,14 @@ export function* yamlPieces(value: Json, streamed?: Elements): Generator<string,
         const before = `${margin}? ${name}\n${' '.repeat(column)}: `
         if (isBlock(inner)) {
           yield before
-          open.push(blockOf(inner, column + 2))
+          open.push(yield* blockOf(inner, column + 2))
         } else {
           yield* line(before, scalar(inner, column + 2, column))
         }
       } else if (isBlock(inner)) {
         const deeper = inner instanceof Map ? column + 2 : column
         yield `${margin}${name}:\n${' '.repeat(deeper)}`
-        open.push(blockOf(inner, deeper))
+        open.push(yield* blockOf(inner, deeper))
       } else {
         const found = scalar(inner, column + name.length + 2, column)
         if (typeof found === 'string') yield `${margin}${name}: ${found}\n`
@@ -88,10 +88,12 @@ function isBlock(value: Json): value is JsonObject | Json[] {
   return value instanceof Map ? value.size > 0 : Array.isArray(value) && value.length > 0
 }
 
-function blockOf(value: JsonObject | Json[], column: number): Block {
+/** Many keys are put in order in steps, between which it yields an empty piece. */
+function* blockOf(value: JsonObject | Json[], column: number): Generator<string, Block, void> {
   const margin = ' '.repeat(column)
   if (value instanceof Map) {
-    return { column, margin, keys: [...value.keys()].sort(naturally), object: value, elements: undefined, next: 0 }
+    const keys = yield* inNaturalOrder([...value.keys()])
+    return { column, margin, keys, object: value, elements: undefined, next: 0 }
   }
   return { column, margin, keys: undefined, object: undefined, elements: value.values(), next: 0 }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FakeWorld } from './fakeworld.test-support.ts'
+import type { Stored } from './write.ts'
 
 const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const gadgets = '/apis/we.dev/v1/namespaces/default/gadgets'
@@ -112,4 +113,28 @@ test('an object passes through its storage version, which completes and prunes i
   assert.deepEqual((await world.send('GET', `${gadgets}/g`)).body.spec, { a: 'A' })
   // Values are held to the version they came in by.
   assert.equal((await world.send('PATCH', `${beta}/g`, { spec: { a: 5 } }, merge)).code, 200)
+})
+
+test('[A8] a definition is judged without reading those of other groups', async () => {
+  const world = new FakeWorld()
+  await world.send('POST', url, definition('gadgets', 'Gadget'))
+  let read = 0
+  const objectsOf = world.objectsOf.bind(world)
+  const counted = (stored: Stored): Stored => ({
+    ...stored,
+    get bytes() {
+      read++
+      return stored.bytes
+    },
+  })
+  world.objectsOf = (interest) => {
+    const objects = objectsOf(interest)
+    return { ...objects, select: (...asked) => objects.select(...asked).map(counted) }
+  }
+  const other = definition('gizmos', 'Gizmo')
+  const foreign = { metadata: { name: 'gizmos.other.dev' }, spec: { ...other.spec, group: 'other.dev' } }
+  assert.equal((await world.send('POST', url, foreign)).code, 201)
+  assert.equal(read, 0)
+  assert.equal((await world.send('POST', url, other)).code, 201)
+  assert.equal(read, 1)
 })

@@ -13,6 +13,7 @@ import { definitionsInterest, type Engine, lockKey, type Scope } from './engine.
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'
 import { recordOwn } from './ownership.ts'
+import type { Stored } from './write.ts'
 
 /** Holds a deleted definition until its objects are gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
@@ -42,9 +43,16 @@ function statusAtFirst(status: JsonObject): JsonObject {
 }
 
 function statusOf(engine: Engine, tree: JsonObject): JsonObject {
-  const others = engine.objectsOf(definitionsInterest).select(undefined)
-  const trees = others.map(({ bytes }) => parseJson(bytes) as JsonObject)
+  const trees = ofGroup(engine, text(tree, 'spec', 'group')).map(({ bytes }) => parseJson(bytes) as JsonObject)
   return definitionStatus(tree, trees, timestamp(engine.clock.now()))
+}
+
+/** A definition is called by its plural and its group: those of other groups, perhaps a thousand, are not read. */
+function ofGroup(engine: Engine, group: string): Stored[] {
+  return engine
+    .objectsOf(definitionsInterest)
+    .select(undefined)
+    .filter(({ key }) => key.endsWith(`.${group}`))
 }
 
 /** A deleted definition waits for its objects, and says so. */
@@ -68,7 +76,7 @@ export function markDefinition(tree: JsonObject, now: number): void {
 /** One definition is gone: another of its group may now have the names it wanted. */
 export async function settleNames(engine: Engine, definitions: Resource, group: string): Promise<void> {
   const objects = engine.objectsOf(definitionsInterest)
-  for (const { key } of objects.select(undefined)) {
+  for (const { key } of ofGroup(engine, group)) {
     await engine.lock.hold(lockKey(definitions, key), async () => {
       const current = objects.get(key)
       if (current === undefined) return
