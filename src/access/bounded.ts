@@ -3,6 +3,7 @@
  * the line is lost or only this one answer slow: a slow authenticator of one caller is no reason to doubt the line of all.
  */
 import type { Clock } from '../base/clock.ts'
+import { doubtWithin } from '../upstream/doubt.ts'
 import type { Reachability } from '../upstream/upstream.ts'
 import type { Flight } from './review.ts'
 import { within } from './within.ts'
@@ -23,23 +24,15 @@ export function bounded<T>(
   known: () => T,
 ): Promise<T> {
   const { limitMs } = reachability
-  let alive = false
-  const waiting: Waiting = {
-    flight: undefined,
-    async probe() {
-      alive = await reachability.probe()
-    },
-  }
-  // The limit is four round trips: a probe sent now is back before it is over.
-  const cancel = clock.setTimer(limitMs / 2, () => {
-    if (waiting.flight?.sent === true) void waiting.probe()
-  })
+  const isSent = () => waiting.flight?.sent === true
+  const doubt = doubtWithin({ clock, reachability }, limitMs, isSent)
+  const waiting: Waiting = { flight: undefined, probe: doubt.probe }
   const late = () => {
     // One that still waits for its turn says nothing about the line.
-    if (waiting.flight?.sent === true && !alive) {
+    if (isSent() && !doubt.alive) {
       reachability.suspect(`a review was not answered within ${Math.round(limitMs)} ms`)
     }
     return known()
   }
-  return within(clock, limitMs, ask(waiting).finally(cancel), late)
+  return within(clock, limitMs, ask(waiting).finally(doubt.over), late)
 }

@@ -175,6 +175,7 @@ test('[A6] a most-recent GET is the API server’s own answer while it is reacha
 
 test('[A6] an answer that takes longer than the limit is the copy’s, with a warning, and nobody else waits', async () => {
   const world = await synced()
+  world.cloud.reachability.answersProbes = false
   world.cloud.script = ({ path }) => (path === c1 ? 'hang' : undefined)
   await world.get(`${c1}?resourceVersion=0`)
   const waiting = world.later('GET', c1)
@@ -190,6 +191,18 @@ test('[A6] an answer that takes longer than the limit is the copy’s, with a wa
   assert.equal(next.json.value, 'one')
   assert.match(warningsOf(next).join(), /local copy/)
   assert.equal(world.cloud.passed('GET', c1).length, asked, 'it was not even asked')
+  await world.stop()
+})
+
+test('[A6] an answer that is late while probes are answered is slow by itself: nobody else goes without the API server', async () => {
+  const world = await synced()
+  world.cloud.script = ({ path }) => (path === c1 ? 'hang' : undefined)
+  const waiting = world.later('GET', c1)
+  await world.pass(301)
+  const answer = await waiting.answer
+  assert.deepEqual([answer.status, answer.json.value, answer.passedThrough], [200, 'one', false])
+  assert.match(warningsOf(answer).join(), /the API server did not answer in time/)
+  assert.equal(world.cloud.reachability.state, 'reachable')
   await world.stop()
 })
 

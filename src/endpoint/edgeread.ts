@@ -169,7 +169,7 @@ export class EdgeReading {
     const { passing, front, upstream } = this.#parts
     const { api, request, asker } = asked
     const answer = await passing.tryPass(api, request, asker, upstream.reachability.limitMs)
-    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.kept) }))
+    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.kept, { slow: true }) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */

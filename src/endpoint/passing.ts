@@ -10,6 +10,7 @@ import { isDryRun } from '../kube/dryrun.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { failure } from '../kube/status.ts'
 import type { Catalog } from '../mirror/catalog.ts'
+import { doubtWithin } from '../upstream/doubt.ts'
 import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Asker } from './asker.ts'
 import { effectsOf } from './effects.ts'
@@ -82,8 +83,10 @@ export class Passing {
 
   /** The answer, if the API server gives one within the time; undefined when somebody else has to. */
   async tryPass(api: ApiRequest, request: Request, asker: Asker, withinMs: number): Promise<Response | undefined> {
-    const { reachability } = this.#parts.upstream
+    const { clock, upstream } = this.#parts
+    const { reachability } = upstream
     const gone = request.gone?.()
+    const doubt = doubtWithin({ clock, reachability }, withinMs)
     try {
       const answer = await this.#ask(api, request, asker, { gone }, withinMs)
       if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
@@ -93,7 +96,10 @@ export class Passing {
       // That says nothing about the API server.
       if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
-      reachability.suspect(error.message)
+      // What the API server lets wait, of one caller or of one object, is no reason for others to go without it.
+      if (!doubt.alive) reachability.suspect(error.message)
+    } finally {
+      doubt.over()
     }
     return undefined
   }

@@ -171,13 +171,15 @@ export class Front {
     return this.#clock.steady() - heardAt <= mirrorLimits.freshMs
   }
 
-  ageOf(kept: Kept | undefined): string {
+  /** `slow`: the API server is there, and has not answered in time. */
+  ageOf(kept: Kept | undefined, { slow = false } = {}): string {
     const { state, why } = this.#upstream.reachability
     const heardAt = kept?.heardAt ?? Number.NEGATIVE_INFINITY
     const age = Number.isFinite(heardAt)
       ? `${Math.round((this.#clock.steady() - heardAt) / 1000)} s old`
       : 'from before the last start'
-    const reason = state === 'reachable' ? 'its watch is silent' : `the API server cannot be asked: ${why}`
+    const there = slow ? 'the API server did not answer in time' : 'its watch is silent'
+    const reason = state === 'reachable' ? there : `the API server cannot be asked: ${why}`
     return `served from the local copy, ${age} (${reason})`
   }
 }

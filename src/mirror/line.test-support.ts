@@ -109,6 +109,7 @@ export class Switch implements Reachability {
   why = ''
   sinceMs = 0
   limitMs = 300
+  answersProbes = true
 
   constructor(clock: FakeClock) {
     this.#clock = clock
@@ -127,7 +128,7 @@ export class Switch implements Reachability {
   }
 
   probe(): Promise<boolean> {
-    return Promise.resolve(this.state === 'reachable')
+    return Promise.resolve(this.answersProbes && this.state === 'reachable')
   }
 
   observe(listener: (state: ReachabilityState) => void): () => void {
