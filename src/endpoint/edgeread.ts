@@ -103,8 +103,11 @@ export class EdgeReading {
           return await this.#local(asked, place)
         case 'confirm':
           return await this.#confirm(asked, place)
-        case 'forward':
-          return await this.#parts.passing.pass(api, request, asker)
+        case 'forward': {
+          const answer = await this.#parts.passing.pass(api, request, asker)
+          if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
+          return answer
+        }
         case 'hold': {
           if (isWatchList(read, api)) return this.#later(asked, place.kept)
           const outcome = await place.kept.synced(mirrorLimits.holdMsMax)

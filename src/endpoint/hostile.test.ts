@@ -133,6 +133,18 @@ test('one caller cannot take the room of all interests: beyond its share it is p
   await world.stop()
 })
 
+test('[A8] names that one caller invents open no watch upstream; one that exists is kept from its first GET', async () => {
+  const world = await EdgeWorld.open()
+  const before = [world.interests.size, world.cloud.server.watches.size]
+  for (let at = 0; at < 1_200; at++) assert.equal((await world.get(`${maps}/invented${at}`)).status, 404)
+  await world.pass(5_000)
+  assert.deepEqual([world.interests.size, world.cloud.server.watches.size], before)
+  world.cloud.server.put('configmaps', 'a/c1')
+  assert.equal((await world.get(`${maps}/c1`)).status, 200)
+  await world.until(() => world.cloud.server.watches.size === (before[1] as number) + 1)
+  await world.stop()
+})
+
 test('selectors that are too long to be kept are passed on', async () => {
   const world = await EdgeWorld.open()
   const url = `${maps}?fieldSelector=metadata.name%3D${'x'.repeat(3_000)}&resourceVersion=0`

@@ -7,7 +7,7 @@ import { ApiServer } from './apiserver.test-support.ts'
 import { neverSynced, notSynced, type Place, type Read } from './front.ts'
 import type { Kept } from './kept.ts'
 import { mirrorLimits } from './mirror.ts'
-import { MirrorWorld, type Wish } from './world.test-support.ts'
+import { known, MirrorWorld, scopeOf, type Wish } from './world.test-support.ts'
 
 async function opened(parts: { limits?: { objects: number; bytes: number } } = {}): Promise<MirrorWorld> {
   const server = new ApiServer()
@@ -38,6 +38,13 @@ function kindOf(place: () => Place): string {
 const get = (world: MirrorWorld, key: string, more: Partial<Read> = {}) => {
   const [namespace = '', name = ''] = key.split('/')
   return kindOf(() => world.place('get', { namespace, fields: `metadata.name=${name}` }, { key, ...more }))
+}
+
+/** The API server had what was forwarded. */
+const found = (world: MirrorWorld, key: string) => {
+  const [namespace = '', name = ''] = key.split('/')
+  const scope = scopeOf({ namespace, fields: `metadata.name=${name}` })
+  world.front.found({ verb: 'get', known: known(), scope, key, state: 'recent', version: 0, caller: 'somebody' })
 }
 
 const recent = { state: 'recent' } as const
@@ -71,13 +78,32 @@ test('[A1] an uncovered GET: forwarded and remembered, refused while the cloud i
   }
   world.server.reachability.set('reachable')
   assert.equal(get(world, 'a/k0', recent), 'forward')
+  found(world, 'a/k0')
   // It is itself forwarded until the copy knows.
   assert.equal(get(world, 'a/k0', { state: 'any' }), 'forward')
   const kept = world.kept({ namespace: 'a', fields: 'metadata.name=k0' })
   await world.until(() => kept?.cache !== undefined)
   assert.equal(get(world, 'a/k0', { state: 'any' }), 'local')
   assert.equal(get(world, 'a/k1', { state: 'any' }), 'forward', 'another name is another interest')
+  found(world, 'a/k1')
   assert.equal(world.interests.size, 2)
+})
+
+test('[A8] names that do not exist open no watch at the first asking, and displace nothing', async () => {
+  const world = await synced({ resource: 'configmaps' })
+  const before = world.server.requests.length
+  for (let at = 0; at < 1_200; at++) assert.equal(get(world, `a/invented${at}`, recent), 'forward')
+  await world.pass(30_000)
+  assert.equal(world.interests.size, 1)
+  assert.deepEqual([world.server.watches.size, world.server.requests.length - before], [1, 0])
+  // Asked for again, its absence is worth knowing; too late, it is a one-off look again.
+  get(world, 'a/invented7', recent)
+  await world.until(() => world.server.watches.size === 2)
+  await world.pass(mirrorLimits.repeatedWithinMs, 200)
+  get(world, 'a/invented8', recent)
+  await world.pass(5_000)
+  assert.equal(world.kept({ namespace: 'a', fields: 'metadata.name=invented8' }), undefined)
+  await world.stop()
 })
 
 test('presence is knowledge: an object is shown from any interest that holds it, its absence is not', async () => {

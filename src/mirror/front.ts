@@ -13,7 +13,7 @@ import type { Interests } from './interests.ts'
 import type { Kept } from './kept.ts'
 import { type Mirrored, mirrorLimits } from './mirror.ts'
 
-/** Lists without a version that were asked for lately, by caller: the oldest are forgotten first. */
+/** Lists without a version and names that were asked for lately, by caller: the oldest are forgotten first. */
 const repeatsMax = 10_000
 
 export type Read = {
@@ -74,8 +74,8 @@ export class Front {
     if (cache === undefined) {
       const away = this.#away()
       if (away !== undefined) return away
-      // It is itself forwarded; from the next time on the copy knows.
-      if (kept === undefined && this.#mayMirror(known, scope)) this.#begin(read)
+      // It is itself forwarded. A name that somebody asks for again is worth an interest, whether it exists or not.
+      if (kept === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
       return { kind: 'forward' }
     }
     // A damaged object is fetched from where it is whole.
@@ -83,6 +83,12 @@ export class Front {
     if (read.state !== 'recent') return { kind: 'local', cache, kept }
     if (this.#upstream.reachability.state === 'reachable') return { kind: 'confirm', cache, kept }
     return { kind: 'local', cache, kept, warning: this.ageOf(kept) }
+  }
+
+  /** The cloud had what a forwarded GET asked for: from the next time on the copy knows. */
+  found(read: Read): void {
+    const { scope, known } = read
+    if (this.#mayMirror(known, scope) && this.#interests.covering(scope) === undefined) this.#begin(read)
   }
 
   #list(read: Read): Place {

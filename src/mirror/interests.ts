@@ -21,12 +21,12 @@ import {
   type Scope,
 } from './interest.ts'
 import { Kept, type KeptRecord, recordOf } from './kept.ts'
+import { Leaving, tickMs } from './leaving.ts'
 import type { ListingLimits } from './listing.ts'
 import type { Mirrored } from './mirror.ts'
 import { mirrorLimits } from './mirror.ts'
 
 const recordKind = 'interest'
-const tickMs = 5_000
 /** The time nobody asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
 /** That there is no room is said this often. */
@@ -60,6 +60,9 @@ export class Interests {
   readonly #restore: Interest[] = []
   readonly #hooks: { readonly of: string; readonly tell: (cache: Cache) => void }[] = []
   readonly #told = new WeakSet<Cache>()
+  readonly #leaving: Leaving
+  /** Those of resources that the catalog does not know now. */
+  readonly #unknown = new WeakSet<Kept>()
   /** Those whose record the disk has refused. */
   readonly #unsaved = new Set<Kept>()
   #copy: Copy | undefined
@@ -69,6 +72,7 @@ export class Interests {
 
   private constructor(parts: InterestsParts) {
     this.#parts = parts
+    this.#leaving = new Leaving({ ...parts, end: (kept, why) => this.end(kept, why) })
   }
 
   /** Reads what was written down; the copy is opened next, with `planOf` and `lostOf`. */
@@ -282,6 +286,9 @@ export class Interests {
     for (const kept of this.#kept.values()) {
       const { group, version, resource, name } = kept.interest
       const known = this.#parts.find(group, version, resource)
+      // One that is back is asked for at once.
+      if (known === undefined) this.#unknown.add(kept)
+      else if (this.#unknown.delete(kept)) kept.hurry()
       if (known === undefined || known.plan.paths.join() === kept.record.paths.join()) continue
       kept.record.paths = known.plan.paths
       this.#plans.set(name, planFields(known.plan.paths))
@@ -335,54 +342,12 @@ export class Interests {
       })
       if (signal.aborted) break
       for (const kept of [...this.#unsaved]) void this.#save(kept).catch(() => {})
-      await this.#tick()
+      await this.#leaving.tick([...this.#kept.values()], signal)
       if (clock.steady() - savedAtMs < saveEveryMs) continue
       savedAtMs = clock.steady()
       for (const kept of this.#kept.values()) void this.#save(kept).catch(() => {})
     }
     await Promise.all([...this.#kept.values()].map((kept) => kept.stop()))
-  }
-
-  async #tick(): Promise<void> {
-    // Nothing ends while the cloud is away.
-    if (this.#parts.upstream.reachability.state !== 'reachable') return
-    for (const kept of [...this.#kept.values()]) {
-      if ((kept.cache?.watchers.size ?? 0) > 0) kept.asked(this.#parts.clock.now())
-      // Whoever watches hears nothing: the next watch goes where something happens.
-      if (kept.isBlind) this.#finishWatches(kept)
-      kept.record.unaskedMs += tickMs
-      await this.#lookAtRefusal(kept)
-      if (kept.record.held || kept.record.unaskedMs < mirrorLimits.unaskedMsMax) continue
-      await this.end(kept, 'nobody has asked for it for a long time')
-    }
-  }
-
-  /** A refusal that lasts, and that the cloud confirms, takes the data out of use; later they go. */
-  async #lookAtRefusal(kept: Kept): Promise<void> {
-    const { clock, log, confirm } = this.#parts
-    const { state } = kept
-    if (state.kind !== 'refused') {
-      // A cut line takes back nothing that the cloud has said.
-      if (state.kind !== 'waiting') kept.withdrawnAtMs = undefined
-      return
-    }
-    const nowMs = clock.steady()
-    if (kept.withdrawnAtMs !== undefined) {
-      this.#finishWatches(kept)
-      if (nowMs - kept.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !kept.record.held) await this.end(kept, state.why)
-      return
-    }
-    // A credential that is no longer accepted says nothing about data.
-    if (state.code === 401 || nowMs - state.sinceMs < mirrorLimits.refusalMsMin) return
-    if (!(await confirm(kept.interest, state.code).catch(() => false))) return
-    log.warn('interest.withdrawn', { interest: kept.interest.name, why: state.why })
-    this.#finishWatches(kept)
-    kept.withdrawnAtMs = nowMs
-  }
-
-  /** One that is too young to end without alarming its client ends at the next tick. */
-  #finishWatches({ interest }: Kept): void {
-    for (const watcher of this.#copy?.caches.get(interest.name)?.watchers ?? []) watcher.finish()
   }
 }
 

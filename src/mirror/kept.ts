@@ -165,6 +165,16 @@ export class Kept {
     this.#settle('synced')
   }
 
+  /** Whatever it was refused for may be over. */
+  hurry(): void {
+    if (this.state.kind === 'refused') this.#reflector?.hurry()
+  }
+
+  /** Ends what is watched here, cleanly; one that is too young for that without alarming its client ends at a later call. */
+  finishWatches(): void {
+    for (const watcher of this.#parts.copy.caches.get(this.interest.name)?.watchers ?? []) watcher.finish()
+  }
+
   /** Goes on as a part of a wider interest that covers this one. */
   feedFrom(wide: Kept, filter: (item: Item) => boolean): void {
     const stop = this.#nextRun()

@@ -32,10 +32,12 @@ export const mirrorLimits = {
   holdMsMax: 10_000,
   /** How long reads are held for a first sync that does not come about, or for a copy in doubt, before they are passed on. */
   firstSyncMsMax: 20_000,
-  /** A list without a version that comes again within this time is somebody's loop, not a one-off look. */
+  /** A list without a version, or a name that does not exist, is somebody's loop if it is asked for again within this time. */
   repeatedWithinMs: 600_000,
   /** What nobody has asked for during this time, counted while running and reachable, is let go. */
   unaskedMsMax: 24 * 3_600_000,
+  /** What is empty because its object, or its namespace, is no more goes this long after somebody last asked. */
+  emptyUnaskedMsMax: 5 * 60_000,
   /** A list is as fresh as its watch: a connection that gave a sign of life within this time is alive. */
   freshMs: 5_000,
   /** How long a refusal has to last before anybody believes it, and how long its data stay after that. */

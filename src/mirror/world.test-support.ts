@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
-import { silentLog } from '../base/log.ts'
+import { type Log, silentLog } from '../base/log.ts'
 import { Copy } from '../cache/copy.ts'
 import { type Filter, makeFilter, planFor } from '../cache/filter.ts'
 import { builtinFacts } from '../kube/builtin.ts'
@@ -106,10 +106,15 @@ class Life {
 
 const never = new Promise<never>(() => {})
 
+type WorldParts = { server?: ApiServer; store?: Store; limits?: ListingLimits; log?: Log }
+
 export class MirrorWorld {
   readonly server: ApiServer
   readonly limits: ListingLimits
   readonly confirmed: Interest[] = []
+  readonly log: Log
+  /** Resources that discovery does not know. */
+  readonly unknown = new Set<string>()
   confirms = false
   refusing = false
   store: Store
@@ -121,13 +126,14 @@ export class MirrorWorld {
   #stopping = new AbortController()
   #running: Promise<unknown> = Promise.resolve()
 
-  constructor(parts: { server?: ApiServer; store?: Store; limits?: ListingLimits } = {}) {
+  constructor(parts: WorldParts = {}) {
     this.server = parts.server ?? new ApiServer()
     this.store = parts.store ?? openMemory({ historyBytesMax: 1 << 30 })
+    this.log = parts.log ?? silentLog
     this.limits = parts.limits ?? { objects: 10_000, bytes: 1 << 28 }
   }
 
-  static async open(parts: { server?: ApiServer; store?: Store; limits?: ListingLimits } = {}): Promise<MirrorWorld> {
+  static async open(parts: WorldParts = {}): Promise<MirrorWorld> {
     const world = new MirrorWorld(parts)
     await world.start()
     return world
@@ -146,8 +152,8 @@ export class MirrorWorld {
       upstream,
       limits: this.limits,
       clock,
-      log: silentLog,
-      find: (_group, _version, resource) => catalog.get(resource),
+      log: this.log,
+      find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
       confirm: async (interest) => {
         this.confirmed.push(interest)
         return this.confirms

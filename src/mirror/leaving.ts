@@ -1,0 +1,108 @@
+/**
+ * When an interest ends: unasked for a day, refused for good, or of something that no longer exists and that nobody has asked
+ * for during minutes. Nothing ends while the cloud is away, nor what somebody watches, nor what an option names.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { type Interest, interestOf, scopeOfName } from './interest.ts'
+import type { Kept } from './kept.ts'
+import { mirrorLimits } from './mirror.ts'
+import { Source } from './source.ts'
+
+/** How often somebody looks; what a restart forgets of a time is at most this, and what is written down less often. */
+export const tickMs = 5_000
+/** Namespaces asked for at one tick: a run of tests leaves hundreds. */
+const namespacesPerTick = 10
+/** One that exists is asked for no sooner than this again. */
+const namespaceEveryMs = 10 * 60_000
+
+type Parts = {
+  readonly upstream: Upstream
+  readonly clock: Clock
+  readonly log: Log
+  /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
+  readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+  readonly end: (kept: Kept, why: string) => Promise<void>
+}
+
+export class Leaving {
+  readonly #parts: Parts
+  /** When a namespace may be asked for next. */
+  readonly #asksAt = new Map<string, number>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async tick(all: readonly Kept[], signal: AbortSignal): Promise<void> {
+    const { upstream, clock, end } = this.#parts
+    if (upstream.reachability.state !== 'reachable') return
+    const empty = new Map<string, Kept[]>()
+    for (const kept of all) {
+      if ((kept.cache?.watchers.size ?? 0) > 0) kept.asked(clock.now())
+      // Whoever watches hears nothing: the next watch goes where something happens.
+      if (kept.isBlind) kept.finishWatches()
+      const { record, interest } = kept
+      record.unaskedMs += tickMs
+      await this.#lookAtRefusal(kept)
+      if (record.held) continue
+      if (record.unaskedMs >= mirrorLimits.unaskedMsMax) await end(kept, 'nobody has asked for it for a long time')
+      else if (!isLeft(kept)) continue
+      else if (interest.fields.required('metadata.name') !== undefined) await end(kept, 'its object is no more')
+      else if (interest.namespace !== '')
+        empty.set(interest.namespace, [...(empty.get(interest.namespace) ?? []), kept])
+    }
+    await this.#endGone(empty, signal)
+  }
+
+  /** Of those that hold nothing and that nobody asks for: the ones whose namespace is no more. */
+  async #endGone(empty: ReadonlyMap<string, readonly Kept[]>, signal: AbortSignal): Promise<void> {
+    const nowMs = this.#parts.clock.steady()
+    for (const namespace of this.#asksAt.keys()) if (!empty.has(namespace)) this.#asksAt.delete(namespace)
+    const due = [...empty.keys()].filter((namespace) => (this.#asksAt.get(namespace) ?? 0) <= nowMs)
+    for (const namespace of due.slice(0, namespacesPerTick)) {
+      this.#asksAt.set(namespace, nowMs + namespaceEveryMs)
+      // Whoever may not be asked, or does not answer, has not said that it is gone.
+      if (!(await this.#isGone(namespace, signal).catch(() => false))) continue
+      for (const kept of empty.get(namespace) ?? [])
+        if (isLeft(kept)) await this.#parts.end(kept, 'its namespace is no more')
+    }
+  }
+
+  async #isGone(namespace: string, signal: AbortSignal): Promise<boolean> {
+    const scope = scopeOfName({ group: '', version: 'v1', resource: 'namespaces', namespace: '' }, namespace)
+    const source = new Source({ ...this.#parts, interest: interestOf(scope), kind: 'Namespace' })
+    const { items, continueToken } = await source.page({ objects: 1 }, signal)
+    return items.length === 0 && continueToken === ''
+  }
+
+  /** A refusal that lasts, and that the cloud confirms, takes the data out of use; later they go. */
+  async #lookAtRefusal(kept: Kept): Promise<void> {
+    const { clock, log, confirm, end } = this.#parts
+    const { state } = kept
+    if (state.kind !== 'refused') {
+      // A cut line takes back nothing that the cloud has said.
+      if (state.kind !== 'waiting') kept.withdrawnAtMs = undefined
+      return
+    }
+    const nowMs = clock.steady()
+    if (kept.withdrawnAtMs !== undefined) {
+      kept.finishWatches()
+      if (nowMs - kept.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !kept.record.held) await end(kept, state.why)
+      return
+    }
+    // A credential that is no longer accepted says nothing about data.
+    if (state.code === 401 || nowMs - state.sinceMs < mirrorLimits.refusalMsMin) return
+    if (!(await confirm(kept.interest, state.code).catch(() => false))) return
+    log.warn('interest.withdrawn', { interest: kept.interest.name, why: state.why })
+    kept.finishWatches()
+    kept.withdrawnAtMs = nowMs
+  }
+}
+
+/** Whether it holds nothing, as far as the cloud tells now, and nobody has asked for it lately. */
+function isLeft({ record, readable, state }: Kept): boolean {
+  if (record.unaskedMs < mirrorLimits.emptyUnaskedMsMax) return false
+  return (state.kind === 'synced' || state.kind === 'fed') && readable?.size === 0 && !readable.isDamaged
+}
