@@ -12,7 +12,7 @@ import { Findings } from './findings.ts'
 import { ask, startOracle } from './oracle.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
-export const step: Step = { name: 'edge-writes', tier: 'default', minutes: 2, run }
+export const step: Step = { name: 'edge-writes', tier: 'default', minutes: 4, run }
 
 const rounds = 200
 /** A reply that is held in vain takes 2 s; one that is not takes milliseconds, on a busy machine some hundred. */

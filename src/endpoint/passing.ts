@@ -168,7 +168,10 @@ export class Passing {
   async #reply(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Response> {
     const { status, headers } = answer
     const isWatch = api.verb === 'watch'
-    const body = this.#isHeld(api, answer) ? await this.#held(api, answer, sent) : answer.body
+    const isDone = status >= 200 && status <= 299 && !api.query.has('dryRun')
+    const isEnd = isDone && this.#parts.tokens.endsAccount(api)
+    if (isEnd && !(await isTried(sent))) this.#parts.tokens.ended(api)
+    const body = isDone && this.#isHeld(api, answer) ? await this.#held(api, answer, sent) : answer.body
     return { status, headers, body, passedThrough: true, ...(isWatch ? { cutCleanly: true } : {}) }
   }
 
@@ -179,7 +182,8 @@ export class Passing {
   /** Listens to what is sent where it may say that nothing is to be done: the options of a deletion. */
   #tap(api: ApiRequest, request: Request): { stream(): AsyncIterable<Buffer>; sent: Sent } | undefined {
     const hasOptions = deletions.has(api.verb) || api.subresource === 'eviction'
-    if (!request.hasBody || !hasOptions || !this.#mayBeHeld(api)) return undefined
+    const matters = hasOptions && (this.#mayBeHeld(api) || this.#parts.tokens.endsAccount(api))
+    if (!request.hasBody || !matters) return undefined
     const sent: { contentType: string | undefined; chunks: Buffer[] } = {
       contentType: request.headers['content-type'],
       chunks: [],
@@ -188,8 +192,7 @@ export class Passing {
   }
 
   /** Replies that tell which state of which object the caller has seen. */
-  #isHeld(api: ApiRequest, { status, headers }: Answered): boolean {
-    if (status < 200 || status > 299 || api.query.has('dryRun')) return false
+  #isHeld(api: ApiRequest, { headers }: Answered): boolean {
     return headers['content-encoding'] === undefined && this.#mayBeHeld(api)
   }
 
@@ -205,7 +208,7 @@ export class Passing {
       if (size > replyBytesMax) return rest(chunks, answer.body)
     }
     const bytes = Buffer.concat(chunks)
-    if (sent !== undefined && (await isDryRun(sent.contentType, Buffer.concat(sent.chunks)))) return bytes
+    if (await isTried(sent)) return bytes
     const { catalog, written } = this.#parts
     const { group, version, resource, verb, name } = api
     const known = catalog.find(group, version, resource)
@@ -228,6 +231,10 @@ const unheld: ReadonlySet<string> = new Set(['token', 'exec', 'attach', 'portfor
 
 /** What was sent, as far as somebody listened. */
 type Sent = { readonly contentType: string | undefined; readonly chunks: readonly Buffer[] }
+
+async function isTried(sent: Sent | undefined): Promise<boolean> {
+  return sent !== undefined && (await isDryRun(sent.contentType, Buffer.concat(sent.chunks)))
+}
 
 /** Hands on what comes, and keeps the beginning of it. */
 async function* overheard(body: AsyncIterable<Buffer>, heard: Buffer[]): AsyncGenerator<Buffer, void, void> {

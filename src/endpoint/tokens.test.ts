@@ -6,7 +6,7 @@ import { tokenRequest } from '../kube/protobuf/messages.test-support.ts'
 import { readTokenRequest } from '../kube/protobuf/peek.ts'
 import { readEnvelope } from '../kube/protobuf/protobuf.ts'
 import { Unreachable } from '../upstream/upstream.ts'
-import { aliceToken, answered, EdgeWorld, warningsOf } from './edgeworld.test-support.ts'
+import { aliceToken, answered, EdgeWorld, warningsOf, whole } from './edgeworld.test-support.ts'
 
 const url = '/api/v1/namespaces/a/serviceaccounts/robot/token'
 const startSeconds = Date.UTC(2026, 0, 1) / 1000
@@ -203,6 +203,22 @@ test('[I1] an account or a bound object that is gone takes along every token tha
     assert.equal((await ask(world, 'bob-token', wish({ audiences: ['vault'] }))).status, 404)
     world.cloud.reachability.set('unreachable')
     assert.ok(!(await ask(world, aliceToken)).text.includes(issued), gone)
+    await world.stop()
+  }
+})
+
+test('[I1] whoever has an account deleted through the edge takes its tokens out of it, unless it only tries', async () => {
+  for (const body of [{}, { dryRun: ['All'] }]) {
+    const world = await offline()
+    world.cloud.reachability.set('reachable')
+    world.cloud.script = async ({ method, body: sent }) => {
+      if (method !== 'DELETE') return undefined
+      if (sent !== undefined) await whole(sent)
+      return answered(200, '{}')
+    }
+    assert.equal((await world.ask('DELETE', url.replace('/token', ''), { token: aliceToken, body })).status, 200)
+    world.cloud.reachability.set('unreachable')
+    assert.equal((await ask(world, aliceToken)).text.includes(issued), 'dryRun' in body)
     await world.stop()
   }
 })

@@ -57,6 +57,16 @@ export class Tokens {
     return verb === 'create' && group === '' && resource === 'serviceaccounts' && subresource === 'token'
   }
 
+  /** Whether it asks for the end of an account, with which its tokens end. */
+  endsAccount({ verb, group, resource, subresource }: ApiRequest): boolean {
+    return verb === 'delete' && group === '' && resource === 'serviceaccounts' && subresource === ''
+  }
+
+  /** The API server has taken such a request. */
+  ended({ namespace, name }: ApiRequest): void {
+    this.#parts.keeper.dropAccount(namespace, name)
+  }
+
   async pass(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
     const { upstream, access, clock } = this.#parts
     const body = await request.body()

@@ -15,3 +15,22 @@ test('[I2] while nobody knows whether the cloud is there, a stranger is asked to
   assert.equal((await world.ask('GET', path, { token: 'never-seen' })).status, 401)
   await world.stop()
 })
+
+test('[I2] on a long line, where the first review of a caller takes longer than a read may wait, the API server answers itself', async () => {
+  const world = await EdgeWorld.open()
+  const { clock, reachability } = world.cloud
+  world.cloud.judge.users.set('first-seen', { name: 'bob', uid: 'b', groups: [] })
+  // Four round trips of 0.8 s: a connection, then who it is. A probe, which has its connection, takes one.
+  reachability.limitMs = 2_000
+  world.cloud.script = async ({ path }) => {
+    if (/selfsubject/.test(path)) await new Promise<void>((resolve) => void clock.setTimer(2_400, resolve))
+    return undefined
+  }
+  const asking = world.later('GET', path, { token: 'first-seen' })
+  await world.pass(2_100)
+  assert.equal(asking.done, true)
+  const { status, passedThrough } = await asking.answer
+  assert.deepEqual([status, passedThrough, reachability.state], [200, true, 'reachable'])
+  await world.pass(5_000)
+  await world.stop()
+})
