@@ -40,6 +40,8 @@ export type Outcome = {
 export interface Access {
   /** Who it is, as far as that is known without asking. */
   held(identity: Identity): Caller | undefined
+  /** Whether the API server said within seconds that it does not accept the credential. */
+  isRefused(identity: Identity): boolean
   /** Who it is; asks when it must, as long as a read may wait. Undefined: not accepted, or nobody could be asked. */
   caller(identity: Identity): Promise<Caller | undefined>
   /** Immediate whenever a decision is held that counts: while the API server can be asked, a fresh one. */

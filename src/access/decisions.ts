@@ -72,6 +72,10 @@ export class Decisions implements Access {
     return typeof known === 'object' ? known.caller : undefined
   }
 
+  isRefused(identity: Identity): boolean {
+    return this.#parts.callers.held(identity) === 'refused'
+  }
+
   async caller(identity: Identity): Promise<Caller | undefined> {
     const { callers, clock } = this.#parts
     const known = callers.held(identity)

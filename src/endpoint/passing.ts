@@ -48,9 +48,12 @@ export class Passing {
   }
 
   async pass(api: ApiRequest, request: Request, asker: Asker, options: { accept?: string } = {}): Promise<Response> {
-    const { offline, tokens, upstream } = this.#parts
+    const { access, offline, tokens, upstream } = this.#parts
     if (upstream.reachability.state === 'unreachable') return await offline.answer(api, request, asker)
-    if (tokens.concerns(api)) return await this.#passToken(api, rereadable(request), asker)
+    // Nobody's is passed on like anything else: its body is not read here, and no token is kept for it.
+    if (tokens.concerns(api) && asker.identity.kind !== 'anonymous' && !access.isRefused(asker.identity)) {
+      return await this.#passToken(api, rereadable(request), asker)
+    }
     const gone = request.gone?.()
     try {
       const tap = this.#tap(api, request)

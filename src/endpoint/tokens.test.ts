@@ -238,6 +238,21 @@ test('a token request waits for its own answer alone: its caller is learned besi
   await world.stop()
 })
 
+test('[I2] the body of a token request is not read for whom the API server does not accept, nor for nobody', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.script = ({ path, body }) => {
+    if (path !== url) return undefined
+    assert.ok(!(body instanceof Buffer), 'it was gathered')
+    return answered(401, '{}')
+  }
+  // The first answer tells that it is not accepted; a server asks for that before any body.
+  await world.ask('GET', '/api/v1/namespaces/default/pods/p', { token: 'invented' })
+  for (const asked of [{ token: 'invented' }, {}]) {
+    assert.equal((await world.ask('POST', url, { ...asked, body: wish() })).status, 401)
+  }
+  await world.stop()
+})
+
 test('[I4] a token is in no line of the log', async () => {
   const world = await offline()
   await ask(world, aliceToken)
