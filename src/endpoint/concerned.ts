@@ -10,8 +10,12 @@ import type { Effect } from './effects.ts'
 /** One whose copy is there, and whose watch is not refused. */
 export type Hearing = Kept & { readonly cache: Cache }
 
-/** An effect with the object itself, where that is known: in the form in which it is kept. */
-export type Told = { readonly effect: Effect; readonly scope: Scope; readonly object: Item | undefined }
+export type Told = {
+  readonly effect: Effect
+  readonly scope: Scope
+  /** The object itself in the form in which it is kept, where that is known: made for who asks, which mostly nobody does. */
+  object(): Item | undefined
+}
 
 export function isWithin(interest: Scope, namespace: string): boolean {
   return interest.namespace === '' || interest.namespace === namespace
@@ -19,18 +23,20 @@ export function isWithin(interest: Scope, namespace: string): boolean {
 
 /** Whether only the object itself could tell if the interest will show it. */
 export function needsObject(kept: Hearing, one: Told): boolean {
-  return one.effect.kind === 'reached' && one.object === undefined && maySelect(kept, one) && !isHeard(kept, one)
+  if (one.effect.kind !== 'reached' || !maySelect(kept, one) || isHeard(kept, one)) return false
+  return one.object() === undefined
 }
 
 /** Whether the interest will hear of it: as it is, or because it will show it. */
 export function isConcerned(kept: Hearing, one: Told, known: Known | undefined): boolean {
   if (isHeard(kept, one)) return true
-  if (one.object === undefined || known === undefined || !maySelect(kept, one)) return false
+  const object = known === undefined || !maySelect(kept, one) ? undefined : one.object()
+  if (object === undefined || known === undefined) return false
   const { namespace, labels, fields } = kept.interest
   const { namespaced } = kept.record
   try {
     const { paths } = known.fields
-    return makeFilter({ namespaced, namespace, labels, fields, paths, plan: known.plan }).matches(one.object)
+    return makeFilter({ namespaced, namespace, labels, fields, paths, plan: known.plan }).matches(object)
   } catch {
     // A field that nobody knows any more.
     return false

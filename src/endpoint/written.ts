@@ -68,14 +68,14 @@ export class Written {
     const tell = async (effect: Effect): Promise<void> => {
       if (!hearing.some(({ interest }) => isWithin(interest, effect.namespace))) return
       const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
-      const one: Told = { effect, scope, object: itemOf(effect, reply, known) }
+      const one: Told = { effect, scope, object: once(() => itemOf(effect, reply, known)) }
       const isTold = effect.kind !== 'unknown' && !hearing.some((kept) => needsObject(kept, one))
       const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, known, endMs)
       told.push(seen ?? one)
     }
     const shown = Promise.all(effects.map(tell)).then(() => this.#shown(hearing, told, known, endMs))
     if (await this.#live(shown)) return
-    for (const { scope, object } of told) if (object !== undefined) this.#keepAside(scope, object)
+    for (const { scope, object } of told) this.#keepAside(scope, object())
   }
 
   /** What was written through us and is newer than the copy. */
@@ -89,7 +89,8 @@ export class Written {
     return undefined
   }
 
-  #keepAside(scope: Scope, item: Item): void {
+  #keepAside(scope: Scope, item: Item | undefined): void {
+    if (item === undefined) return
     const name = asideName(scope, item.key)
     this.#aside.delete(name)
     this.#aside.set(name, item)
@@ -148,16 +149,24 @@ export class Written {
         headMsMax: Math.max(1, endMs - this.#clock.steady()),
       })
       const bytes = await readWhole(answer, objectBytesMax)
-      if (answer.status === 404) return { effect: { ...at, kind: 'gone', uid: '' }, scope, object: undefined }
+      if (answer.status === 404) return { effect: { ...at, kind: 'gone', uid: '' }, scope, object: () => undefined }
       const reply = { contentType: String(answer.headers['content-type'] ?? ''), bytes }
       const version = answer.status === 200 ? replyVersion(reply.contentType, bytes)?.version : undefined
       if (version === undefined) return undefined
       const reached = { ...at, kind: 'reached' as const, version }
-      return { effect: reached, scope, object: itemOf(reached, reply, known) }
+      return { effect: reached, scope, object: once(() => itemOf(reached, reply, known)) }
     } catch (error) {
       if (error instanceof Unreachable) return undefined
       throw error
     }
+  }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
   }
 }
 
