@@ -282,6 +282,30 @@ test('[I5] a change of roles makes every decision old at once, in its namespace 
   assert.equal(await access.decide(token, other), 'denied')
 })
 
+test('[I5] a review that was sent before roles changed is not what anybody waits for', async () => {
+  const { access, changes, cloud, clock } = await withAlice()
+  await access.decide(token, secrets)
+  cloud.mode = 'hang'
+  cloud.probes = () => true
+  const before = access.decide(token, pods)
+  await settle()
+  clock.advance(1)
+  cloud.mode = 'answer'
+  cloud.allows = () => false
+  changes.note('shop')
+  assert.equal(await access.decide(token, pods), 'denied')
+  cloud.release()
+  assert.equal(await before, 'denied', 'nor does its allowance count')
+})
+
+test('[I2] an open watch is not ended by what only follows from the denial of a part', async () => {
+  const { access, cloud, clock } = await withAlice()
+  cloud.allows = (_, { resourceAttributes }) => resourceAttributes?.namespace !== 'shop'
+  await access.decide(token, makeQuestion(inShop))
+  clock.advance(1)
+  assert.equal(await access.recheck(token, makeQuestion(everywhere)), 'allowed')
+})
+
 test('a denial is asked again after 10 s, and the request waits for that', async () => {
   const { access, cloud, clock } = await withAlice()
   cloud.allows = () => false

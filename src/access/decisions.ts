@@ -98,8 +98,7 @@ export class Decisions implements Access {
     const now = clock.steady()
     if (known !== undefined && callers.isFresh(known, now)) {
       const held = this.#holding.find(known.id, question)
-      // Why something is denied is told of the question itself: what only follows is not worth saving the review.
-      if (held !== undefined && !held.implied && this.#isFresh(held, question, now)) {
+      if (held !== undefined && this.#isFresh(held, question, now)) {
         held.usedAt = now
         callers.keepFresh(identity, known, now)
         if (!held.allowed) return 'denied'
@@ -167,8 +166,9 @@ export class Decisions implements Access {
     return this.#parts.reachability.state === 'reachable'
   }
 
-  #isFresh({ checkedAt }: Decision, { namespace }: Question, now: number): boolean {
-    return now - checkedAt < freshMs && checkedAt >= this.#parts.changes.since(namespace)
+  /** Why something is denied is told of the question itself: a denial that only follows is not worth saving the review. */
+  #isFresh({ checkedAt, implied }: Decision, { namespace }: Question, now: number): boolean {
+    return now - checkedAt < freshMs && checkedAt >= this.#parts.changes.since(namespace) && !implied
   }
 
   /** Asks who it is and what it may do, both at once where somebody is known already. */
@@ -231,14 +231,16 @@ export class Decisions implements Access {
 
   /** One review per caller and question at a time. */
   #ask(identity: Identity, known: Known, question: Question): Asking | undefined {
-    const { callers, reviewer } = this.#parts
+    const { callers, changes, reviewer } = this.#parts
     const at = place(known.id, question.key)
     const already = this.#asking.get(at)
-    if (already !== undefined) return already
+    // What was sent before roles changed will be told too late to count.
+    const isOld = already?.flight.sent === true && already.flight.sentAt < changes.since(question.namespace)
+    if (already !== undefined && !isOld) return already
     if (this.#failed.has(at)) return undefined
     const flight = reviewer.fetchAnswer(identity, question, callers.turnOf(identity))
     const settled = flight.done.then((answer) => {
-      this.#asking.delete(at)
+      if (this.#asking.get(at) === asking) this.#asking.delete(at)
       if (answer.kind === 'decision') {
         const now = callers.held(identity)
         // It was said of whoever the credential stands for: that has to be the same caller still.
@@ -248,7 +250,7 @@ export class Decisions implements Access {
       else this.#failed.add(at)
       return answer
     })
-    const asking = { flight, settled, by: callers.keyOf(identity) }
+    const asking: Asking = { flight, settled, by: callers.keyOf(identity) }
     this.#asking.set(at, asking)
     return asking
   }
