@@ -156,6 +156,21 @@ test('[A7] where the edge may not look, or what it sees is what the copy shows, 
   await world.stop()
 })
 
+test('[A7] a look that nobody answers holds the reply no longer than a copy may', async () => {
+  const world = await synced()
+  world.cloud.script = ({ method, path }) => {
+    if (method === 'POST' && path.endsWith('/binding')) return answered(201, done)
+    return path === `${pods}/p1` ? 'hang' : undefined
+  }
+  const post = write(world, 'POST', `${pods}/p1/binding`)
+  await world.pass(1_900)
+  assert.equal(post.done, false)
+  await world.pass(200)
+  assert.equal((await post.answer).status, 201)
+  assert.equal(world.cloud.passed('GET', `${pods}/p1`).at(-1)?.signal?.aborted, true, 'it is given up')
+  await world.stop()
+})
+
 test('[A7] the deletion of a collection is held until each object it names is gone or has changed', async () => {
   const items = [{ metadata: metadata('p1', 2) }, { metadata: metadata('p2', 3) }]
   const list = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '3' }, items }

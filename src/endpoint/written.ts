@@ -14,7 +14,7 @@ import type { Known } from '../mirror/catalog.ts'
 import { pathOf, resourceName, type Scope, scopeOfName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
 import { Unreachable, type Upstream } from '../upstream/upstream.ts'
-import { readWhole } from '../upstream/whole.ts'
+import { AnswerTooLarge, readWhole } from '../upstream/whole.ts'
 import { type Hearing, isConcerned, isWithin, needsObject, type Told } from './concerned.ts'
 import type { Effect } from './effects.ts'
 import { Showing } from './showing.ts'
@@ -140,13 +140,15 @@ export class Written {
   async #look(effect: Effect, scope: Scope, known: Known | undefined, endMs: number): Promise<Told | undefined> {
     const { namespace, name, key } = effect
     const at = { namespace, name, key }
+    const over = new AbortController()
+    const cancel = this.#clock.setTimer(Math.max(0, endMs - this.#clock.steady()), () => over.abort())
     try {
       const answer = await this.#upstream.ask({
         method: 'GET',
         path: `${pathOf(placeOf(scope), {})}/${encodeURIComponent(name)}`,
         headers: { accept: 'application/json' },
         identity: { kind: 'edge' },
-        headMsMax: Math.max(1, endMs - this.#clock.steady()),
+        signal: over.signal,
       })
       const bytes = await readWhole(answer, objectBytesMax)
       if (answer.status === 404) return { effect: { ...at, kind: 'gone', uid: '' }, scope, object: () => undefined }
@@ -156,8 +158,10 @@ export class Written {
       const reached = { ...at, kind: 'reached' as const, version }
       return { effect: reached, scope, object: once(() => itemOf(reached, reply, known)) }
     } catch (error) {
-      if (error instanceof Unreachable) return undefined
+      if (error instanceof Unreachable || error instanceof AnswerTooLarge) return undefined
       throw error
+    } finally {
+      cancel()
     }
   }
 }
