@@ -282,6 +282,30 @@ test('a server without an answer, or that cannot give one, replaces nothing and 
   await world.stop()
 })
 
+test('however many forms are asked for at once, few bodies are in memory, and each has its turn', async () => {
+  const world = await started()
+  const { cloud } = world
+  const ask = cloud.ask.bind(cloud)
+  let reading = 0
+  let most = 0
+  cloud.ask = async (asked) => {
+    const answer = await ask(asked)
+    const { body: whole } = answer
+    const slowly = async function* () {
+      most = Math.max(most, ++reading)
+      await quiet()
+      yield* whole
+      reading--
+    }
+    return { ...answer, body: slowly() }
+  }
+  const forms = Array.from({ length: 40 }, (_, i) => `application/json;q=0.${i + 10}`)
+  const lists = await Promise.all(forms.map((accept) => body(world, '/apis/apps/v1', { accept })))
+  assert.ok(lists.every((one) => one === cloud.document('/apis/apps/v1').body))
+  assert.ok(most > 1 && most <= 8, String(most))
+  await world.stop()
+})
+
 test('gzip goes as it came to those who take it, and unpacked to the others', async () => {
   const world = new World()
   world.cloud.gzips = true

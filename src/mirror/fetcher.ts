@@ -34,6 +34,8 @@ const headMsMax = 10_000
 const bodyMsMax = 60_000
 /** As it comes: the largest known, OpenAPI v2 of a cluster with hundreds of CRDs, is 1 MiB gzipped and 12 MiB plain. */
 const arrivingBytesMax = 16 * 1024 * 1024
+/** Bodies read at the same time: each may be packed and unpacked in memory, and callers can ask for one document in many forms. */
+const bodiesMax = 8
 /** Of a refusal: a sentence, or a Status. What is longer is kept without its body. */
 const refusalBytesMax = 4 * 1024
 /** These say that there is no such document; others say something about the request, the edge's rights, or the server. */
@@ -51,6 +53,9 @@ export class Fetcher {
   readonly #shelf: Shelf
   readonly #clock: Clock
   readonly #underway = new Map<string, Question>()
+  #bodies = 0
+  /** Answers whose bodies wait for their turn, unread. */
+  readonly #waiting: (() => void)[] = []
 
   constructor(parts: { upstream: Pick<Upstream, 'ask'>; shelf: Shelf; clock: Clock }) {
     this.#upstream = parts.upstream
@@ -98,12 +103,24 @@ export class Fetcher {
         return await this.#again(held, wanted)
       }
       if (answered.status !== 200) return await this.#refused(answered, wanted)
-      return await this.#take(answered, wanted)
+      return await this.#inTurn(() => this.#take(answered, wanted))
     } catch (error) {
       if (ending.signal.aborted) throw new Unreachable(`${place} did not come to its end in time`, true)
       throw error
     } finally {
       cancel()
+    }
+  }
+
+  async #inTurn(read: () => Promise<Fetched>): Promise<Fetched> {
+    if (this.#bodies < bodiesMax) this.#bodies++
+    else await new Promise<void>((turn) => this.#waiting.push(turn))
+    try {
+      return await read()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#bodies--
+      else next()
     }
   }
 
