@@ -185,11 +185,11 @@ test('the kubeconfig is for its owner alone; nobody in particular sees only heal
     const serving = await serve()
     assert.equal(statSync(join(folder, 'admin.kubeconfig')).mode & 0o777, 0o600)
     assert.equal(statSync(folder).mode & 0o777, 0o700)
-    const anonymous = connect(serving.url, { ca: serving.credentials.ca })
+    // Each on a connection of its own: one that is refused ends.
     const status = async (path: string) => {
-      const stream = anonymous.request({ ':path': path })
-      const [headers] = await once(stream, 'response')
-      stream.close()
+      const anonymous = connect(serving.url, { ca: serving.credentials.ca })
+      const [headers] = await once(anonymous.request({ ':path': path }), 'response')
+      anonymous.destroy()
       return headers[':status'] as number
     }
     for (const path of ['/healthz', '/livez', '/readyz', '/version', '/readyz/store', '/livez?verbose']) {
@@ -207,5 +207,4 @@ test('the kubeconfig is for its owner alone; nobody in particular sees only heal
     ]) {
       assert.equal(await status(path), 401, path)
     }
-    anonymous.destroy()
   }))

@@ -185,8 +185,8 @@ export class Exchanges {
   #slot({ request, visit }: Exchange, response: Response): (() => void) | Response | undefined {
     const shares = this.sender.sharesOf(response)
     if (shares === undefined) {
-      // Its connection is worth more from now on.
-      if (visit.holder.standing === 'stranger' && response.status < 400) this.holderOf(visit, request)
+      // Who asked may be known by now: then its connection is worth more.
+      if (visit.holder.standing === 'stranger') this.holderOf(visit, request)
       return undefined
     }
     // It would not hear of the end that all others were told of.

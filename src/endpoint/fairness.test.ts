@@ -132,7 +132,7 @@ test('[A8] requests of nobody that wait for their answers are few; a caller’s 
 
 test('[A8] a connection on which a token was accepted outlives any number that ask for nothing, or in vain', () => {
   const handle = async ({ headers }: Request): Promise<Response> =>
-    headers.authorization?.startsWith('known') ? text('ok') : statusResponse(unauthorized().status)
+    headers.authorization?.startsWith('known') ? text('ok') : { ...text('none'), status: 404 }
   return withServer({ handle, whose: new Tokens(), limits: { connectionsMax: 10 } }, async (server) => {
     const caller = session(server)
     assert.equal(await statusOf(caller.request({ authorization: 'known caller' })), 200)
@@ -140,7 +140,7 @@ test('[A8] a connection on which a token was accepted outlives any number that a
     for (let n = 0; n < 30; n++) {
       const one = session(server)
       crowd.push(one)
-      if (n % 2 === 0) assert.equal(await statusOf(one.request({ authorization: `invented ${n}` })), 401)
+      if (n % 2 === 0) assert.equal(await statusOf(one.request({ authorization: `invented ${n}` })), 404)
       else await once(one, 'remoteSettings')
     }
     assert.equal(await statusOf(caller.request({ authorization: 'known caller' })), 200)
@@ -187,6 +187,33 @@ test('[A8] a connection that sends nothing but PINGs or SETTINGS is cut', () =>
       await closed
     }
   }))
+
+test('[A8] whoever is refused as nobody has few streams at once, and its HTTP/2 connection ends, as at kube-apiserver', () => {
+  const { promise: gate, resolve: go } = Promise.withResolvers<void>()
+  const handle = async ({ headers }: Request): Promise<Response> => {
+    await gate
+    return headers.authorization === undefined ? statusResponse(unauthorized().status) : text('ok')
+  }
+  return withServer({ handle, whose: new Tokens(), limits: { strangerStreamsMax: 5 } }, async (server) => {
+    const nobody = session(server)
+    const streams = Array.from({ length: 8 }, () => nobody.request({}))
+    const refused = streams.slice(5).map((stream) => {
+      stream.on('error', () => {})
+      return new Promise((resolve) => stream.once('close', () => resolve(stream.rstCode)))
+    })
+    assert.deepEqual(await Promise.all(refused), [7, 7, 7])
+    const caller = session(server)
+    const known = Array.from({ length: 8 }, () => statusOf(caller.request({ authorization: 'known caller' })))
+    const closed = once(nobody, 'close')
+    const told = streams.slice(0, 5).map(statusOf)
+    go()
+    assert.deepEqual(await Promise.all(told), [401, 401, 401, 401, 401])
+    await closed
+    assert.deepEqual(new Set(await Promise.all(known)), new Set([200]))
+    assert.equal(caller.closed, false)
+    caller.destroy()
+  })
+})
 
 test('an HTTP/2 connection that a stranger leaves lying ends after a while', () =>
   withServer({ handle: echo, limits: { pingEveryMs: 20, idleMsMax: 60 } }, async (server) => {

@@ -46,6 +46,12 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
   if (exchanges.closing) session.close()
   session.on('stream', (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
     stream.on('error', exchanges.fault)
+    // Nothing was done, so it may be asked again: a burst of these costs everybody else more than a refusal does.
+    if (visit.holder.standing === 'stranger' && visit.underWay >= limits.strangerStreamsMax) {
+      traffic.refused++
+      stream.close(constants.NGHTTP2_REFUSED_STREAM)
+      return
+    }
     // The limit in our settings binds the library only once the client has acknowledged them.
     if (session.pendingSettingsAck && lengthOf(rawHeaders) > limits.headerBytesMax) {
       traffic.refused++
@@ -82,6 +88,9 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
         const headers = response.headers as OutgoingHttpHeaders
         headers[':status'] = response.status
         stream.respond(headers)
+        // As kube-apiserver does: whoever is refused as nobody begins anew, and does not have the protocol's thousand streams.
+        const isRefused = response.status === 401 || response.status === 403
+        if (isRefused && visit.holder.standing === 'stranger') session.close()
       },
     })
   })

@@ -16,6 +16,8 @@ export const standardLimits = {
    * cut.
    */
   streamsPerConnectionMax: 1_000,
+  /** Of a stranger: what a client that starts opens at once on a connection before its first answer. */
+  strangerStreamsMax: 100,
   /** Streams refused on one connection, over the limit above, before the connection is cut: of a known caller, of others. */
   refusedStreamsMax: 100_000,
   anonymousRefusedStreamsMax: 100,
