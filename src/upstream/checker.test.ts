@@ -9,7 +9,7 @@ import type { Sign } from './judgement.ts'
 const good: Sign = { kind: 'probe answered', rttMs: 10 }
 const silent: Sign = { kind: 'probe failed', why: 'silence', certain: false, alive: false }
 
-function world() {
+function world(random = () => 1) {
   const clock = fakeClock()
   const probes: ((sign: Sign) => void)[] = []
   let note: string | undefined
@@ -18,7 +18,8 @@ function world() {
     everyMs: 5_000,
     clock,
     log: silentLog,
-    limits: { suspectEveryMs: 1_000 },
+    limits: { suspectEveryMs: 1_000, hurryEveryMs: 500 },
+    random,
     note: () => note,
   })
   const ending = new AbortController()
@@ -74,6 +75,32 @@ test('a read that hit its limit is heard at once, and so is the probe that it ca
   stop()
   checker.suspect('unheard')
   assert.equal(seen.length, 2)
+  await end()
+})
+
+test('[L4] a line on which everything fails while probes are answered is not probed as often as it fails', async () => {
+  const { clock, checker, asked, answer, end } = world()
+  await answer(good)
+  const before = asked()
+  for (let step = 0; step < 600; step++) {
+    checker.suspect('reset')
+    checker.suspect('reset again')
+    await answer(good)
+    clock.advance(100)
+    await answer(good)
+  }
+  assert.ok(asked() - before <= 125, `${asked() - before} probes in a minute`)
+  assert.ok(asked() - before >= 50, `${asked() - before} probes in a minute`)
+  await end()
+})
+
+test('[L4] probes of a fleet are spread', async () => {
+  const { clock, asked, answer, end } = world(() => 0)
+  await answer({ ...silent, certain: true })
+  clock.advance(3_749)
+  assert.equal(asked(), 1)
+  clock.advance(1)
+  assert.equal(asked(), 2)
   await end()
 })
 

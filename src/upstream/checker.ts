@@ -11,7 +11,8 @@ type Parts = {
   readonly everyMs: number
   readonly clock: Clock
   readonly log: Log
-  readonly limits: Pick<Limits, 'suspectEveryMs'>
+  readonly limits: Pick<Limits, 'suspectEveryMs' | 'hurryEveryMs'>
+  readonly random?: () => number
   /** What else people should know, such as a credential that has expired. */
   readonly note: () => string | undefined
 }
@@ -23,6 +24,9 @@ export class Checker implements Reachability {
   #probing: Promise<Sign> | undefined
   #running = false
   #cancelNext: () => void = () => {}
+  #dueAt = 0
+  /** When traffic last made a probe come before its time. */
+  #hurriedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -48,7 +52,7 @@ export class Checker implements Reachability {
 
   suspect(why: string): void {
     this.#take({ kind: 'traffic failed', why })
-    this.probeNow()
+    this.#hurry()
   }
 
   observe(listener: (state: ReachabilityState) => void): () => void {
@@ -64,6 +68,27 @@ export class Checker implements Reachability {
   /** A probe that is under way answers for this one too. */
   probeNow(): void {
     if (this.#running && this.#probing === undefined) void this.#round()
+  }
+
+  /** The first failure is looked into at once; a line on which everything fails is not probed as often as it fails. */
+  #hurry(): void {
+    if (!this.#running || this.#probing !== undefined) return
+    const { clock, limits } = this.#parts
+    const nowMs = clock.steady()
+    const leftMs = this.#hurriedAt + limits.hurryEveryMs - nowMs
+    if (leftMs > 0) {
+      if (this.#dueAt > nowMs + leftMs) this.#schedule(leftMs, () => this.#hurry())
+      return
+    }
+    this.#hurriedAt = nowMs
+    this.probeNow()
+  }
+
+  #schedule(waitMs: number, then: () => void): void {
+    const { clock } = this.#parts
+    this.#cancelNext()
+    this.#dueAt = clock.steady() + waitMs
+    this.#cancelNext = clock.setTimer(waitMs, then)
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -82,9 +107,10 @@ export class Checker implements Reachability {
     this.#probing = undefined
     if (!this.#running) return
     this.#take(sign)
-    const { everyMs, limits, clock } = this.#parts
+    const { everyMs, limits, random = Math.random } = this.#parts
     const waitMs = this.state === 'suspect' ? Math.min(limits.suspectEveryMs, everyMs) : everyMs
-    this.#cancelNext = clock.setTimer(waitMs, () => this.probeNow())
+    // A fleet that lost its API server at one moment must not come back to it in step.
+    this.#schedule(waitMs * (0.75 + random() / 4), () => this.probeNow())
   }
 
   #take(sign: Sign): void {

@@ -44,6 +44,8 @@ export const standardLimits = {
   probeMsMax: 2_000,
   /** How often a suspect upstream is probed, and one that flaps. */
   suspectEveryMs: 1_000,
+  /** Traffic that fails brings a probe forward no more often than this. */
+  hurryEveryMs: 500,
   /** An answer to a probe longer than this is no list of checks. */
   probeBytesMax: 64 * 1024,
 }
