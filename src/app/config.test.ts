@@ -27,6 +27,7 @@ test('defaults, each in its type', async () => {
     listen: { host: '127.0.0.1', port: 10005 },
     data: resolve('ake-data'),
     history: 128 * 1024 * 1024,
+    historyAge: 86_400_000,
     logLevel: 'info',
   })
   assert.deepEqual(await readConfig('demo', { args: [], env: {} }), {
@@ -41,6 +42,7 @@ test('a flag wins over a variable, that over the file, that over the default', a
   assert.deepEqual(config, {
     listen: { host: '::1', port: 3 },
     history: 2 * 1024 ** 3,
+    historyAge: 86_400_000,
     data: '/file',
     logLevel: 'info',
   })
@@ -76,6 +78,7 @@ test('an edge needs its kubeconfig and nothing else', async () => {
     listen: { host: '127.0.0.1', port: 10005 },
     data: resolve('ake-data'),
     history: 128 * 1024 * 1024,
+    historyAge: 86_400_000,
     logLevel: 'info',
     mirror: [],
     clientCa: undefined,

@@ -15,6 +15,7 @@ import { serve } from './serve.ts'
 
 /** A demo needs no long memory. */
 const historyBytes = 32 * 1024 * 1024
+const historyAge = 3_600_000
 const changeEveryMs = 500
 const thereMs = 20_000
 const awayMs = 15_000
@@ -34,7 +35,7 @@ export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortS
     const data = join(folder, 'edge')
     const running = edge(
       {
-        ...{ listen: config.listen, logLevel: config.logLevel, data, history: historyBytes },
+        ...{ listen: config.listen, logLevel: config.logLevel, data, history: historyBytes, historyAge },
         ...{ kubeconfig: join(cloud.folder, 'admin.kubeconfig'), server: [], mirror: [], clientCredential: [] },
         ...{ clientCa: undefined, probeEvery: 1_000, firstListMax: 50_000, firstListBytes: 256 * 1024 * 1024 },
       },
@@ -70,7 +71,7 @@ class Cloud {
     const address = Promise.withResolvers<string>()
     const listen = { host: '127.0.0.1', port: this.#port }
     this.#serving = serve(
-      { listen, data: this.folder, history: historyBytes, logLevel: 'error' },
+      { listen, data: this.folder, history: historyBytes, historyAge, logLevel: 'error' },
       { log: this.#log, signal: this.#stop.signal, ready: address.resolve },
     )
     const url = await Promise.race([address.promise, this.#serving.then(() => '')])

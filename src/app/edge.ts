@@ -62,7 +62,11 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     ]).catch((error: unknown) => refuse(error, config.data))
     const { planOf, lostOf } = interests
     const [copy, { access, tokens: keeper, watches, changes, nowMs, run: runAccess }] = await Promise.all([
-      Copy.open({ store, clock, log, planOf, lostOf, mirrors: true }),
+      Copy.open({
+        ...{ store, clock, log, planOf, lostOf, mirrors: true },
+        // While the cloud is away nothing gets older: who slept through it resumes.
+        aging: { ageMs: config.historyAge, counts: () => upstream.reachability.state === 'reachable' },
+      }),
       openAccess({
         upstream,
         records: store,

@@ -86,6 +86,13 @@ const options = [
     help: 'history kept on disk for watches to resume (Ki, Mi, Gi)',
   },
   {
+    name: 'history-age',
+    env: 'AKE_HISTORY_AGE',
+    type: 'duration',
+    commands: { serve: '24h', edge: '24h' },
+    help: 'how long history is kept: time in which it runs, at an edge with the API server reachable',
+  },
+  {
     name: 'log-level',
     env: 'AKE_LOG_LEVEL',
     type: 'level',

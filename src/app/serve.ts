@@ -30,7 +30,13 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
   const store = openDurable({ folder: config.data, historyBytesMax: config.history })
   try {
     const resources = new Resources()
-    const opening = Copy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
+    const opening = Copy.open({
+      store,
+      clock,
+      log,
+      planOf: (interest) => resources.planOf(interest),
+      aging: { ageMs: config.historyAge },
+    })
     const [copy, pki] = await Promise.all([
       opening.catch((error: unknown) => refuse(error, config.data)),
       openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),

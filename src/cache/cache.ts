@@ -8,7 +8,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { internalError, type Status } from '../kube/status.ts'
-import type { LoadedInterest, Store } from '../store/store.ts'
+import { HistoryGone, type LoadedInterest, type Store } from '../store/store.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Event, Form } from './event.ts'
 import type { Filter } from './filter.ts'
@@ -40,6 +40,8 @@ export class Cache {
   readonly #isSetBack: () => boolean
   /** Positions handed out so far; a failed commit leaves a hole. */
   lastPosition: number
+  /** The version of the newest entry of its history, whatever has come of it since; 0 before there is one. */
+  lastVersion: number
   bytes = 0
 
   constructor(parts: {
@@ -66,6 +68,7 @@ export class Cache {
     this.#dispatch = new Dispatch(plan)
     this.#corrupt = new Map(loaded?.corrupt.map((key) => [key, nameOnly(key, plan)]))
     this.lastPosition = loaded?.lastPosition ?? 0
+    this.lastVersion = loaded?.lastVersion ?? 0
     for (const item of loaded?.objects ?? []) {
       this.#objects.set(item)
       this.bytes += item.bytes.length
@@ -175,6 +178,8 @@ export class Cache {
   /** The objects as they were at a version, by undoing what came after. Rejects with HistoryGone below the floor. */
   async listAt(version: number, filter: Filter): Promise<Item[]> {
     if (version === this.version) return this.list(filter)
+    // What is forgotten on disk may still be in memory: it is nobody's any more.
+    if (version < this.history.floor) throw new HistoryGone(this.interest, this.history.floor)
     return this.history.undo(version, (before) => {
       const items = this.list(filter).filter((item) => !before.has(item.key))
       for (const item of before.values()) if (item !== undefined && filter.matches(item)) items.push(item)
@@ -213,6 +218,7 @@ export class Cache {
   /** Makes a committed change visible. */
   publish(event: Event): void {
     const { previous, item } = event
+    this.lastVersion = event.version
     this.#corrupt.delete(event.key)
     if (item !== undefined) this.#objects.set(item)
     else this.#objects.delete(event.key)

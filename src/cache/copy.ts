@@ -11,6 +11,7 @@ import type { Log } from '../base/log.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { failure, internalError, tooManyRequests, tooOld } from '../kube/status.ts'
 import { type Batch, type Change, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
+import { Aging, type AgingOptions, agingRecord } from './aging.ts'
 import { Cache } from './cache.ts'
 import { Event } from './event.ts'
 import { asSpelled } from './history.ts'
@@ -45,6 +46,7 @@ export class Copy {
   readonly #mirrors: boolean
   readonly #lostOf: (interest: string) => number
   readonly #saved = new Map<string, number>()
+  readonly #aging: Aging | undefined
   #savedAtMs: number
   readonly #progress: Progress
   readonly #pace: Pace
@@ -56,7 +58,7 @@ export class Copy {
   #refusing = false
   #probing = false
 
-  private constructor(parts: CopyParts, version: number, interests: readonly LoadedInterest<Item>[]) {
+  private constructor(parts: CopyParts, version: number, interests: readonly LoadedInterest<Item>[], aged?: Buffer) {
     this.#store = parts.store
     this.#clock = parts.clock
     this.#log = parts.log
@@ -68,6 +70,9 @@ export class Copy {
     this.#pace = new Pace(parts.clock)
     this.#allocated = version
     for (const loaded of interests) this.#open(loaded.name, loaded)
+    const { clock, aging } = parts
+    const commit = (batch: Batch) => this.commit(batch)
+    if (aging !== undefined) this.#aging = new Aging({ ...aging, clock, caches: this.#caches, commit, saved: aged })
   }
 
   static async open(parts: CopyParts): Promise<Copy> {
@@ -80,12 +85,13 @@ export class Copy {
       // A mirror's label may be newer than the object: one that was put back to an older version.
       return parts.mirrors === true ? asSpelled(item, plan) : item
     })
+    const aged = parts.aging && (await parts.store.record(agingRecord.kind, agingRecord.key))
     for (const { name, corrupt } of interests) {
       for (const key of corrupt) parts.log.error('store.corrupt', { interest: name, object: key })
     }
     if (parts.mirrors !== true) {
       // Version 0 means "any" to clients and 1 is etcd's empty store: the first object gets 2.
-      return new Copy(parts, Math.max(1, version), interests)
+      return new Copy(parts, Math.max(1, version), interests, aged)
     }
     // A first sync that was cut short: nobody was shown any of it.
     const halves = interests.filter((one) => one.synced === undefined).map(({ name }) => name)
@@ -93,6 +99,7 @@ export class Copy {
       parts,
       0,
       interests.filter((one) => one.synced !== undefined),
+      aged,
     )
     const forgotten = halves.map((interest) => ({ interest, forget: true as const }))
     if (halves.length > 0) await copy.commit({ changes: [], interests: forgotten, synced: false }).catch(() => {})
@@ -293,9 +300,11 @@ export class Copy {
       await this.#pause(tickMs, signal)
       for (const cache of this.#caches.values()) for (const watcher of cache.watchers) watcher.bookmark(bookmarkEveryMs)
       this.#probe()
+      this.#aging?.tick()
       if (this.#mirrors && this.#clock.steady() - this.#savedAtMs >= saveProgressEveryMs) this.#saveProgress()
     }
     this.#saveProgress()
+    this.#aging?.save()
     for (;;) {
       let waitMs = 0
       for (const cache of this.#caches.values()) {
@@ -336,6 +345,8 @@ export type CopyParts = {
   log: Log
   /** Which fields of an interest's objects are read at ingest. */
   planOf: (interest: string) => FieldPlan
+  /** How long history is kept; without it only its size bounds it. */
+  aging?: AgingOptions
   /** Whether truth comes from elsewhere, with versions of its own for each interest. */
   mirrors?: boolean
   /** The newest version an interest had when its cluster was put back to an earlier state; 0 if that never happened. */

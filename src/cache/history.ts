@@ -72,6 +72,16 @@ export class History {
     return new Event({ position, version, key, item, previous, gap })
   }
 
+  /**
+   * The floor under which nothing is left when everything up to this place is forgotten: a gap goes as a whole. undefined
+   * while that would take what came later under the same label: the deletions of a gap that opened right there.
+   */
+  floorUpTo({ version, position }: Cursor): number | undefined {
+    let floor = version
+    for (const gap of this.#gaps) if (gap.position <= position) floor = Math.max(floor, gap.to)
+    return this.#gaps.some((gap) => gap.position > position && gap.from <= floor) ? undefined : floor
+  }
+
   /** The gap a watch from version n falls into, if any: from ≤ n < to. */
   gapAt(version: number): Gap | undefined {
     return this.#gaps.findLast((gap) => gap.from <= version && version < gap.to && gap.from >= this.floor)

@@ -49,7 +49,7 @@ export class Applier {
       if ('forget' in change) continue
       const row = this.#interest(change.interest)
       row.synced = change.synced
-      row.floor = Math.max(row.floor, change.floor ?? 0)
+      if ((change.floor ?? 0) > row.floor) this.#forgetUpTo(row, change.floor as number)
       this.#use.setInterest.run(row.floor, row.synced, row.id)
     }
     for (const { kind, key, value } of records) {
@@ -154,6 +154,25 @@ export class Applier {
     return row
   }
 
+  /** A floor that is said: nobody can ask for what lies below it, and its bodies go. */
+  #forgetUpTo(interest: InterestRow, floor: number): void {
+    interest.floor = floor
+    for (;;) {
+      const rows = this.#use.oldest.all(interest.id, oldestEntries) as unknown as OldestRow[]
+      const old = rows.filter(([version]) => version <= floor)
+      for (const row of old) this.#dropEntry(interest, row)
+      if (old.length < oldestEntries) return
+    }
+  }
+
+  #dropEntry(interest: InterestRow, [version, position, previous, size]: OldestRow): void {
+    this.#use.dropEntry.run(interest.id, version, position)
+    // The body this entry replaced was kept for its sake alone: older entries are gone already.
+    if (previous !== null) this.#dropBody(previous)
+    interest.bytes -= size
+    this.historyBytes -= size
+  }
+
   /** Forgets the oldest entries of whichever interest holds the most. */
   #forgetHistory(written: number): void {
     if (this.historyBytes <= this.#historyBytesMax) return
@@ -166,13 +185,10 @@ export class Applier {
       if (largest === undefined) return
       const rows = use.oldest.all(largest.id, Math.min(left, oldestEntries)) as unknown as OldestRow[]
       if (rows.length === 0) return
-      for (const [version, position, previous, size, kind, key] of rows) {
+      for (const row of rows) {
         if (this.historyBytes <= bytesAfter) break
-        use.dropEntry.run(largest.id, version, position)
-        // The body this entry replaced was kept for its sake alone: older entries are gone already.
-        if (previous !== null) this.#dropBody(previous)
-        largest.bytes -= size
-        this.historyBytes -= size
+        this.#dropEntry(largest, row)
+        const [version, , , , kind, key] = row
         // Who resumes inside a gap needs all of its deletions: with the first part of it the whole of it is gone.
         largest.floor = Math.max(largest.floor, kinds[kind] === 'gap' ? Number(key) : version)
         left--

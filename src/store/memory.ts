@@ -53,6 +53,7 @@ class MemoryStore implements Store {
         floor,
         synced: synced === undefined && lastVersion === 0 ? undefined : Math.max(synced ?? 0, lastVersion),
         lastPosition,
+        lastVersion,
         gaps: history.filter((entry) => entry.kind === 'gap').map(asGap),
         objects: [...objects]
           .map(([key, { version, body }]) => ({ key, version, body }))
@@ -111,7 +112,14 @@ class MemoryStore implements Store {
   #note({ interest, synced, floor = 0 }: Exclude<InterestChange, { forget: true }>): void {
     const collection = this.#collection(interest)
     collection.synced = synced
-    collection.floor = Math.max(collection.floor, floor)
+    if (floor <= collection.floor) return
+    collection.floor = floor
+    // As on disk: what lies below a floor that is said is forgotten.
+    while ((collection.history[0]?.version ?? Number.POSITIVE_INFINITY) <= floor) {
+      const { size } = collection.history.shift() as Kept
+      collection.bytes -= size
+      this.figures.historyBytes -= size
+    }
   }
 
   #forgetInterest(name: string): void {

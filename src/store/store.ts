@@ -11,7 +11,8 @@
  * Records are small things beside the interests (tokens, decisions, documents), by kind and key.
  *
  * History is bounded by bytes. The engine forgets the oldest entries of the interest that holds the most; what it forgot
- * raises that interest's floor, and only that one's: a quiet interest never expires.
+ * raises that interest's floor, and only that one's: a quiet interest never expires. How old it may get is up to whoever
+ * writes: a `floor` that is said forgets what lies below.
  */
 
 /** One step in the history of one interest. */
@@ -48,7 +49,7 @@ export type Change = {
 
 /**
  * `forget` drops an interest with everything in it; one that is written to in the same batch starts new. `synced` is the
- * version up to which the interest is complete; `floor` raises its floor, which never falls.
+ * version up to which the interest is complete; `floor` raises its floor, which never falls: entries up to it are forgotten.
  */
 export type InterestChange =
   | { readonly interest: string; readonly forget: true }
@@ -77,6 +78,8 @@ export type LoadedInterest<Made = LoadedObject> = {
   /** Complete up to this version; undefined while it holds nothing but seeds: its first sync was cut. */
   readonly synced: number | undefined
   readonly lastPosition: number
+  /** Of the newest entry there is, or was; 0 if there never was one. */
+  readonly lastVersion: number
   readonly gaps: readonly Gap[]
   /** Ordered by key, bytewise. */
   readonly objects: readonly Made[]

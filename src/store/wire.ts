@@ -55,6 +55,7 @@ export type FromWorker =
       floor: number
       synced: number | undefined
       lastPosition: number
+      lastVersion: number
       gaps: { position: number; from: number; to: number }[]
       corrupt: string[]
     }

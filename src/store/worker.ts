@@ -95,8 +95,8 @@ function tryLoad(): void {
 
 function load(): void {
   let newest = 0
-  for (const { lastVersion, ...interest } of index.interests()) {
-    newest = Math.max(newest, lastVersion)
+  for (const interest of index.interests()) {
+    newest = Math.max(newest, interest.lastVersion)
     const { name } = interest
     const corrupt: string[] = []
     for (const slab of packObjects(index.bodies, index.objects(name), (key) => corrupt.push(key))) {
