@@ -219,7 +219,25 @@ export class JsonReader {
     }
   }
 
+  /** What JavaScript's own parser takes means the same here, and it is many times faster with long texts. */
   #escaped(start: number, from: number): string {
+    const source = this.#source
+    let end = from
+    for (let code = BACKSLASH; code >= 0x20 && code !== QUOTE; code = source.charCodeAt(end)) {
+      end += code === BACKSLASH ? 2 : 1
+    }
+    try {
+      const text = JSON.parse(source.slice(start - 1, end + 1)) as string
+      this.#at = end + 1
+      // As in Go, half a surrogate pair becomes U+FFFD.
+      return text.toWellFormed()
+    } catch {
+      return this.#escapedSlowly(start, from)
+    }
+  }
+
+  /** One by one, to the character that is wrong. */
+  #escapedSlowly(start: number, from: number): string {
     const source = this.#source
     let out = source.slice(start, from)
     this.#at = from
@@ -227,7 +245,6 @@ export class JsonReader {
       const code = source.charCodeAt(this.#at)
       if (code === QUOTE) {
         this.#at++
-        // As in Go, half a surrogate pair becomes U+FFFD.
         return out.toWellFormed()
       }
       if (code === BACKSLASH) {

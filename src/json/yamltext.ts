@@ -10,7 +10,7 @@ type Place = { readonly column: number; readonly margin: string; readonly around
 /** Every line on one of its own. */
 export function* literalText(text: string, margin: string): Generator<string, void, void> {
   const hint = /^[ \n]/.test(text) ? '2' : ''
-  const chomp = !text.endsWith('\n') ? '-' : /(?:^|\n)\n$/.test(text) ? '+' : ''
+  const chomp = !text.endsWith('\n') ? '-' : text === '\n' || text.endsWith('\n\n') ? '+' : ''
   // The line's end that ends the text is told by the mark.
   const size = text.length - (text.endsWith('\n') ? 1 : 0)
   let out = `|${hint}${chomp}`
