@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts'
 import { type Answered, type Identity, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Caller } from './access.ts'
 import type { Question } from './question.ts'
-import { Turns } from './turns.ts'
+import { strangers, Turns } from './turns.ts'
 
 export type Subject = { readonly kind: 'caller'; readonly caller: Caller } | Unanswered
 export type Answer = { readonly kind: 'decision'; readonly allowed: boolean; readonly reason: string } | Unanswered
@@ -95,7 +95,7 @@ export class Reviewer {
     return flight
   }
 
-  async #post({ identity, path, body }: Asking): Promise<{ readonly reply: Tree } | Unanswered> {
+  async #post({ identity, path, body, who }: Asking): Promise<{ readonly reply: Tree } | Unanswered> {
     const ended = new AbortController()
     const cancel = this.#clock.setTimer(reviewMsMax, () => ended.abort())
     try {
@@ -105,6 +105,7 @@ export class Reviewer {
         headers: { 'content-type': 'application/json', accept: 'application/json' },
         body: Buffer.from(JSON.stringify(body)),
         identity,
+        byStranger: who === strangers,
         signal: ended.signal,
         headMsMax: reviewMsMax,
       })

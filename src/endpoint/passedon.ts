@@ -45,9 +45,10 @@ export class PassedOn implements Upstream {
   }
 
   async ask(asked: Asked): Promise<Answered> {
-    const leave = this.#enter(asked)
+    const holder = this.#holderOf(asked.identity)
+    const leave = this.#enter(holder)
     try {
-      const answer = await this.#parts.upstream.ask(asked)
+      const answer = await this.#parts.upstream.ask({ ...asked, byStranger: holder === strangers })
       return { ...answer, body: new Counted(answer.body, leave) }
     } catch (error) {
       leave()
@@ -56,9 +57,10 @@ export class PassedOn implements Upstream {
   }
 
   async connect(asked: Asked): Promise<Connected> {
-    const leave = this.#enter(asked)
+    const holder = this.#holderOf(asked.identity)
+    const leave = this.#enter(holder)
     try {
-      const connected = await this.#parts.upstream.connect(asked)
+      const connected = await this.#parts.upstream.connect({ ...asked, byStranger: holder === strangers })
       if (connected.socket.closed) leave()
       else connected.socket.once('close', leave)
       return connected
@@ -76,8 +78,7 @@ export class PassedOn implements Upstream {
     return this.#parts.upstream.run(signal)
   }
 
-  #enter({ identity }: Asked): () => void {
-    const holder = this.#holderOf(identity)
+  #enter(holder: Holder): () => void {
     if (!this.#shares.take(holder)) {
       throw tooManyRequests('too many requests of this caller are with the API server', 1)
     }

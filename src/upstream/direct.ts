@@ -19,15 +19,7 @@ import { Pool } from './pool.ts'
 import { probe } from './probe.ts'
 import { type Files, readUpstreams, type Upstreams } from './profile.ts'
 import type { Sending } from './session.ts'
-import {
-  type Answered,
-  type Asked,
-  type Connected,
-  type Identity,
-  type Reachability,
-  Unreachable,
-  type Upstream,
-} from './upstream.ts'
+import { type Answered, type Asked, type Connected, type Reachability, Unreachable, type Upstream } from './upstream.ts'
 
 export type DirectParts = Files & {
   readonly probeEveryMs: number
@@ -38,7 +30,9 @@ export type DirectParts = Files & {
   readonly limits?: Partial<Limits>
 }
 
-const sharedPool = 'shared' // tokens and nobody: no certificate, so any of them may share a connection
+const sharedPool = 'shared' // tokens: no certificate, so any of them may share a connection
+/** The API server ends a connection on which it refuses somebody as nobody: that must not be the one callers use. */
+const strangersPool = 'strangers'
 
 export class DirectUpstream implements Upstream {
   readonly #parts: DirectParts
@@ -88,7 +82,7 @@ export class DirectUpstream implements Upstream {
   }
 
   async ask(asked: Asked): Promise<Answered> {
-    const { pool, token } = this.#connection(this.#addresses.current, asked.identity)
+    const { pool, token } = this.#connection(this.#addresses.current, asked)
     const headers = requestHeaders(this.#headersOf(asked, token))
     const answer = await this.#patiently(asked, headers, (sending) => pool.ask(sending))
     if (isBalancer(answer)) this.#checker.suspect(`nobody behind the load balancer (${answer.status})`)
@@ -97,7 +91,7 @@ export class DirectUpstream implements Upstream {
 
   async connect(asked: Asked): Promise<Connected> {
     const { current } = this.#addresses
-    const { pool, token } = this.#connection(current, asked.identity)
+    const { pool, token } = this.#connection(current, asked)
     const headers = upgradeHeaders(this.#headersOf(asked, token))
     return this.#patiently(asked, headers, async (sending) => {
       // An upgrade outlives the pool that made its connection, but not this upstream.
@@ -146,14 +140,17 @@ export class DirectUpstream implements Upstream {
     return { headers: asked.headers, token, agent, bytes: bytesOf(asked) }
   }
 
-  #connection(address: Address, identity: Identity): { pool: Pool; token: string | undefined } {
+  #connection(
+    address: Address,
+    { identity, byStranger = false }: Pick<Asked, 'identity' | 'byStranger'>,
+  ): { pool: Pool; token: string | undefined } {
     switch (identity.kind) {
       case 'edge':
         return { pool: this.#pool(address, 'edge'), token: this.#credential('edge')?.token }
       case 'token':
-        return { pool: this.#pool(address, sharedPool), token: identity.token }
+        return { pool: this.#pool(address, byStranger ? strangersPool : sharedPool), token: identity.token }
       case 'anonymous':
-        return { pool: this.#pool(address, sharedPool), token: undefined }
+        return { pool: this.#pool(address, strangersPool), token: undefined }
       case 'certificate': {
         const name = `certificate/${identity.name}`
         const credential = this.#credential(name)
@@ -194,6 +191,8 @@ export class DirectUpstream implements Upstream {
       clock,
       limits: this.#limits,
       lost: (why) => {
+        // What strangers bring upon their connections says nothing about the line.
+        if (name === strangersPool) return
         if (address === this.#addresses.current && address.pools.get(name) === pool) this.#checker.suspect(why)
       },
     })
@@ -206,7 +205,7 @@ export class DirectUpstream implements Upstream {
     return new Addresses({
       urls,
       probe: async (address) => {
-        const { pool, token } = this.#connection(address, { kind: 'edge' })
+        const { pool, token } = this.#connection(address, { identity: { kind: 'edge' } })
         const path = withBase(address.url, '/readyz')
         const startedMs = clock.steady()
         const agent = this.#parts.userAgent
@@ -256,7 +255,7 @@ export class DirectUpstream implements Upstream {
     const urls = (upstreams: Upstreams) => upstreams.urls.map(({ href }) => href).join(' ')
     const elsewhere = urls(before) !== urls(read) || JSON.stringify(before.trust) !== JSON.stringify(read.trust)
     const changed = [...credentials].filter(([name, now]) => !isSame(now, before.credentials.get(name)))
-    const names = elsewhere ? [...credentials.keys(), sharedPool] : changed.map(([name]) => name)
+    const names = elsewhere ? [...credentials.keys(), sharedPool, strangersPool] : changed.map(([name]) => name)
     if (names.length === 0) return
     this.#parts.log.info('upstream.renewed', { names: names.join(' ') })
     for (const address of this.#addresses.all) {

@@ -233,3 +233,21 @@ test('after a black hole nobody waits for what was dialled or open in it', async
   await until('reachable again', () => upstream.reachability.state === 'reachable')
   assert.equal(await read('/after', token('a')), 'ok')
 })
+
+test('[A8] what the API server does to the connections of strangers, callers and the reachability do not feel', async (context) => {
+  const { fake, get, upstream } = await world(context, {}, {}, 60_000)
+  await until('reachable', () => upstream.reachability.state === 'reachable')
+  const caller = { identity: { kind: 'token', token: 'good' } }
+  fake.handle = (request, response) => {
+    if (request.headers.authorization === 'Bearer good') begin(response)
+    else request.stream.session?.destroy()
+  }
+  const { body } = await get('/watch', caller)
+  await body.next()
+  for (const identity of [{ kind: 'token', token: 'invented' }, { kind: 'anonymous' }]) {
+    await failing(get('/', { identity, byStranger: true }))
+  }
+  assert.equal(upstream.reachability.state, 'reachable')
+  const next = await Promise.race([body.next(), new Promise((resolve) => setTimeout(resolve, 50, 'open'))])
+  assert.equal(next, 'open')
+})

@@ -30,6 +30,8 @@ export type Asked = {
   readonly identity: Identity
   /** A client's request, which bears the client's User-Agent or none; every other is the edge's own, and says so. */
   readonly passedOn?: boolean
+  /** Nobody has vouched for its credential: it goes over other connections than those of callers. */
+  readonly byStranger?: boolean
   readonly signal?: AbortSignal
   /** How long the head of the answer may take; without it only a dead connection ends the wait. */
   readonly headMsMax?: number
