@@ -34,6 +34,7 @@ import { endInOrder } from './ending.ts'
 import { holdWanted } from './held.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
+import { connectionsHere } from './openfiles.ts'
 import { openPki } from './pki.ts'
 import { Roles } from './roles.ts'
 import { statusOf } from './statusdocument.ts'
@@ -122,6 +123,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       tls: { ...pki.serving, clientCa: pki.ca, ...(clientCa === undefined ? {} : { callersCa: clientCa }) },
       traffic: measures.traffic,
       log,
+      limits: { connectionsMax: connectionsHere() },
     })
     const port = await server.listen()
     const url = serverUrl(host, port)

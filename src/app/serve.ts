@@ -20,6 +20,7 @@ import { type ServeConfig, UsageError } from './config.ts'
 import { endInOrder } from './ending.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
+import { connectionsHere } from './openfiles.ts'
 import { openPki } from './pki.ts'
 
 type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
@@ -54,6 +55,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
       tls: { ...pki.serving, clientCa: pki.ca },
       traffic: measures.traffic,
       log,
+      limits: { connectionsMax: connectionsHere() },
     })
     const port = await server.listen()
     const endpoint = new Endpoint({

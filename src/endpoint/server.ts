@@ -31,7 +31,7 @@ type Parts = {
   tls: { readonly cert: string; readonly key: string; readonly clientCa: string; readonly callersCa?: string }
   traffic: Traffic
   log: Log
-  /** Other limits than the standard ones: for tests that cannot wait as long or send as much. */
+  /** Other limits than the standard ones: what the system allows, or tests that cannot wait as long. */
   limits?: Partial<Limits>
 }
 

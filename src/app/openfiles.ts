@@ -1,0 +1,28 @@
+/**
+ * How many connections the system's limit on open files leaves room for. Where that is lower than ours, new connections
+ * would fail before ours is reached and anybody is chosen to go, and so would the files of the store.
+ */
+import { readFileSync } from 'node:fs'
+import { standardLimits } from '../endpoint/limits.ts'
+
+/** The log and its segments, the index, connections to the API server: generous. */
+const ownFilesMax = 256
+/** An upgraded connection has another one at the API server. */
+const filesPerConnection = 2
+/** However few files there are: the machine's own clients. */
+const connectionsMin = 64
+
+/** `text` is what the system says about a process: /proc/self/limits; without it our own limit stands. */
+export function connectionsWithin(text: string | undefined): number {
+  const files = Number(/^Max open files\s+(\d+)/m.exec(text ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
+  const room = Math.floor((files - ownFilesMax) / filesPerConnection)
+  return Math.min(standardLimits.connectionsMax, Math.max(connectionsMin, room))
+}
+
+export function connectionsHere(): number {
+  try {
+    return connectionsWithin(readFileSync('/proc/self/limits', 'utf8'))
+  } catch {
+    return connectionsWithin(undefined)
+  }
+}
