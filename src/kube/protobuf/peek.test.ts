@@ -27,9 +27,9 @@ test("an object's identity and version", () => {
 })
 
 test('a Status', () => {
-  const success = { status: 'Success', reason: '', code: 0, name: 'cm', uid }
+  const success = { status: 'Success', reason: '', code: 0, name: 'cm', kind: 'configmaps', uid }
   assert.deepEqual(readStatus(readEnvelope(deleted).raw), success)
-  const failure = { status: 'Failure', reason: 'NotFound', code: 404, name: 'cm', uid: '' }
+  const failure = { status: 'Failure', reason: 'NotFound', code: 404, name: 'cm', kind: 'configmaps', uid: '' }
   assert.deepEqual(readStatus(readEnvelope(notFound).raw), failure)
 })
 
