@@ -198,3 +198,11 @@ export function makeJwt(claims: object): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   return `${part({ alg: 'RS256' })}.${part(claims)}.c2lnbmF0dXJl`
 }
+
+export const aliceToken = { kind: 'token', token: 'secret-of-alice' } as const
+
+export async function withAlice(): Promise<Bench> {
+  const bench = await openBench()
+  bench.cloud.users.set(aliceToken.token, alice)
+  return bench
+}
