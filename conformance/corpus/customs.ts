@@ -3,6 +3,7 @@ import { type Case, del, established, type Group, get, getAs, patch, post, put, 
 import { crds, definedVersion, definition } from './definitions.ts'
 
 const boats = '/apis/fleet.example.com/v1/namespaces/customs/boats'
+const old = boats.replace('/v1/', '/v1beta1/')
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
 
@@ -133,6 +134,17 @@ export const customs: Group = {
       take: { rv: 'metadata.resourceVersion', uid: 'metadata.uid' },
     }),
     post('create again', boats, boat('a')),
+    ...['Warn', 'Strict', 'Ignore'].flatMap((validation) => [
+      post(`sent as another version, ${validation}`, `${old}?fieldValidation=${validation}`, boat('b', { oars: 2 })),
+      put(`put as another version, ${validation}`, `${old}/a?fieldValidation=${validation}`, boat('a', { oars: 2 })),
+      patch('merge', `patched to another version, ${validation}`, `${old}/a?fieldValidation=${validation}`, {
+        apiVersion: 'fleet.example.com/v1',
+        spec: { oars: 2 },
+      }),
+    ]),
+    post('sent as a version that there is not', boats, { ...boat('b'), apiVersion: 'fleet.example.com/v9' }),
+    put('another kind under another name', `${boats}/a`, { ...boat('b'), kind: 'Ship' }),
+    put('another kind', `${boats}/a`, { ...boat('a', { masts: 1 }, { resourceVersion: '<rv>' }), kind: 'Ship' }),
     get('read', `${boats}/a`),
     get('list', boats),
     getAs('list as Table', boats, table),

@@ -10,6 +10,7 @@ import { discovery } from './discovery.ts'
 import { endings } from './endings.ts'
 import { errors } from './errors.ts'
 import { negotiation } from './negotiation.ts'
+import { nulls } from './nulls.ts'
 import { paging } from './paging.ts'
 import { patches } from './patches.ts'
 import { reads } from './reads.ts'
@@ -34,6 +35,7 @@ export const groups: readonly Group[] = [
   updates,
   patches,
   deletes,
+  nulls,
   subresources,
   conversions,
   reviews,

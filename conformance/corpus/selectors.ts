@@ -89,6 +89,10 @@ export const selectors: Group = {
       'metadata.name!=',
       '',
       ',',
+      '=',
+      '==',
+      '!=',
+      '=,metadata.name=web',
       'metadata.name=web,metadata.name=db',
     ].map((one) => byField(maps, one)),
     ...[

@@ -97,6 +97,7 @@ export class EdgeEndpoint {
     const isRead = request.method === 'GET' && (api.verb === 'get' || api.verb === 'list' || api.verb === 'watch')
     // Whoever speaks for somebody else is judged by the API server alone.
     if (!isRead || asker.impersonates || api.parts.length > 3) return passing.pass(api, request, asker)
+    if (api.badSegment !== '') return passing.pass(api, request, asker)
     const known = catalog.find(api.group, api.version, api.resource)
     if (known === undefined) return this.#unknown(api, request, asker)
     if (!reading.answers(known, api)) return passing.pass(api, request, asker)

@@ -2,7 +2,7 @@
 import type { Cache } from '../cache/cache.ts'
 import { type ApiRequest, parseRequest } from '../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../kube/resource.ts'
-import { methodNotAllowed, notFound, pathNotFound, unauthorized } from '../kube/status.ts'
+import { badRequest, methodNotAllowed, notFound, pathNotFound, unauthorized } from '../kube/status.ts'
 import { checkTimeout } from '../kube/timeout.ts'
 import type { Caller } from '../write/write.ts'
 import { isConnection, notConnected } from './connect.ts'
@@ -52,6 +52,7 @@ export class Endpoint {
     const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
     if (api.name !== '' && subresource === '' && !hasNames(served.resource)) throw pathNotFound()
     if (!allowed.verbs.includes(api.verb as Verb) || !isAddressed(api)) throw methodNotAllowed()
+    if (api.badSegment !== '') throw badRequest(api.badSegment)
     if (isConnection(subresource)) {
       const { interest } = served.resource
       throw notConnected(served.resource, api, (key) => this.#parts.copy.cache(interest).get(key) !== undefined)

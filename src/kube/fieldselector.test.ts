@@ -14,6 +14,11 @@ test('parseFieldSelector() reads terms, escapes and operators', () => {
     ['a=x\\,y', 'a=x\\,y'],
     ['a=\\=\\\\', 'a=\\=\\\\'],
     ['a = x', 'a = x'],
+    ['=', ''],
+    ['==', ''],
+    ['!=', ''],
+    ['=,a=1', 'a=1'],
+    ['=x', '=x'],
   ]
   for (const [text, canonical] of cases) assert.equal(parseFieldSelector(text).toString(), canonical, text)
   assert.deepEqual(parseFieldSelector('a=x\\,y').requirements, [{ field: 'a', operator: '=', value: 'x,y' }])

@@ -64,7 +64,8 @@ export function parseFieldSelector(text: string): FieldSelector {
     const doubled = !negated && term[equals + 1] === '='
     const field = term.slice(0, negated ? equals - 1 : equals)
     const value = unescaped(term.slice(equals + (doubled ? 2 : 1)))
-    requirements.push({ field, operator: negated ? '!=' : '=', value })
+    // Of nothing, nothing is asked: neither `=` nor `!=` alone leaves anything out.
+    if (field !== '' || value !== '') requirements.push({ field, operator: negated ? '!=' : '=', value })
   }
   return requirements.length === 0 ? everything : new FieldSelector(requirements)
 }

@@ -27,6 +27,8 @@ export type ApiRequest = {
   readonly selectedName: string
   /** The verb came from the old `/watch/` path prefix. */
   readonly legacyWatch: boolean
+  /** What is wrong with the name or namespace in the path, '' if nothing: whoever serves the resource refuses it. */
+  readonly badSegment: string
 }
 
 export function parseRequest(method: string, url: string): ApiRequest {
@@ -64,8 +66,6 @@ export function parseRequest(method: string, url: string): ApiRequest {
       selectedName = nameIn(query.get('fieldSelector'))
     } else if (verb === 'delete') verb = 'deletecollection'
   }
-  checkSegment('Namespace', namespace)
-  checkSegment('Name', name)
   return {
     method,
     path,
@@ -81,6 +81,7 @@ export function parseRequest(method: string, url: string): ApiRequest {
     query,
     selectedName,
     legacyWatch,
+    badSegment: segmentFault('Name', name) || segmentFault('Namespace', namespace),
   }
 }
 
@@ -96,7 +97,7 @@ const verbs: ReadonlyMap<string, string> = new Map([
 function nonResource(method: string, path: string, query: Query): ApiRequest {
   const verb = method.toLowerCase()
   const none = { group: '', version: '', namespace: '', resource: '', name: '', subresource: '', selectedName: '' }
-  return { method, path, verb, isResource: false, ...none, parts: [], query, legacyWatch: false }
+  return { method, path, verb, isResource: false, ...none, parts: [], query, legacyWatch: false, badSegment: '' }
 }
 
 const SLASH = 47
@@ -118,11 +119,11 @@ function split(path: string): string[] {
 }
 
 /** A name becomes part of a storage key: what could climb out of its place is refused. */
-function checkSegment(what: string, segment: string): void {
+function segmentFault(what: string, segment: string): string {
   const dots = segment === '.' || segment === '..'
-  if (!dots && !segment.includes('%')) return
+  if (!dots && !segment.includes('%')) return ''
   const why = dots ? `may not be '${segment}'` : `may not contain '%'`
-  throw badRequest(`${what} parameter invalid: ${quoted(segment)}: ${why}`)
+  return `${what} parameter invalid: ${quoted(segment)}: ${why}`
 }
 
 function nameIn(fieldSelector: string | undefined): string {

@@ -16,7 +16,8 @@ import { metaOf, nameOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
 import type { FieldValidation } from './options.ts'
 import { unregistered } from './protobufbody.ts'
-import { type Shape, shapeKind, shapeObject } from './shape.ts'
+import { type Shape, shapeKind, shapeObject, shapeVersion } from './shape.ts'
+import { carrying } from './warnings.ts'
 import type { WriteRequest } from './write.ts'
 
 export type Decoded = {
@@ -32,7 +33,10 @@ export async function decodeObject(
   request: WriteRequest,
   fieldValidation: FieldValidation,
 ): Promise<Decoded> {
-  return decode(request, scope.resource, fieldValidation, (tree) => shapeObject(scope, tree))
+  return decode(request, scope.resource, fieldValidation, {
+    own: (tree) => shapeObject(scope, tree),
+    other: (tree) => shapeOther(scope, tree),
+  })
 }
 
 /** The same for a built-in kind that is not the stored one: a Scale, a Binding, a review. */
@@ -41,7 +45,35 @@ export async function decodeKind(
   kind: KindName,
   fieldValidation: FieldValidation,
 ): Promise<Decoded> {
-  return decode(request, { ...kind, custom: false }, fieldValidation, (tree) => shapeKind(kind, tree))
+  const expected = { ...kind, custom: false }
+  return decode(request, expected, fieldValidation, {
+    own: (tree) => shapeKind(kind, tree),
+    other: (tree) => shapeOtherKind(kind, tree),
+  })
+}
+
+/** `own` for an object of the expected kind, `other` for one that names another: it is read as what it says it is first. */
+export type Shapes = { readonly own: (tree: JsonObject) => Shape; readonly other: (tree: JsonObject) => Shape }
+
+const nothingFound: Shape = { unknown: [], missing: [] }
+
+/** An object that is not of the kind the URL speaks of, as its own kind or version would have it. */
+export function shapeOther(scope: Scope, tree: JsonObject): Shape {
+  const { resource } = scope
+  if (!resource.custom) return shapeOtherKind(resource, tree)
+  const { group, version } = versionOf({ apiVersion: text(tree, 'apiVersion') })
+  if (group !== resource.group || version === resource.version || text(tree, 'kind') !== resource.kind)
+    return nothingFound
+  return shapeVersion(scope, version, tree)
+}
+
+export function shapeOtherKind(expected: KindName, tree: JsonObject): Shape {
+  const kind = text(tree, 'kind')
+  const { group, version } = versionOf({ apiVersion: text(tree, 'apiVersion') })
+  if (!areTogether(kind, group, expected.group)) return nothingFound
+  // Nobody asks such an object for what it lacks, or has too much.
+  const { fault } = shapeKind({ group, version, kind }, tree)
+  return fault === undefined ? nothingFound : { ...nothingFound, fault }
 }
 
 /** `custom`: of a definition's kind rather than a Go type. */
@@ -51,23 +83,34 @@ async function decode(
   request: WriteRequest,
   expected: Expected,
   fieldValidation: FieldValidation,
-  shape: (tree: JsonObject) => Shape,
+  shapes: Shapes,
 ): Promise<Decoded> {
   const { tree, duplicates } = await decodeTree(request, expected, fieldValidation)
   if (expected.custom) requireReadableMeta(tree, expected)
   const mismatch = kindMismatch(tree, expected)
-  if (mismatch !== undefined) throw mismatch.error
-  const { fault, unknown, missing } = shape(tree)
-  if (fault !== undefined) throw unfit(text(tree, 'kind'), expected, fault)
+  const named = { version: versionOf({ apiVersion: text(tree, 'apiVersion') }).version, kind: expected.kind }
+  const { fault, unknown, missing } = mismatch === undefined ? shapes.own(tree) : shapes.other(tree)
+  if (fault !== undefined) throw unfit(text(tree, 'kind'), named, fault)
   const twice = duplicates.map((path) => `duplicate field ${quote(path)}`)
   const strange = unknown.map((path) => `unknown field ${quote(path)}`)
   // In protobuf nobody looks for what is too much.
   const found = expected.custom ? [...twice, ...strange] : [...strange, ...twice]
   const findings = request.format === 'protobuf' ? [] : found
   if (findings.length > 0 && fieldValidation === 'Strict') {
-    throw unfit(expected.kind, expected, `strict decoding error: ${findings.join(', ')}`)
+    if (mismatch === undefined || unknown.length > 0) {
+      throw unfit(expected.kind, named, `strict decoding error: ${findings.join(', ')}`)
+    }
   }
-  return { tree, warnings: fieldValidation === 'Warn' ? findings : [], missing }
+  const warnings = fieldValidation === 'Warn' ? findings : []
+  if (mismatch === undefined) return { tree, warnings, missing }
+  return carrying(unknown.length > 0 ? warnings : [], async () => {
+    // The kind of a custom resource is looked at with the rest of it, after its name.
+    if (expected.custom && request.name !== '' && mismatch.error.code === 422) {
+      ensureNamespace(request, metaOf(tree))
+      ensureName(request, tree)
+    }
+    throw mismatch.error
+  })
 }
 
 /** The body as a tree that names its kind: the expected one where it named none. */

@@ -31,11 +31,17 @@ export type Scope = {
   readonly objects: Objects
   readonly rules: WriteRules
   readonly definition: Definition | undefined
+  /** The definition of the same resource in another version, if that is served. */
+  readonly sibling: (version: string) => Definition | undefined
 }
 
-export function scopeOf(engine: Engine, resource: Resource): Scope {
-  const definition = engine.registry.definitionOf(resource)
-  return { resource, objects: engine.objectsOf(resource.interest), rules: rulesOf(resource, definition), definition }
+export function scopeOf({ registry, objectsOf }: Engine, resource: Resource): Scope {
+  const definition = registry.definitionOf(resource)
+  const sibling = (version: string) => {
+    const other = registry.resolve(resource.group, version, resource.resource)
+    return other === undefined ? undefined : registry.definitionOf(other)
+  }
+  return { resource, objects: objectsOf(resource.interest), rules: rulesOf(resource, definition), definition, sibling }
 }
 
 /** Objects of one interest share their lock, whichever version they are written through. */

@@ -9,13 +9,21 @@ import { invalidField } from '../schema/errors.ts'
 import { quote } from '../schema/values.ts'
 import { applyPatchTo } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
-import { type Expected, ensureName, ensureNamespace, kindMismatch, type Mismatch } from './decode.ts'
+import {
+  type Expected,
+  ensureName,
+  ensureNamespace,
+  kindMismatch,
+  type Mismatch,
+  type Shapes,
+  shapeOther,
+} from './decode.ts'
 import { type Engine, scopeOf } from './engine.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
 import { withoutManaged } from './ownership.ts'
 import { noStrategicPatch, unusablePatch } from './refusals.ts'
-import { type Shape, shapeObject } from './shape.ts'
+import { shapeObject } from './shape.ts'
 import { type Draft, replace } from './update.ts'
 import { carrying } from './warnings.ts'
 import type { WriteRequest, WriteResult } from './write.ts'
@@ -35,7 +43,8 @@ export async function patch(engine: Engine, request: WriteRequest): Promise<Writ
     // Marks that the patch says nothing about stay as they are, and need not be looked at.
     const patched = unmarked && old !== undefined ? apply(withoutManaged(old)) : apply()
     const shape = (tree: JsonObject) => shapeObject(scope, tree, old)
-    const accepted = accept(request.resource, shape, { read, patched, apply, fieldValidation })
+    const other = (tree: JsonObject) => shapeOther(scope, tree)
+    const accepted = accept(request.resource, { own: shape, other }, { read, patched, apply, fieldValidation, noted })
     noted.push(...accepted.warnings)
     ensureNamespace(request, metaOf(patched))
     ensureName(request, patched)
@@ -77,6 +86,8 @@ type Outcome = {
   /** Makes the same again: checking changes the tree, and a refusal shows what was there before. */
   readonly apply: () => JsonObject
   readonly fieldValidation: FieldValidation
+  /** Warnings that go with a refusal too. */
+  readonly noted: string[]
 }
 
 type Accepted = Pick<Draft, 'warnings' | 'missing'>
@@ -84,8 +95,8 @@ type Accepted = Pick<Draft, 'warnings' | 'missing'>
 /** Checks what came out of the patch as if it had been sent; the refusal quotes it. */
 export function accept(
   expected: Expected,
-  shape: (tree: JsonObject) => Shape,
-  { read, patched, apply, fieldValidation }: Outcome,
+  shapes: Shapes,
+  { read, patched, apply, fieldValidation, noted }: Outcome,
 ): Accepted {
   const shown = () => quote(read.kind === 'strategic' ? goValue(read.tree) : printJson(topSorted(apply())))
   if (read.kind === 'strategic') {
@@ -95,9 +106,15 @@ export function accept(
   }
   const mismatch = kindMismatch(patched, expected)
   if (mismatch !== undefined) {
-    throw expected.custom ? otherKind(expected, patched, mismatch) : unusablePatch(shown(), mismatch.why)
+    const { fault, unknown } = shapes.other(patched)
+    const findings = unknown.map((path) => `unknown field ${quote(path)}`)
+    if (findings.length > 0 && fieldValidation === 'Strict') {
+      throw unusablePatch(shown(), `strict decoding error: ${findings.join(', ')}`)
+    }
+    if (fieldValidation === 'Warn') noted.push(...findings)
+    throw expected.custom ? otherKind(expected, patched, mismatch) : unusablePatch(shown(), fault ?? mismatch.why)
   }
-  const { fault, unknown, missing } = shape(patched)
+  const { fault, unknown, missing } = shapes.own(patched)
   if (fault !== undefined) throw unusablePatch(shown(), read.kind === 'strategic' ? converted(fault) : fault)
   const prefix = read.kind === 'json' ? 'json patch ' : ''
   const findings = [

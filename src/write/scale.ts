@@ -13,7 +13,7 @@ import { fromScale, scaleVersion, toScale } from './apply/managedscale.ts'
 import type { Versions } from './apply/owner.ts'
 import { configIn, findingsOf, readConfig } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
-import { decodeKind, ensureName, ensureNamespace } from './decode.ts'
+import { decodeKind, ensureName, ensureNamespace, shapeOtherKind } from './decode.ts'
 import { type Engine, type Scope, scopeOf } from './engine.ts'
 import { servedTree } from './form.ts'
 import { builtinType, replicasPaths } from './kindversions.ts'
@@ -121,8 +121,10 @@ export async function patchScale(engine: Engine, request: WriteRequest): Promise
   const scaled = (scale: JsonObject) => {
     const apply = () => applyPatch(read.kind, scale, read.tree, schema)
     const patched = apply()
-    const shape = (tree: JsonObject) => shapeKind(scaleKind, tree)
-    const { warnings } = accept({ ...scaleKind, custom: false }, shape, { read, patched, apply, fieldValidation })
+    const own = (tree: JsonObject) => shapeKind(scaleKind, tree)
+    const other = (tree: JsonObject) => shapeOtherKind(scaleKind, tree)
+    const outcome = { read, patched, apply, fieldValidation, noted: [] }
+    const { warnings } = accept({ ...scaleKind, custom: false }, { own, other }, outcome)
     ensureNamespace(request, metaOf(patched))
     ensureName(request, patched)
     return { tree: patched, warnings, missing: [] }

@@ -14,6 +14,7 @@ import { componentOf, type KindName } from './components.ts'
 import type { Scope } from './engine.ts'
 import { metaFields, metaOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
+import { fillNulls } from './nulls.ts'
 
 export type Shape = {
   /** A value of the wrong type, as Go's decoder reports it. */
@@ -38,6 +39,14 @@ export function shapeApplied(scope: Scope, tree: JsonObject, old: JsonObject | u
   tidyCustomMeta(metaOf(tree))
   fillDefaults(tree, definition?.schema)
   return { unknown: [], missing: [] }
+}
+
+/** A custom resource that was sent as another version than the URL's: what that version does not know is named. */
+export function shapeVersion({ sibling }: Scope, version: string, tree: JsonObject): Shape {
+  const unknown = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
+  // A version that there is not knows nothing.
+  unknown.push(...prune(tree, sibling(version)?.schema ?? {}))
+  return { unknown: unknown.sort(), missing: [] }
 }
 
 function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
@@ -72,6 +81,7 @@ export function shapeKind(kind: KindName, tree: JsonObject, old?: JsonObject): S
   if (undecodable !== undefined) return { fault: undecodable, unknown: [], missing: [] }
   tidyMeta(metaOf(tree))
   fillStructs(tree, component)
+  fillNulls(tree, component)
   // Metadata is validated for all kinds alike, and a definition as a whole by its own rules.
   const missing = kind.kind === definitionKind ? [] : errors.filter(({ field }) => !inMetadata(field))
   return { unknown, missing }

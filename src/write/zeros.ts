@@ -10,9 +10,11 @@ import { apiVersion } from '../kube/resource.ts'
 import { type Components, referenceOf } from '../schema/gostruct.ts'
 import type { Schema } from '../schema/schema.ts'
 import { componentOf, type KindName } from './components.ts'
+import { nullable } from './nullable.ts'
 
 /** What a struct has even if nobody says so, and the members in which there may be more of it. */
-type Plan = {
+export type Plan = {
+  readonly component: string
   readonly empties: readonly (readonly [name: string, value: Json])[]
   /** Numbers, strings and flags that are never left out. */
   readonly scalars: readonly (readonly [name: string, value: Json])[]
@@ -124,14 +126,14 @@ const leftOut: ReadonlySet<string> = new Set([
   'io.k8s.api.resource.v1.DeviceCounterConsumption.counters',
 ])
 
-function planOf(component: string): Plan {
+export function planOf(component: string): Plan {
   const made = plans.get(component)
   if (made !== undefined) return made
   const schema = (builtinSchemas() as Components)[component] as Schema | undefined
   const empties: [string, Json][] = []
   const scalars: [string, Json][] = []
   const members = new Map<string, Inner>()
-  const plan: Plan = { empties, scalars, members }
+  const plan: Plan = { component, empties, scalars, members }
   // Kept before it is complete, because components refer to each other in circles.
   plans.set(component, plan)
   for (const [name, property] of Object.entries(schema?.properties ?? {})) {
@@ -141,6 +143,7 @@ function planOf(component: string): Plan {
     if (isStruct && inner?.shape === 'struct') empties.push([name, emptyStruct(referenceOf(property) ?? '')])
     else if (leftOut.has(`${component}.${name}`)) continue
     else if (isZero(property.default)) scalars.push([name, property.default])
+    else if (nullable[component]?.includes(name)) empties.push([name, null])
     else if (schema?.required?.includes(name) === true && !isScalar(property)) empties.push([name, null])
   }
   return plan
