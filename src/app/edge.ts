@@ -23,13 +23,13 @@ import { Catalog } from '../mirror/catalog.ts'
 import { Documents } from '../mirror/documents.ts'
 import { Front } from '../mirror/front.ts'
 import { Interests } from '../mirror/interests.ts'
-import { openDurable } from '../store/durable.ts'
-import { StoreUnusable } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type EdgeConfig, reasonOf, UsageError } from './config.ts'
 import { confirmRefusal } from './confirm.ts'
+import { damageOf, openOrSetAside } from './datafolder.ts'
 import { endInOrder } from './ending.ts'
 import { holdWanted } from './held.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
@@ -50,33 +50,13 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   const clientCa = await readClientCa(config.clientCa)
   const upstream = await openUpstream(config, log)
   const unlock = await lockFolder(config.data)
-  const store = openDurable({ folder: config.data, historyBytesMax: config.history })
-  const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
+  let opened: Store | undefined
   try {
-    const catalog = new Catalog()
-    const documents = new Documents({ store, upstream, catalog, clock, log })
-    const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
-    const confirm = confirmRefusal({ upstream, catalog })
-    const [interests, pki] = await Promise.all([
-      Interests.open({ store, upstream, limits, clock, log, find, confirm }),
-      openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
-    ]).catch((error: unknown) => refuse(error, config.data))
-    const { planOf, lostOf } = interests
-    const [copy, { access, tokens: keeper, watches, changes, nowMs, run: runAccess }] = await Promise.all([
-      Copy.open({
-        ...{ store, clock, log, planOf, lostOf, mirrors: true },
-        // While the cloud is away nothing gets older: who slept through it resumes.
-        aging: { ageMs: config.historyAge, counts: () => upstream.reachability.state === 'reachable' },
-      }),
-      openAccess({
-        upstream,
-        records: store,
-        clock,
-        log,
-        credentialVersion: (name) => upstream.credentialVersion(name),
-      }),
-      documents.load(),
-    ])
+    const found = await openOrSetAside({ ...config, log }, (opening) => openAll(opening, { config, upstream, log }))
+    const { store } = found
+    opened = store
+    const { catalog, documents, interests, pki, copy, asking } = found.opened
+    const { access, tokens: keeper, watches, changes, nowMs, run: runAccess } = asking
     interests.attach(copy)
     holdWanted({ interests, catalog, documents, keeper, wanted: config.mirror, log })
     const roles = new Roles({ interests, catalog, upstream, changes, clock })
@@ -94,9 +74,13 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
     const reads = { front, upstream, passing, written, measures, clock, release }
     const reading = new EdgeReading({ access, watches, catalog, ...reads })
+    const aside = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
+    const damage = () => [...aside, ...damageOf(copy, store)]
     const health = new Health({
       checks: [
         { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },
+        // Whatever is damaged here is fetched again: it is told, and no reason to send clients away.
+        { name: 'data', ready: true, run: () => undefined, note: () => damage().join('; ') || 'whole' },
         { name: 'upstream', ready: true, run: () => undefined, note: () => sentenceOf(upstream) },
       ],
     })
@@ -108,7 +92,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       passing,
       own: [health, measures],
       mirrored: documents,
-      status: () => statusOf({ upstream, interests, copy, store, clock }),
+      status: () => statusOf({ upstream, interests, copy, store, clock, damage: damage() }),
       isMapped: (certificate) => credentials.matches(certificate),
       nowMs,
       measures,
@@ -145,9 +129,36 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     ])
     log.info('edge.ended')
   } finally {
-    await store.close()
+    await opened?.close()
     unlock()
   }
+}
+
+/** Everything that is read from the store before anybody is served. */
+async function openAll(store: Store, parts: { config: EdgeConfig; upstream: DirectUpstream; log: Log }) {
+  const { config, upstream, log } = parts
+  const clock = systemClock
+  const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
+  const catalog = new Catalog()
+  const documents = new Documents({ store, upstream, catalog, clock, log })
+  const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
+  const confirm = confirmRefusal({ upstream, catalog })
+  const [interests, pki] = await Promise.all([
+    Interests.open({ store, upstream, limits, clock, log, find, confirm }),
+    openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
+  ])
+  const { planOf, lostOf } = interests
+  const credentialVersion = (name: string) => upstream.credentialVersion(name)
+  const [copy, asking] = await Promise.all([
+    Copy.open({
+      ...{ store, clock, log, planOf, lostOf, mirrors: true },
+      // While the cloud is away nothing gets older: who slept through it resumes.
+      aging: { ageMs: config.historyAge, counts: () => upstream.reachability.state === 'reachable' },
+    }),
+    openAccess({ upstream, records: store, clock, log, credentialVersion }),
+    documents.load(),
+  ])
+  return { catalog, documents, interests, pki, copy, asking }
 }
 
 async function openUpstream(config: EdgeConfig, log: Log): Promise<DirectUpstream> {
@@ -211,9 +222,4 @@ function figuresOf({ reachability }: Upstream, interests: Interests): string[] {
       [...kinds].map(([state, count]) => [seriesOf({ state }), count] as const),
     ),
   ]
-}
-
-function refuse(error: unknown, folder: string): never {
-  if (!(error instanceof StoreUnusable)) throw error
-  throw new UsageError(`the store in ${folder} cannot be used: ${error.message}`)
 }

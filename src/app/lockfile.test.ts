@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -43,6 +43,23 @@ test('the same process is refused too, until it releases', async () => {
   release()
   const again = await lockFolder(folder)
   again()
+})
+
+test('[I4] nobody but its owner reads the lock, also where everybody could', async () => {
+  const folder = join(root, 'd')
+  const mode = () => statSync(join(folder, 'lock.db')).mode & 0o777
+  const before = process.umask(0)
+  try {
+    const release = await lockFolder(folder)
+    assert.equal(mode(), 0o600)
+    release()
+    chmodSync(join(folder, 'lock.db'), 0o644)
+    const again = await lockFolder(folder)
+    assert.equal(mode(), 0o600)
+    again()
+  } finally {
+    process.umask(before)
+  }
 })
 
 test('a pid file left by the dead names nobody', async () => {

@@ -2,7 +2,7 @@
  * One process per data folder. The lock is SQLite's exclusive lock on an empty DIR/lock.db, since Node has no flock: the
  * kernel drops it when the process dies, however it dies, so a stale lock cannot exist. DIR/pid is only for the message.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { reasonOf, UsageError } from './config.ts'
@@ -46,6 +46,9 @@ function notePid(pidFile: string): void {
 }
 
 function openLock(path: string): DatabaseSync {
+  // SQLite would make it readable by everybody. Never an open and close of one that is there: that drops locks on it.
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+  else if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600)
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     // Nothing is ever written to it: no journal, nothing to recover.

@@ -11,12 +11,11 @@ import { Resources } from '../endpoint/registry.ts'
 import { Endpoint } from '../endpoint/route.ts'
 import { Server } from '../endpoint/server.ts'
 import { builtinFacts } from '../kube/builtin.ts'
-import { openDurable } from '../store/durable.ts'
-import { StoreUnusable } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
 import { followDefinitions, objectsOf } from './authority.ts'
 import { bootstrap } from './bootstrap.ts'
-import { type ServeConfig, UsageError } from './config.ts'
+import type { ServeConfig } from './config.ts'
+import { damageOf, openStore, refuse } from './datafolder.ts'
 import { endInOrder } from './ending.ts'
 import { serverUrl, writeKubeconfig } from './kubeconfig.ts'
 import { lockFolder } from './lockfile.ts'
@@ -28,7 +27,7 @@ type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: str
 export async function serve(config: ServeConfig, { log, signal, ready }: Running): Promise<void> {
   const unlock = await lockFolder(config.data)
   const clock = systemClock
-  const store = openDurable({ folder: config.data, historyBytesMax: config.history })
+  const store = openStore({ ...config, log })
   try {
     const resources = new Resources()
     const opening = Copy.open({
@@ -65,7 +64,11 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
       documents: [
         new Health({
           version: builtinFacts().version,
-          checks: [{ name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') }],
+          checks: [
+            { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },
+            // It serves all the same; but what it accepted and no longer has is for somebody to know.
+            { name: 'data', ready: true, run: () => damageOf(copy, store).join('; ') || undefined },
+          ],
         }),
         new Discovery({ resources, serverAddress: `${host}:${port}`, paths: documentPaths }),
         new OpenApi({ resources, clock }),
@@ -89,8 +92,3 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
 }
 
 const documentPaths = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']
-
-function refuse(error: unknown, folder: string): never {
-  if (!(error instanceof StoreUnusable)) throw error
-  throw new UsageError(`the store in ${folder} cannot be used: ${error.message}`)
-}

@@ -39,7 +39,13 @@ export type StatusDocument = {
     readonly held?: boolean
   }[]
   readonly passedThrough: readonly { readonly resource: string; readonly group: string; readonly why: string }[]
-  readonly store: { readonly healthy: boolean; readonly historyBytes: number; readonly bytesWritten: number }
+  readonly store: {
+    readonly healthy: boolean
+    readonly historyBytes: number
+    readonly bytesWritten: number
+    /** What is lost or damaged, a sentence each. */
+    readonly damage?: readonly string[]
+  }
   readonly version: string
 }
 
@@ -151,6 +157,7 @@ function block({ upstream, store, version }: StatusDocument, nowMs: number): str
       'Store:',
       `${store.healthy ? 'healthy' : 'THE DISK REFUSES WRITES'}, ${size(store.historyBytes)} of history, ${size(store.bytesWritten)} written`,
     ],
+    ...(store.damage ?? []).map((one, at) => [at === 0 ? 'Damage:' : '', one]),
   ]
   return aligned(rows)
 }

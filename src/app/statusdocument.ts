@@ -7,8 +7,15 @@ import type { Store } from '../store/store.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { akeVersion } from './version.ts'
 
-export function statusOf(parts: { upstream: Upstream; interests: Interests; copy: Copy; store: Store; clock: Clock }) {
-  const { upstream, interests, copy, store, clock } = parts
+export function statusOf(parts: {
+  upstream: Upstream
+  interests: Interests
+  copy: Copy
+  store: Store
+  clock: Clock
+  damage?: readonly string[]
+}) {
+  const { upstream, interests, copy, store, clock, damage = [] } = parts
   const { state, why, sinceMs } = upstream.reachability
   const kept = [...interests.all]
   return {
@@ -26,6 +33,7 @@ export function statusOf(parts: { upstream: Upstream; interests: Interests; copy
       healthy: copy.healthy,
       historyBytes: store.figures.historyBytes,
       bytesWritten: store.figures.bytesWritten,
+      ...(damage.length === 0 ? {} : { damage }),
     },
   }
 }

@@ -35,6 +35,8 @@ export class Cache {
   readonly #listeners = new Set<(event: Event) => void>()
   /** Objects whose stored bytes are damaged: known to exist, impossible to serve. All that is left of one is its name. */
   readonly #corrupt: Map<string, Item>
+  /** Something was lost that may have concerned it: what is here may be too much, too little or too old. */
+  isDoubted: boolean
   readonly history: History
   readonly #isGone: (version: number) => boolean
   readonly #isSetBack: () => boolean
@@ -67,6 +69,7 @@ export class Cache {
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)
     this.#corrupt = new Map(loaded?.corrupt.map((key) => [key, nameOnly(key, plan)]))
+    this.isDoubted = loaded?.isDoubted ?? false
     this.lastPosition = loaded?.lastPosition ?? 0
     this.lastVersion = loaded?.lastVersion ?? 0
     for (const item of loaded?.objects ?? []) {
@@ -144,7 +147,7 @@ export class Cache {
   }
 
   get isDamaged(): boolean {
-    return this.#corrupt.size > 0
+    return this.#corrupt.size > 0 || this.isDoubted
   }
 
   /** Everything sound, in key order. */

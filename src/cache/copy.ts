@@ -10,7 +10,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { failure, internalError, tooManyRequests, tooOld } from '../kube/status.ts'
-import { type Batch, type Change, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
+import { type Batch, type Change, type Loaded, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
 import { Aging, type AgingOptions, agingRecord } from './aging.ts'
 import { Cache } from './cache.ts'
 import { Event } from './event.ts'
@@ -86,12 +86,14 @@ export class Copy {
       return parts.mirrors === true ? asSpelled(item, plan) : item
     })
     const aged = parts.aging && (await parts.store.record(agingRecord.kind, agingRecord.key))
-    for (const { name, corrupt } of interests) {
+    for (const { name, corrupt, isDoubted = false } of interests) {
       for (const key of corrupt) parts.log.error('store.corrupt', { interest: name, object: key })
+      if (isDoubted) parts.log.error('store.doubted', { interest: name })
     }
     if (parts.mirrors !== true) {
+      const newest = await settle(parts.store, { version, interests })
       // Version 0 means "any" to clients and 1 is etcd's empty store: the first object gets 2.
-      return new Copy(parts, Math.max(1, version), interests, aged)
+      return new Copy(parts, Math.max(1, newest), interests, aged)
     }
     // A first sync that was cut short: nobody was shown any of it.
     const halves = interests.filter((one) => one.synced === undefined).map(({ name }) => name)
@@ -351,6 +353,22 @@ export type CopyParts = {
   mirrors?: boolean
   /** The newest version an interest had when its cluster was put back to an earlier state; 0 if that never happened. */
   lostOf?: (interest: string) => number
+}
+
+/**
+ * An authority has nobody to ask again. Where changes were lost nobody resumes from before: they would miss those in
+ * silence. And a version that may have been given out is written down as such. A disk that refuses it is heard of later.
+ */
+async function settle(store: Store, { version, interests }: Loaded<Item>): Promise<number> {
+  const newest = Math.max(version, ...interests.map(({ synced }) => synced ?? 0))
+  const isWritten = interests.some(({ synced }) => synced === newest)
+  const doubted = interests.filter(({ isDoubted }) => isDoubted === true)
+  const changes = doubted.map(({ name }) => ({ interest: name, synced: newest, floor: newest, sound: true as const }))
+  const [first] = interests
+  const said =
+    changes.length > 0 || isWritten || first === undefined ? changes : [{ interest: first.name, synced: newest }]
+  if (said.length > 0) await store.commit({ changes: [], interests: said, synced: true }).catch(() => {})
+  return newest
 }
 
 /** Bytes that live long get memory of their own: a slice would keep the whole slab around it alive. */

@@ -250,6 +250,44 @@ test('[D4] a damaged object that is found again is put in place, and nobody hear
   assert.equal((await disk.inner.load()).interests[0]?.objects.length, 2)
 })
 
+/** The copy after a start that found part of its log lost. */
+async function doubted(disk: Disk): Promise<{ copy: Copy; cache: Cache }> {
+  const load = (async (make: (name: string, object: unknown) => unknown) => {
+    const loaded = await disk.inner.load(make as never)
+    return { ...loaded, interests: loaded.interests.map((one) => ({ ...one, isDoubted: true })) }
+  }) as unknown as Store['load']
+  const parts = { store: { ...disk.store, load }, clock: fakeClock(), log: silentLog, planOf: () => plan }
+  const copy = await Copy.open({ ...parts, mirrors: true })
+  return { copy, cache: copy.caches.get(name) as Cache }
+}
+
+test('[D4] what was lost of a log comes as a difference, and no watch has to list again', async () => {
+  const { disk } = await begun([item('a/k1', 5), item('a/k2', 6)], 10)
+  const { copy, cache } = await doubted(disk)
+  assert.equal(cache.isDamaged, true)
+  await new Intake({ copy, cache }).differ({
+    version: 20,
+    changed: [item('a/k1', 8), item('a/k3', 15)],
+    gone: ['a/k2'],
+  })
+  assert.equal(cache.isDamaged, false)
+  assert.deepEqual(disk.commits.at(-1)?.interests, [{ interest: name, synced: 20, sound: true }])
+  const reader = new Reader(cache, after(12))
+  assert.deepEqual(
+    (await reader.drain()).map((line) => line.split(' ').slice(0, 3).join(' ')),
+    ['DELETED 12 a/k2', 'ADDED 15 a/k3'],
+  )
+})
+
+test('[D4] where the cloud has no newer version to tell it under, what was lost is put in place and older watches list again', async () => {
+  const { disk } = await begun([item('a/k1', 5), item('a/k2', 6)], 10)
+  const { copy, cache } = await doubted(disk)
+  await new Intake({ copy, cache }).differ({ version: 10, changed: [item('a/k1', 8)], gone: ['a/k2'] })
+  assert.deepEqual([keys(cache), cache.isDamaged, cache.history.floor], [['a/k1@8'], false, 10])
+  const again = (await open(Object.assign(new Disk(), { inner: disk.inner }))).caches.get(name) as Cache
+  assert.deepEqual(keys(again), ['a/k1@8'])
+})
+
 test('a change under way while other fields become selectable is read anew', async () => {
   const { cache, intake, disk } = await begun()
   disk.held = []

@@ -172,11 +172,42 @@ export class Intake {
    * Writes a difference as a gap (decision 3 of docs/architecture.md): all deletions first under the last version before
    * it, then the changes in the order of their versions.
    */
-  async differ({ version, changed, gone }: Difference): Promise<void> {
+  async differ(difference: Difference): Promise<void> {
     await this.settled()
+    const { cache } = this
+    const { version } = difference
+    if (cache.isDoubted && version === cache.version) await this.#restate(difference)
+    else await this.#writeGap(difference)
+    cache.isDoubted = false
+    this.#upTo = Math.max(this.#upTo, version)
+    cache.progress.advance(version)
+    for (const watcher of cache.watchers) watcher.bookmark(0)
+  }
+
+  /**
+   * What was lost lies before the version the copy has, and that is the newest there is: there is no label left to tell
+   * it under. The objects are put in place, and whoever has not come as far lists again.
+   */
+  async #restate({ version, changed, gone }: Difference): Promise<void> {
+    const { cache } = this
+    const { interest, plan } = cache
+    const removed = gone.map((key) => ({ key, position: ++cache.lastPosition }))
+    const changes: Change[] = removed.map((one) => ({ interest, version, kind: 'delete', ...one }))
+    for (const { key, version: at, bytes } of changed) {
+      changes.push({ interest, key, version: at, kind: 'seed', position: 0, body: bytes })
+    }
+    const said = { interest, synced: version, floor: version, sound: true as const }
+    await this.#copy.commit({ changes, interests: [said], synced: false })
+    for (const { key, position } of removed) this.#publish({ version, key, item: undefined, plan }, position)
+    for (const item of changed) cache.seed(item)
+  }
+
+  async #writeGap({ version, changed, gone }: Difference): Promise<void> {
     const { cache } = this
     const { interest } = cache
     const from = cache.version
+    // Whatever was lost is part of the difference.
+    const sound = cache.isDoubted ? { sound: true as const } : {}
     if (changed.length > 0 || gone.length > 0) {
       // A version beyond the list's own would hide what happens next: a newer list has to be waited for.
       if (version <= from) throw new Error(`a list at ${version} differs from what is known of ${from}`)
@@ -199,15 +230,12 @@ export class Intake {
         events.push({ position, step: { version: label, key, item, plan } })
       }
       // How far it reaches is written with it: after a crash the next gap begins where this one ends.
-      await this.#copy.commit({ changes, interests: [{ interest, synced: version }], synced: false })
+      await this.#copy.commit({ changes, interests: [{ interest, synced: version, ...sound }], synced: false })
       cache.history.noteGap(gap)
       for (const { step, position, gap: of } of events) this.#publish(step, position, of)
     } else {
-      const interests = this.#toWriteDown(version)
+      const interests = cache.isDoubted ? [{ interest, synced: version, ...sound }] : this.#toWriteDown(version)
       if (interests.length > 0) await this.#copy.commit({ changes: [], interests, synced: false })
     }
-    this.#upTo = Math.max(this.#upTo, version)
-    cache.progress.advance(version)
-    for (const watcher of cache.watchers) watcher.bookmark(0)
   }
 }

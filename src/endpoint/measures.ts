@@ -129,6 +129,12 @@ export class Measures implements Documents, Measuring {
       gauge('ake_store_failures_total', 'Transactions the disk refused.', one(figures.failures)),
       gauge('ake_store_history_bytes', 'History on disk.', one(figures.historyBytes)),
       gauge('ake_store_healthy', 'Whether the disk took the last commit.', one(this.#copy.healthy ? 1 : 0)),
+      gauge('ake_store_lost_frames', 'Frames of the log that are lost.', one(figures.lostFrames)),
+      gauge(
+        'ake_damaged_objects',
+        'Objects whose stored bytes are damaged.',
+        by((cache) => [...cache.corrupt].length),
+      ),
       gauge('ake_connections', 'Connections open.', one(traffic.connections)),
       gauge('ake_sent_bytes_total', 'Bytes of bodies sent.', one(traffic.bytesOut)),
       gauge('ake_received_bytes_total', 'Bytes of bodies received.', one(traffic.bytesIn)),

@@ -80,6 +80,8 @@ export class Kept {
 
   /** The cache, if reads may be answered from it now: not while it may be of a past that another interest found lost. */
   get readable(): Cache | undefined {
+    // What was lost of it may be anything: until it was compared with the cloud it is as good as never synced.
+    if (this.cache?.isDoubted === true) return undefined
     const isDoubted = this.#feed === undefined ? this.#doubtedAtMs !== undefined || this.isBlind : !this.#feed.isSound
     return isDoubted && this.#parts.upstream.reachability.state === 'reachable' ? undefined : this.cache
   }
@@ -162,7 +164,7 @@ export class Kept {
 
   #trust(): void {
     this.#doubtedAtMs = undefined
-    this.#settle('synced')
+    if (this.readable !== undefined) this.#settle('synced')
   }
 
   /** Whatever it was refused for may be over. */
@@ -233,6 +235,7 @@ export class Kept {
       // Whoever waits is told as soon as it is hopeless.
       const look = () => {
         if (this.hopeless) tell('refused')
+        else if (this.readable !== undefined) tell('synced')
         else if (clock.steady() >= endMs) tell('late')
         else cancel = clock.setTimer(Math.min(lookEveryMs, endMs - clock.steady()), look)
       }

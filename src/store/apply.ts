@@ -4,12 +4,13 @@
  */
 import { entryOverheadBytes, forgetEntriesMax, historyBytesAfter } from './bounds.ts'
 import type { Statements } from './connection.ts'
-import type { FrameChange, Piece } from './frame.ts'
-import { type InterestRow, kinds, readInterestRows } from './reading.ts'
+import { changeBytesMin, type FrameChange, type Piece } from './frame.ts'
+import { type InterestRow, interestSum, kinds, readInterest, readInterestRows } from './reading.ts'
 import type { Position } from './segment.ts'
 import { Segments } from './segments.ts'
 import type { EntryKind } from './store.ts'
-import type { TailFrame } from './tail.ts'
+import { minus, objectSum, plus, recordSum, rowSum } from './sums.ts'
+import type { Hole, TailFrame } from './tail.ts'
 
 /** How many of the oldest entries are looked at together. */
 const oldestEntries = 64
@@ -20,21 +21,81 @@ export class Applier {
   readonly #interests = new Map<string, InterestRow>()
   /** Floors that forgetting has raised since they were last told. */
   readonly #raised = new Set<string>()
+  /** Rows that have to be written before the transaction ends. */
+  readonly #changed = new Set<InterestRow>()
+  /** Interests that were forgotten behind a hole: what they hold from then on is all there is. */
+  readonly #begun = new Set<string>()
   readonly segments: Segments
   historyBytes = 0
   applied: Position
+  /** Of the log; 0 while nobody has given it one. */
+  identity: number
+  /** What was lost may have borne versions up to here; 0 if nothing was, or what followed is newer. */
+  raised: number
+  /** The number of the last base that was written from it. */
+  bases: number
+  /** Whether part of the log was lost: an interest of which the beginning was not seen since is doubted. */
+  #hasHoles: boolean
+  /** Over records and the names of interests. */
+  #sum: number
   #written = 0
 
   constructor(parts: { statements: Statements; historyBytesMax: number }) {
     this.#use = parts.statements
     this.#historyBytesMax = parts.historyBytesMax
     this.segments = new Segments(this.#use)
-    const [segment, offset, sequence] = this.#use.applied.get() as unknown as [number, number, number]
+    const row = this.#use.applied.get() as unknown as AppliedRow
+    const [segment, offset, sequence, identity, bases, raised, holes, sum] = row
     this.applied = { segment, offset, sequence }
-    for (const row of readInterestRows(this.#use)) {
-      this.#interests.set(row.name, row)
-      this.historyBytes += row.bytes
+    this.identity = identity
+    this.bases = bases
+    this.raised = raised
+    this.#hasHoles = holes !== 0
+    for (const interest of readInterestRows(this.#use)) {
+      this.#interests.set(interest.name, interest)
+      this.historyBytes += interest.bytes
     }
+    this.#sum = sum === null ? this.#factSum() : minus(sum, this.#positionSum())
+    if (sum === null) this.#sumUp()
+  }
+
+  /** A file of an older schema has no sums: what it holds is taken as it is. */
+  #sumUp(): void {
+    const sums = this.#objectSums()
+    for (const row of this.#interests.values()) {
+      row.sum = sums.get(row.id) ?? 0
+      this.#changed.add(row)
+    }
+  }
+
+  /** Whether the tables are what was written into them, as far as it concerns what is there now. */
+  isSound(): boolean {
+    const sums = this.#objectSums()
+    for (const row of this.#interests.values()) if (row.sum !== (sums.get(row.id) ?? 0)) return false
+    return this.#sum === this.#factSum()
+  }
+
+  #objectSums(): Map<number, number> {
+    const sums = new Map<number, number>()
+    for (const row of this.#use.objectSums.iterate()) {
+      const [interest, key, version, checksum] = row as unknown as [number, string, number | null, number | null]
+      sums.set(interest, plus(sums.get(interest) ?? 0, objectSum(key, version, checksum)))
+    }
+    return sums
+  }
+
+  #factSum(): number {
+    let sum = 0
+    for (const name of this.#interests.keys()) sum = plus(sum, rowSum(name))
+    for (const row of this.#use.recordSums.iterate()) {
+      sum = plus(sum, recordSum(...(row as unknown as [string, string, number | null])))
+    }
+    return sum
+  }
+
+  #positionSum(): number {
+    const { segment, offset, sequence } = this.applied
+    return rowSum(segment, offset, sequence, this.identity, this.bases, this.raised, this.#hasHoles ? 1 : 0)
   }
 
   get interests(): ReadonlyMap<string, InterestRow> {
@@ -50,10 +111,13 @@ export class Applier {
       const row = this.#interest(change.interest)
       row.synced = change.synced
       if ((change.floor ?? 0) > row.floor) this.#forgetUpTo(row, change.floor as number)
-      this.#use.setInterest.run(row.floor, row.synced, row.id)
+      if (change.sound === true) row.isDoubted = false
+      this.#changed.add(row)
     }
     for (const { kind, key, value } of records) {
-      const [old] = (this.#use.recordBody.get(kind, key) as [number] | undefined) ?? []
+      const [old, checksum] = (this.#use.recordBody.get(kind, key) as unknown as RecordRow | undefined) ?? []
+      if (old !== undefined) this.#sum = minus(this.#sum, recordSum(kind, key, checksum ?? null))
+      if (value !== undefined) this.#sum = plus(this.#sum, recordSum(kind, key, value.checksum))
       if (value !== undefined) this.#use.setRecord.run(kind, key, this.#addBody(0, value, at))
       else if (old !== undefined) this.#use.dropRecord.run(kind, key)
       if (old !== undefined) this.#dropBody(old)
@@ -67,9 +131,41 @@ export class Applier {
   finish(): void {
     this.#forgetHistory(this.#written)
     this.#written = 0
+    this.store()
+  }
+
+  /** Writes down what is kept at hand. */
+  store(): void {
     this.segments.store()
+    for (const row of this.#changed) {
+      const { id, floor, synced, isDoubted, sum = 0 } = row
+      this.#use.setInterest.run(floor, synced ?? null, isDoubted ? 1 : 0, plus(sum, interestSum(row)), id)
+    }
+    this.#changed.clear()
     const { segment, offset, sequence } = this.applied
-    this.#use.setApplied.run(segment, offset, sequence)
+    const sum = plus(this.#sum, this.#positionSum())
+    const holes = this.#hasHoles ? 1 : 0
+    this.#use.setApplied.run(segment, offset, sequence, this.identity, this.bases, this.raised, holes, sum)
+  }
+
+  /** Steps over what is lost: it may have concerned every interest, and borne any version that came next. */
+  lose({ next, bytes }: Hole): void {
+    this.#hasHoles = true
+    this.raise(bytes)
+    for (const row of this.#interests.values()) {
+      row.isDoubted = true
+      this.#changed.add(row)
+    }
+    this.#begun.clear()
+    this.applied = next
+    this.segments.reach(next.segment, next.offset)
+  }
+
+  /** So many bytes were lost: whatever versions they held are not given out again. */
+  raise(bytes: number): void {
+    let newest = this.raised
+    for (const row of this.#interests.values()) newest = Math.max(newest, readInterest(this.#use, row).lastVersion)
+    this.raised = newest + Math.ceil(bytes / changeBytesMin)
   }
 
   /** The floors that forgetting has raised, told once. */
@@ -85,8 +181,9 @@ export class Applier {
     const interest = this.#interest(change.interest)
     const { key, version, kind } = change
     const current = kind === 'gap' ? undefined : use.current.get(interest.id, key)
-    const [head, previous, previousBytes] = (current as [number, number, number | null] | undefined) ?? []
+    const [head, previous, previousBytes, was, checksum] = (current as unknown as CurrentRow | undefined) ?? []
     let body: number | null = null
+    this.#sumObject(interest, change, head === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null))
     if (change.body !== undefined) {
       body = this.#addBody(version, change.body, at)
       if (head !== undefined) use.setHead.run(body, head)
@@ -100,6 +197,13 @@ export class Applier {
     if (previous === undefined || (body === null && kind !== 'delete')) return
     if (interest.bytes > 0) use.loseBody.run(interest.id, previous)
     this.#dropBody(previous)
+  }
+
+  #sumObject(interest: InterestRow, { key, version, kind, body }: FrameChange, before: number): void {
+    if (body === undefined && (kind !== 'delete' || before === 0)) return
+    const sum = minus(interest.sum ?? 0, before)
+    interest.sum = body === undefined ? sum : plus(sum, objectSum(key, version, body.checksum))
+    this.#changed.add(interest)
   }
 
   /** False where history has an entry at this place already, which nobody who counts positions writes. */
@@ -131,7 +235,10 @@ export class Applier {
   #forgetInterest(name: string): void {
     const use = this.#use
     const row = this.#interests.get(name)
+    if (this.#hasHoles) this.#begun.add(name)
     if (row === undefined) return
+    this.#changed.delete(row)
+    this.#sum = minus(this.#sum, rowSum(name))
     for (const statement of [use.dropObjectBodies, use.dropReplacedBodies]) {
       for (const dropped of statement.all(row.id)) {
         const [segment, length] = dropped as unknown as [number, number]
@@ -148,8 +255,19 @@ export class Applier {
     let row = this.#interests.get(name)
     if (row === undefined) {
       const id = this.#use.addInterest.run(name).lastInsertRowid as number
-      row = { id, name, floor: 0, synced: undefined, bytes: 0 }
+      row = {
+        id,
+        name,
+        floor: 0,
+        synced: undefined,
+        bytes: 0,
+        isDoubted: this.#hasHoles && !this.#begun.has(name),
+        sum: 0,
+      }
       this.#interests.set(name, row)
+      this.#changed.add(row)
+      this.#begun.delete(name)
+      this.#sum = plus(this.#sum, rowSum(name))
     }
     return row
   }
@@ -193,10 +311,22 @@ export class Applier {
         largest.floor = Math.max(largest.floor, kinds[kind] === 'gap' ? Number(key) : version)
         left--
       }
-      use.setInterest.run(largest.floor, largest.synced ?? null, largest.id)
+      this.#changed.add(largest)
       this.#raised.add(largest.name)
     }
   }
 }
 
+type AppliedRow = [
+  segment: number,
+  offset: number,
+  sequence: number,
+  identity: number,
+  bases: number,
+  raised: number,
+  holes: number,
+  sum: number | null,
+]
+type CurrentRow = [head: number, body: number, length: number | null, version: number | null, checksum: number | null]
+type RecordRow = [body: number, checksum: number | null]
 type OldestRow = [version: number, position: number, previous: number | null, size: number, kind: number, key: string]

@@ -1,27 +1,39 @@
 /** The SQLite file of the index: how it is opened, kept from others' eyes and made safe, and every statement it runs. */
-import { chmodSync, closeSync, existsSync, fdatasyncSync, openSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { migrate, migrations } from './schema.ts'
-import { ownerOnly, syncFolder } from './segment.ts'
+import { ownerOnly } from './segment.ts'
 import { StoreUnusable } from './store.ts'
 import { carryBodies } from './upgrade.ts'
 
 /** A file that is mostly free pages is made small again, unless it is small anyway. */
 const freePagesMax = 1_024
 
-export function open(path: string, parts: { folder: string; segmentBytes: number }): DatabaseSync {
+/** The file is not what was written into it, or not this log's: it is made again from the log. */
+export class IndexDamaged extends Error {}
+
+/** What SQLite says where the file is to blame, not the disk, nor another process. */
+const damageCodes: ReadonlySet<number> = new Set([1, 3, 8, 10, 11, 14, 26])
+const busyCode = 5
+
+export function isDamage(error: unknown): boolean {
+  if (error instanceof IndexDamaged) return true
+  const { errcode, code } = error as { errcode?: number; code?: string }
+  return errcode === undefined ? code === 'EACCES' || code === 'EPERM' : damageCodes.has(errcode & 0xff)
+}
+
+/** `schema` where an older one is wanted than the newest. Throws `IndexDamaged` where making it again may help. */
+export function open(path: string, parts: { folder: string; segmentBytes: number; schema?: number }): DatabaseSync {
   let db: DatabaseSync | undefined
   try {
     keepPrivate(path)
     db = new DatabaseSync(path)
     db.exec(pragmas)
-    const isNew = migrate(
+    const steps = migrations((opened) => carryBodies(opened, parts))
+    migrate(
       db,
-      migrations((opened) => carryBodies(opened, parts)),
+      steps.filter(({ to }) => to <= (parts.schema ?? to)),
     )
-    // Whatever is written to the log from now on counts on it.
-    if (isNew) syncIndex(path)
     shrink(db)
     // From now on nothing of an open transaction goes to the disk: one that cannot be committed can still be read.
     db.exec('PRAGMA cache_spill = OFF')
@@ -29,7 +41,9 @@ export function open(path: string, parts: { folder: string; segmentBytes: number
   } catch (error) {
     db?.close()
     if (error instanceof StoreUnusable) throw error
-    throw new StoreUnusable(`${path}: ${error instanceof Error ? error.message : String(error)}`)
+    const message = `${path}: ${error instanceof Error ? error.message : String(error)}`
+    const isHeld = ((error as { errcode?: number }).errcode ?? 0) % 256 === busyCode
+    throw isDamage(error) && !isHeld ? new IndexDamaged(message) : new StoreUnusable(message)
   }
 }
 
@@ -65,36 +79,22 @@ function shrink(db: DatabaseSync): void {
   }
 }
 
-/**
- * Makes every transaction so far safe against a power cut. The frames of SQLite's log carry checksums: recovery takes
- * whatever is whole. A checkpoint would do it too, but writes every page a second time.
- */
-export function syncIndex(path: string): void {
-  const log = openSync(`${path}-wal`, 'r')
-  try {
-    fdatasyncSync(log)
-  } finally {
-    closeSync(log)
-  }
-  // SQLite makes that file anew at every start.
-  syncFolder(dirname(path))
-}
-
 const queries = {
-  applied: 'SELECT segment, start, sequence FROM applied',
-  setApplied: 'UPDATE applied SET segment = ?, start = ?, sequence = ?',
+  applied: 'SELECT segment, start, sequence, identity, bases, raised, holes, sum FROM applied',
+  setApplied:
+    'UPDATE applied SET segment = ?, start = ?, sequence = ?, identity = ?, bases = ?, raised = ?, holes = ?, sum = ?',
   segments: 'SELECT number, size, live FROM segments',
   setSegment: 'INSERT INTO segments VALUES (?1, ?2, ?3) ON CONFLICT (number) DO UPDATE SET size = ?2, live = ?3',
   dropSegment: 'DELETE FROM segments WHERE number = ?',
-  interests: `SELECT i.id, i.name, i.floor, i.synced,
+  interests: `SELECT i.id, i.name, i.floor, i.synced, i.doubted, i.sum,
       (SELECT coalesce(sum(size), 0) FROM history h WHERE h.interest = i.id) AS bytes
     FROM interests i ORDER BY i.id`,
   addInterest: 'INSERT INTO interests (name) VALUES (?)',
-  setInterest: 'UPDATE interests SET floor = ?, synced = ? WHERE id = ?',
+  setInterest: 'UPDATE interests SET floor = ?, synced = ?, doubted = ?, sum = ? WHERE id = ?',
   dropInterest: 'DELETE FROM interests WHERE id = ?',
   newest: 'SELECT version, position FROM history WHERE interest = ? ORDER BY version DESC, position DESC LIMIT 1',
   gaps: 'SELECT position, version, key FROM history WHERE interest = ? AND kind = 2',
-  current: `SELECT h.id, h.body, b.length FROM objects o JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
+  current: `SELECT h.id, h.body, b.length, b.version, b.checksum FROM objects o JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
     WHERE o.interest = ? AND o.key = ?`,
   addBody: 'INSERT INTO bodies (version, checksum, segment, start, length) VALUES (?, ?, ?, ?, ?)',
   dropBody: 'DELETE FROM bodies WHERE id = ? RETURNING segment, length',
@@ -128,7 +128,13 @@ const queries = {
   dropHeads: 'DELETE FROM heads WHERE id IN (SELECT head FROM objects WHERE interest = ?)',
   dropObjects: 'DELETE FROM objects WHERE interest = ?',
   dropHistory: 'DELETE FROM history WHERE interest = ?',
-  recordBody: 'SELECT body FROM records WHERE kind = ? AND key = ?',
+  recordBody: `SELECT r.body, b.checksum FROM records r LEFT JOIN bodies b ON b.id = r.body
+    WHERE r.kind = ? AND r.key = ?`,
+  objectSums: `SELECT o.interest, o.key, b.version, b.checksum
+    FROM objects o LEFT JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body`,
+  recordSums: 'SELECT r.kind, r.key, b.checksum FROM records r LEFT JOIN bodies b ON b.id = r.body',
+  // An empty body keeps no segment.
+  used: 'SELECT DISTINCT segment FROM bodies WHERE length > 0',
   setRecord: 'INSERT INTO records VALUES (?1, ?2, ?3) ON CONFLICT (kind, key) DO UPDATE SET body = ?3',
   dropRecord: 'DELETE FROM records WHERE kind = ? AND key = ?',
   records: `SELECT r.key, b.segment, b.start, b.length, b.checksum FROM records r JOIN bodies b ON b.id = r.body

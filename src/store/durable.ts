@@ -6,6 +6,7 @@
 import { join } from 'node:path'
 import type { Worker, WorkerOptions } from 'node:worker_threads'
 import { type Clock, systemClock } from '../base/clock.ts'
+import type { Loss } from './aside.ts'
 import type { Disk } from './disk.ts'
 import { Floors } from './floors.ts'
 import { Log } from './log.ts'
@@ -44,7 +45,11 @@ type DurableParts = {
   readonly clock?: Clock
   readonly disk?: Disk
   readonly startThread?: (options: WorkerOptions) => Worker
+  /** Hears of what is wrong with the files: a part of the log that is lost, an index that had to be made again. */
+  readonly onDamage?: (damage: Damage) => void
 }
+
+export type Damage = ({ readonly kind: 'lost' } & Loss) | { readonly kind: 'remade'; readonly why: string }
 
 export function openDurable(parts: DurableParts): Store {
   return new DurableStore(parts)
@@ -62,6 +67,7 @@ class DurableStore implements Store {
   #isUsable = false
   readonly #unappliedBytesMax: number
   #toldBytes = 0
+  #isFollowing = false
   #cancelRound: (() => void) | undefined
   #closing: Promise<void> | undefined
   /** Nothing more will be written. */
@@ -69,11 +75,21 @@ class DurableStore implements Store {
   #closed: (() => void) | undefined
   /** Why nothing can be asked any more. */
   #broken: Error | undefined
-  readonly figures: StoreFigures = { commits: 0, groups: 0, bytesWritten: 0, historyBytes: 0, failures: 0 }
+  readonly #onDamage: (damage: Damage) => void
+  readonly figures: StoreFigures = {
+    commits: 0,
+    groups: 0,
+    bytesWritten: 0,
+    historyBytes: 0,
+    failures: 0,
+    lostFrames: 0,
+    losses: [],
+  }
 
   constructor(parts: DurableParts) {
     const { folder, historyBytesMax, segmentBytes = segmentBytesUsual, clock = systemClock } = parts
     this.#clock = clock
+    this.#onDamage = parts.onDamage ?? (() => {})
     this.#unappliedBytesMax = Math.min(unappliedBytesMax, historyBytesMax * unappliedPerHistory)
     const segments = { folder: logFolder(folder), segmentBytes }
     this.#log = new Log({
@@ -111,7 +127,7 @@ class DurableStore implements Store {
     }
     this.figures.groups++
     this.#roundLater()
-    if (this.#log.bytes - this.#toldBytes >= this.#unappliedBytesMax) this.#tell()
+    if (this.#log.bytes - this.#toldBytes >= this.#unappliedBytesMax) void this.#follow()
   }
 
   #roundLater(): void {
@@ -119,29 +135,41 @@ class DurableStore implements Store {
     this.#cancelRound ??= this.#clock.setTimer(unsyncedMsMax, () => void this.#round())
   }
 
-  /** Syncs what is not synced, and lets the index follow. */
   async #round(): Promise<void> {
     this.#cancelRound = undefined
+    await this.#follow()
+  }
+
+  /**
+   * Syncs what is not synced, and lets the index follow up to there: what it takes from behind may have to be written
+   * elsewhere, and as long as it has any of that it removes nothing.
+   */
+  async #follow(): Promise<void> {
+    if (this.#isFollowing) return
+    this.#isFollowing = true
     if (this.#log.unsynced) {
       await this.#log.sync().catch(() => {
         this.figures.failures++
         this.#roundLater()
       })
     }
+    this.#isFollowing = false
     if (this.#closing === undefined && this.#broken === undefined) this.#tell()
   }
 
   #tell(): void {
-    const reach = this.#reach()
-    if (reach === undefined) return
-    this.#toldBytes = reach.bytes
-    if (!this.#thread.send({ kind: 'reach', reach })) this.#log.noteIndex({ fails: true })
+    const { synced, proven } = this.#log
+    if (this.#log.end === undefined) return
+    this.#toldBytes = synced.bytes
+    if (!this.#thread.send({ kind: 'reach', reach: { ...synced, proven } })) this.#log.noteIndex({ fails: true })
+    // What was written meanwhile follows with the next round.
+    if (this.#log.unsynced) this.#roundLater()
   }
 
   /** How far the log is written: what an answer has to know. */
   #reach(): Reach | undefined {
-    const { end, bytes } = this.#log
-    return end === undefined ? undefined : { ...end, bytes }
+    const { end, bytes, proven } = this.#log
+    return end === undefined ? undefined : { ...end, bytes, proven }
   }
 
   load<Made = LoadedObject>(make: Make<Made> = asItIs): Promise<Loaded<Made>> {
@@ -172,6 +200,11 @@ class DurableStore implements Store {
     if (!this.#thread.send(message)) throw new StoreRefused('the thread of the store ended too often', false)
   }
 
+  #noteLosses(losses: readonly Loss[]): void {
+    for (const { frames } of losses) this.figures.lostFrames += frames
+    this.figures.losses = [...this.figures.losses, ...losses.map(lossText)]
+  }
+
   floor(interest: string): number {
     return this.#floors.of(interest)
   }
@@ -199,8 +232,14 @@ class DurableStore implements Store {
     switch (message.kind) {
       case 'opened':
         this.#isOpen = true
+        this.#noteLosses(message.losses)
         this.#log.start(message)
         this.#questions.open()
+        return
+      case 'news':
+        for (const loss of message.losses) this.#onDamage({ kind: 'lost', ...loss })
+        this.#noteLosses(message.losses.filter((loss) => !this.figures.losses.includes(lossText(loss))))
+        if (message.remade !== undefined) this.#onDamage({ kind: 'remade', why: message.remade })
         return
       case 'applied':
         this.#isUsable = true
@@ -226,7 +265,7 @@ class DurableStore implements Store {
         return
       case 'unusable':
         // One that has been of use may be so again: the thread ends now, and the next one tries.
-        if (!this.#isUsable) this.#break(new StoreUnusable(message.message))
+        if (!this.#isUsable) this.#break(new StoreUnusable(message.message, message))
         else this.#thread.blame(new Error(message.message))
         return
       case 'closed':
@@ -274,6 +313,10 @@ class DurableStore implements Store {
 
 function closedError(): Error {
   return new Error('the store is closed')
+}
+
+function lossText({ segment, offset, frames }: Loss): string {
+  return `${frames} frames of log segment ${segment} at ${offset} are lost`
 }
 
 function asItIs<Made>(_: string, object: LoadedObject): Made {

@@ -15,12 +15,17 @@ const countsBytes = 12
 const headBytesMax = 256 * 1024 * 1024
 const bodiesBytesMax = 1024 * 1024 * 1024
 
+/** What a change takes at least, in the head alone: so many of them may have been in bytes that nobody can read. */
+export const changeBytesMin = 21
+
 /** A kind is written as its place in this row. */
 const kinds: readonly Change['kind'][] = ['put', 'delete', 'gap', 'seed']
 const kindBits = 0x0f
 const withBody = 0x80
 const sameInterest = 0x40
 const said = { forgotten: 0, synced: 1, floor: 2 }
+/** Besides: whatever was doubted of it is known again. */
+const sound = 0x10
 
 /** Where a body lies, counted from the beginning of its frame. */
 export type Piece = { readonly start: number; readonly length: number; readonly checksum: number }
@@ -34,6 +39,8 @@ export type Frame = {
   readonly records: readonly FrameRecord[]
   /** Every body and value, in order. */
   readonly pieces: readonly Piece[]
+  /** Whether everything before it was known to be on the disk when it was written: then damage there is no torn end. */
+  readonly follows: boolean
 }
 
 /** A frame that only lacks its sequence. The bodies are the caller's own buffers: nothing is copied. */
@@ -63,7 +70,8 @@ export function draftFrame({ changes, interests = [], records = [] }: Batch): Dr
   }
   for (const change of interests) {
     const forgets = 'forget' in change
-    head.uint8(forgets ? said.forgotten : change.floor === undefined ? said.synced : said.floor)
+    const what = forgets ? said.forgotten : change.floor === undefined ? said.synced : said.floor
+    head.uint8(what | (!forgets && change.sound === true ? sound : 0))
     head.text(change.interest)
     if (forgets) continue
     head.number(change.synced)
@@ -82,9 +90,9 @@ export function draftFrame({ changes, interests = [], records = [] }: Batch): Dr
   return { head: whole, bodies, bytes: bytes + whole.length }
 }
 
-/** Gives the draft its place in the log. */
-export function numberFrame({ head }: Draft, sequence: number): void {
-  head.writeDoubleLE(sequence, sequenceAt)
+/** Gives the draft its place in the log. That everything before it is on the disk is told by the sign. */
+export function numberFrame({ head }: Draft, sequence: number, follows = false): void {
+  head.writeDoubleLE(follows ? -sequence : sequence, sequenceAt)
   head.writeUInt32LE(crc32(head.subarray(headAt)), 0)
 }
 
@@ -97,14 +105,18 @@ export function frameLengths(prefix: Buffer): { head: number; bodies: number } |
   return { head: prefixBytes + head, bodies }
 }
 
+/** The sequence that a prefix claims, at this place. */
+export function claimedSequence(bytes: Buffer, at = 0): number {
+  return Math.abs(bytes.readDoubleLE(at + sequenceAt))
+}
+
 /** Reads a head with its prefix; undefined unless it is whole and the one with this sequence. Bodies are not looked at. */
 export function parseFrame(head: Buffer, sequence: number): Frame | undefined {
   const lengths = frameLengths(head)
   if (lengths === undefined || lengths.head !== head.length) return undefined
-  if (crc32(head.subarray(headAt)) !== head.readUInt32LE(0) || head.readDoubleLE(sequenceAt) !== sequence)
-    return undefined
+  if (crc32(head.subarray(headAt)) !== head.readUInt32LE(0) || claimedSequence(head) !== sequence) return undefined
   try {
-    return new HeadReader(head, lengths.bodies).frame()
+    return { ...new HeadReader(head, lengths.bodies).frame(), follows: head.readDoubleLE(sequenceAt) < 0 }
   } catch (error) {
     // A read beyond the end, or a number that no writer gives.
     if (error instanceof RangeError) return undefined
@@ -171,7 +183,7 @@ class HeadReader {
     this.#end = bytes.length + bodies
   }
 
-  frame(): Frame {
+  frame(): Omit<Frame, 'follows'> {
     const [changeCount, interestCount, recordCount] = [this.#uint32(), this.#uint32(), this.#uint32()]
     let last = ''
     const changes = this.#several(changeCount, () => {
@@ -204,11 +216,15 @@ class HeadReader {
   }
 
   #interest(): InterestChange {
-    const what = this.#uint8()
+    const flags = this.#uint8()
+    const what = flags & kindBits
     const interest = this.#text()
     if (what === said.forgotten) return { interest, forget: true }
     const synced = this.#number()
-    return what === said.floor ? { interest, synced, floor: this.#number() } : { interest, synced }
+    const isSound = (flags & sound) === 0 ? {} : { sound: true as const }
+    return what === said.floor
+      ? { interest, synced, floor: this.#number(), ...isSound }
+      : { interest, synced, ...isSound }
   }
 
   #record(): FrameRecord {

@@ -103,7 +103,7 @@ test('[D3] while the file cannot be opened again nothing is told; once it can, n
     await check(world)
   }))
 
-test('[D3] an index that cannot read the log says so, and does not go beyond what it cannot read', () =>
+test('[D4] a frame that cannot be read while the index follows is stepped over, named, and every interest doubted', () =>
   inWorld(async (world) => {
     await world.commit(put(1))
     world.follow()
@@ -114,10 +114,16 @@ test('[D3] an index that cannot read the log says so, and does not go beyond wha
     bytes[offset - 40] = (bytes[offset - 40] as number) ^ 1
     fs.writeFileSync(path, bytes)
     await world.commit(put(3))
-    assert.throws(() => world.follow(), /damaged in segment 1/)
+    world.follow()
     assert.deepEqual(
       [...world.index.objects('/pods')].map(({ key }) => key),
-      ['n/1'],
+      ['n/1', 'n/3'],
+    )
+    const [lost] = world.index.takeNews().losses
+    assert.deepEqual([lost?.segment, lost?.frames], [1, 1])
+    assert.deepEqual(
+      world.index.interests().map(({ isDoubted }) => isDoubted),
+      [true],
     )
   }))
 

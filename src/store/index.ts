@@ -2,21 +2,27 @@
  * The index of the log, a SQLite file: which objects, history and records there are and where their bodies lie. It is
  * synchronous and runs inside the worker thread. It follows the log, never precedes it: what it commits is synced in the
  * log before, and how far it has come is part of the same transaction. So a crash only makes it read a little again.
+ * Whatever is wrong with it, it is made again from the log (`remake.ts`).
  *
  * A disk that takes no write stops no reads: what was read from the log then stays in an open transaction, which answers
  * questions until it can be committed.
  */
-import { closeSync, fdatasyncSync, openSync, statfsSync, statSync, truncateSync } from 'node:fs'
+import { closeSync, fdatasyncSync, openSync, statfsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { Applier } from './apply.ts'
+import { Aside, type Loss } from './aside.ts'
+import { type Base, newestBase } from './base.ts'
 import { Bodies } from './bodies.ts'
-import { open, prepare, type Statements } from './connection.ts'
+import { LogRewritten } from './chain.ts'
+import { IndexDamaged, isDamage, open, prepare, type Statements } from './connection.ts'
 import { Kept } from './kept.ts'
 import { type ReadInterest, type ReadObject, readHistory, readInterest, readObjects, readRecords } from './reading.ts'
-import { makeLogFolder, type Position, readSegments, segmentPath, syncFolder } from './segment.ts'
-import { removeFile, tidy } from './space.ts'
-import { type Cursor, HistoryGone, type HistoryLimit, StoreUnusable } from './store.ts'
-import { readLog } from './tail.ts'
+import { openSound, remake } from './remake.ts'
+import { makeLogFolder, type Position, segmentPath, syncFolder } from './segment.ts'
+import { makeBase, tidy } from './space.ts'
+import { type Cursor, HistoryGone, type HistoryLimit } from './store.ts'
+import { type Hole, readLog } from './tail.ts'
+import { needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
 
 /** One transaction takes at most about so many changes: its pages are held in memory. */
 const transactionChangesMax = 2_048
@@ -30,28 +36,80 @@ export type IndexParts = {
   readonly segmentBytes: number
 }
 
+/** What a start has found. */
+export type Recovered = {
+  readonly end: Position
+  /** Whether the file ends there too. */
+  readonly isWhole: boolean
+  /** Whether everything up to there is known to be on the disk. */
+  readonly isSynced: boolean
+  readonly identity: number
+}
+
+/** What somebody has to hear of. `remade`: why the index could not be used. */
+export type IndexNews = { readonly losses: readonly Loss[]; readonly remade: string | undefined }
+
 export class Index {
   readonly #parts: IndexParts
   readonly bodies: Bodies
+  readonly #aside: Aside
   #db: DatabaseSync
   #statements: Statements
   #applier: Applier
   #kept: Kept
+  #base: Base | undefined
   /** Segments that were read from since the last commit. */
   readonly #read = new Set<number>()
   #newest = 0
   /** Why what was applied is not committed. */
   #held: Error | undefined
   #triesAgain = true
+  /** The log before this sequence stays where it is: a base may say where that is. */
+  #proven = 0
+  #losses: Loss[] = []
+  #remade: string | undefined
 
   constructor(parts: IndexParts) {
     this.#parts = parts
     makeLogFolder(parts.folder)
     this.bodies = new Bodies(parts.folder)
-    this.#db = open(parts.path, parts)
+    this.#aside = new Aside(parts.folder)
+    this.#base = newestBase(parts.folder)
+    const { db, statements, applier } = this.#openTables()
+    this.#db = db
+    this.#statements = statements
+    this.#applier = applier
+    this.#kept = new Kept({ ...parts, last: this.#lastKept() })
+  }
+
+  #openTables(): ReturnType<typeof remake> {
+    try {
+      return openSound(this.#parts, this.#base)
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      this.#remade = (error as Error).message
+      return remake(this.#parts, this.#aside)
+    }
+  }
+
+  /** A new file, from the log, in place of one that cannot be used. */
+  #remake(why: Error): void {
+    this.#kept.close()
+    if (this.#db.isOpen) this.#db.close()
+    this.bodies.closeAll()
+    this.#held = undefined
+    this.#remade = why.message
+    const { db, statements, applier } = remake(this.#parts, this.#aside)
+    this.#db = db
+    this.#statements = statements
+    this.#applier = applier
+    this.#kept.cutTo(this.#lastKept())
+  }
+
+  #useTables(): void {
     this.#statements = prepare(this.#db)
     this.#applier = this.#readTables()
-    this.#kept = new Kept({ ...parts, last: this.#lastKept() })
+    this.#kept.cutTo(this.#lastKept())
   }
 
   #readTables(): Applier {
@@ -72,43 +130,95 @@ export class Index {
     return this.#applier.historyBytes
   }
 
+  /** What was lost may have borne versions up to here. */
+  get raised(): number {
+    return this.#applier.raised
+  }
+
   /** Why the index is not as durable as it should be. */
   get behind(): Error | undefined {
     return this.#held
+  }
+
+  /** What is noted as lost, by this start or an earlier one. */
+  get losses(): Loss[] {
+    return this.#aside.losses()
   }
 
   takeFloors(): [string, number][] {
     return this.#applier.takeFloors()
   }
 
-  /** After a start: applies what is whole, cuts off what is not, and answers where the log ends and whether a file does. */
-  recover(): { end: Position; isWhole: boolean } {
+  /** What was found since it was last asked. */
+  takeNews(): IndexNews {
+    const news = { losses: this.#losses, remade: this.#remade }
+    this.#losses = []
+    this.#remade = undefined
+    return news
+  }
+
+  /** After a start: applies what counts, cuts off what was torn, and answers where the log ends. */
+  recover(): Recovered {
+    this.#applyOrRemake()
     const { folder } = this.#parts
-    const segments = readSegments(folder)
-    const oldest = segments.find((segment) => segment > 0)
-    if (this.applied.segment === 0 && oldest !== undefined && oldest !== 1) {
-      throw new StoreUnusable(`${this.#parts.path} is missing, and the log beside it begins with segment ${oldest}`)
-    }
-    this.#applyAll()
+    const base = this.#base
+    const { counts } = this.#applier.segments
     const end = this.applied
-    for (const segment of segments) {
-      const isUnknown = segment < end.segment && !this.#applier.segments.counts.has(segment)
-      if (segment > end.segment || isUnknown) removeFile(segmentPath(folder, segment))
+    const isRemade = this.#remade !== undefined
+    const { isWhole, tornBytes } = tidyFiles({ folder, end, counts, aside: this.#aside, base, isRemade })
+    const identity = this.#applier.identity || newIdentity(folder)
+    if (tornBytes > 0 || this.#applier.identity === 0) {
+      this.#note((applier) => {
+        applier.raise(tornBytes)
+        applier.identity = identity
+      })
     }
-    if (!segments.includes(end.segment)) return { end, isWhole: false }
-    const path = segmentPath(folder, end.segment)
-    if (statSync(path).size > end.offset) truncateSync(path, end.offset)
-    return { end, isWhole: statSync(path).size === end.offset }
+    if (this.#held === undefined) this.#proven = end.sequence
+    if (this.#held === undefined && needsBase({ folder, end, counts, base })) this.#tryBase()
+    return { end, isWhole, isSynced: this.#held === undefined, identity }
+  }
+
+  /** Of an older ake, whose log does not say it all. */
+  #tryBase(): void {
+    try {
+      this.#db.exec('BEGIN IMMEDIATE')
+      this.#base = makeBase({ db: this.#db, folder: this.#parts.folder, applier: this.#applier })
+      this.#db.exec('COMMIT')
+    } catch {
+      // No room: the first removal writes one.
+      this.#takeBack()
+    }
+  }
+
+  /** Changes what is noted besides the log's content. */
+  #note(change: (applier: Applier) => void): void {
+    change(this.#applier)
+    if (this.#held !== undefined) return
+    this.#db.exec('BEGIN IMMEDIATE')
+    if (this.#commit()) return
+    this.#hold(undefined)
+    change(this.#applier)
   }
 
   /**
    * Applies the log up to there. Throws where nothing can be said about what lies behind. A commit that failed is tried
    * again only now and then: where it fails once more everything that is held has to be applied again.
    */
-  apply(to: Position, { triesAgain = true } = {}): void {
+  apply(to: Position, { triesAgain = true, proven = 0 } = {}): void {
+    this.#proven = Math.max(this.#proven, proven)
     this.#reopen()
     this.#triesAgain = triesAgain
-    if (to.sequence > this.applied.sequence || (this.#held !== undefined && triesAgain)) this.#applyAll(to)
+    if (to.sequence > this.applied.sequence || (this.#held !== undefined && triesAgain)) this.#applyOrRemake(to)
+  }
+
+  #applyOrRemake(to?: Position): void {
+    try {
+      this.#applyAll(to)
+    } catch (error) {
+      if (!isDamage(error) && !(error instanceof LogRewritten)) throw error
+      this.#remake(error as Error)
+      this.#applyAll(to)
+    }
   }
 
   #applyAll(to?: Position): void {
@@ -120,11 +230,24 @@ export class Index {
     }
   }
 
+  /** What is held is applied again: it is told once. */
+  #lose(hole: Hole): void {
+    const loss = this.#aside.note(hole)
+    const isKnown = this.#losses.some(({ segment, offset }) => segment === loss.segment && offset === loss.offset)
+    if (!isKnown) this.#losses.push(loss)
+    this.#applier.lose(hole)
+  }
+
   /** False when a commit failed. */
   #applyFrames(to: Position | undefined, changesMax: number): boolean {
     let changes = 0
-    for (const frame of readLog({ folder: this.#parts.folder, from: this.applied, ...(to && { to }) })) {
+    for (const step of readLog({ folder: this.#parts.folder, from: this.applied, ...(to && { to }) })) {
       if (!this.#db.isTransaction) this.#db.exec('BEGIN IMMEDIATE')
+      if ('hole' in step) {
+        this.#lose(step.hole)
+        continue
+      }
+      const { frame } = step
       this.#applier.apply(frame)
       this.#read.add(frame.at.segment)
       changes += frame.changes.length + frame.records.length
@@ -195,10 +318,13 @@ export class Index {
   /** A new connection for one that was given up, as soon as the disk allows it. */
   #reopen(): void {
     if (this.#db.isOpen) return
-    this.#db = open(this.#parts.path, this.#parts)
-    this.#statements = prepare(this.#db)
-    this.#applier = this.#readTables()
-    this.#kept.cutTo(this.#lastKept())
+    try {
+      this.#db = open(this.#parts.path, this.#parts)
+      this.#useTables()
+    } catch (error) {
+      if (!(error instanceof IndexDamaged)) throw error
+      this.#remake(error)
+    }
   }
 
   /** Gives some space back to the disk; true when there is more to do. */
@@ -206,10 +332,12 @@ export class Index {
     if (this.#held !== undefined || !this.#db.isOpen) return false
     try {
       this.#db.exec('BEGIN IMMEDIATE')
-      const parts = { ...this.#parts, statements: this.#statements, applier: this.#applier }
-      const isDone = !tidy({ ...parts, bodies: this.bodies, kept: this.#kept })
-      this.#db.exec(isDone ? 'ROLLBACK' : 'COMMIT')
-      return !isDone
+      const tables = { db: this.#db, statements: this.#statements, applier: this.#applier, base: this.#base }
+      const mayRemove = this.applied.sequence <= this.#proven
+      const done = tidy({ ...this.#parts, ...tables, bodies: this.bodies, kept: this.#kept, mayRemove })
+      if (done?.base !== undefined) this.#base = done.base
+      this.#db.exec(done === undefined ? 'ROLLBACK' : 'COMMIT')
+      return done !== undefined
     } catch {
       // The next round tries again; what the disk thinks of writes is told by commits.
       this.#takeBack()
@@ -226,8 +354,25 @@ export class Index {
     return row === undefined ? [] : readObjects(this.#statements, row.id)
   }
 
-  history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readHistory> {
+  /** What the file no longer tells is asked of one that was made again. */
+  #asking<Answer>(ask: () => Answer): Answer {
     this.#reopen()
+    try {
+      return ask()
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      const to = this.applied
+      this.#remake(error as Error)
+      this.#applyAll(to)
+      return ask()
+    }
+  }
+
+  history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readHistory> {
+    return this.#asking(() => this.#history(name, after, limit))
+  }
+
+  #history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readHistory> {
     const row = this.#applier.interests.get(name)
     if (row === undefined) return { entries: [], more: false }
     if (after.version < row.floor) throw new HistoryGone(name, row.floor)
@@ -235,8 +380,7 @@ export class Index {
   }
 
   records(kind: string, key?: string): ReturnType<typeof readRecords> {
-    this.#reopen()
-    return readRecords(this.#statements, kind, key)
+    return this.#asking(() => readRecords(this.#statements, kind, key))
   }
 
   close(): void {

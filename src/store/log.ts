@@ -5,7 +5,7 @@
  */
 import { type Disk, systemDisk } from './disk.ts'
 import { type Draft, draftFrame, numberFrame } from './frame.ts'
-import { encodeHeader, headerBytes, type Position, segmentPath } from './segment.ts'
+import { encodeHeader, headerBytes, logStart, type Position, segmentPath } from './segment.ts'
 import { type Batch, StoreRefused } from './store.ts'
 
 /** One write takes at most so much, unless a single batch is larger: it must not take long, nor the next wait long. */
@@ -14,6 +14,8 @@ const groupBytesMax = 4 * 1024 * 1024
 const waitingBytesMax = 128 * 1024 * 1024
 /** How far the index may fall behind: so much has to be applied again after a crash, and no segment of it can go. */
 const lagBytesMax = 64 * 1024 * 1024
+/** What is not synced yet is held, in case a sync fails: mostly what the cache holds too. Segments are synced as they fill. */
+const unsyncedBytesMax = 64 * 1024 * 1024
 /** Space that has to be there before a disk that was full counts as healed: a last free page would only be a tease. */
 const roomBytesMin = 1024 * 1024
 
@@ -25,6 +27,17 @@ type Waiting = {
 }
 
 type Segment = { readonly number: number; readonly file: number }
+
+/** A group as it was written, up to this end. */
+type Unsynced = { readonly buffers: readonly Buffer[]; readonly bytes: number; readonly end: Position }
+
+/** Where a log ends: `isWhole` says whether its file does too, `isSynced` whether it is known to be on the disk. */
+export type LogEnd = {
+  readonly end: Position
+  readonly isWhole: boolean
+  readonly isSynced: boolean
+  readonly identity: number
+}
 
 export type LogParts = {
   readonly folder: string
@@ -51,7 +64,18 @@ export class Log {
   readonly #sealed: Segment[] = []
   /** Not known of a file that a killed process has left. */
   #folderSynced = false
-  #unsynced = false
+  /** Everything before here is on the disk, as far as anybody can know, and what lies between there and the end. */
+  #synced = logStart
+  #unsynced: Unsynced[] = []
+  #unsyncedBytes = 0
+  #syncedBytes = 0
+  /** Everything before this sequence is known to be on the disk. */
+  #proven = 0
+  /** A sync failed: what is not synced may be gone, though nothing will say so again. It has to be written anew. */
+  #isDoubtful = false
+  /** The highest number of any segment. */
+  #last = 0
+  #identity = 0
   #syncing: Promise<void> = Promise.resolve()
   #closed: Error | undefined
   /** All that was written since the process began, and how much of it the index has. */
@@ -70,14 +94,28 @@ export class Log {
     return this.#end
   }
 
+  /** Everything before this sequence is on the disk, and will never be written again elsewhere. */
+  get proven(): number {
+    return this.#proven
+  }
+
+  /** Where what is on the disk ends, and how much that is since the process began. */
+  get synced(): Position & { readonly bytes: number } {
+    return { ...this.#synced, bytes: this.#syncedBytes }
+  }
+
   /** Whether something was written that a power cut could take back. */
   get unsynced(): boolean {
-    return this.#unsynced
+    return this.#unsynced.length > 0 || this.#isDoubtful
   }
 
   /** The log ends here: from now on it is written, in the same file if that ends here too. */
-  start({ end, isWhole }: { end: Position; isWhole: boolean }): void {
+  start({ end, isWhole, isSynced, identity }: LogEnd): void {
     this.#end = end
+    this.#synced = end
+    this.#last = end.segment
+    this.#proven = isSynced ? end.sequence : 0
+    this.#identity = identity
     this.#mayReopen = isWhole
     this.#run()
   }
@@ -153,21 +191,28 @@ export class Log {
   }
 
   async #write(group: readonly Waiting[]): Promise<void> {
-    const end = this.#end as Position
     if (group.every(({ batch }) => isEmpty(batch))) await this.#probe()
+    if (this.#isDoubtful) await this.#writeAgain()
+    if (this.#unsyncedBytes > unsyncedBytesMax) await this.sync()
+    const end = this.#end as Position
     let { sequence } = end
     const buffers: Buffer[] = []
     for (const { draft } of group) {
-      numberFrame(draft, sequence++)
+      numberFrame(draft, sequence, sequence === end.sequence && this.#proven >= sequence)
+      sequence++
       buffers.push(draft.head, ...draft.bodies)
     }
     const bytes = group.reduce((sum, { draft }) => sum + draft.bytes, 0)
     if (this.#mayReopen) await this.#reopen(end.segment)
     const segment = end.offset < this.#parts.segmentBytes ? this.#segment : undefined
     const at = segment === undefined ? await this.#begin(end, buffers) : await this.#extend(segment, end, buffers)
-    if (group.some(({ batch }) => batch.synced)) await this.#syncOrTakeBack(at)
-    else this.#unsynced = true
-    this.#end = { segment: at.segment, offset: at.offset + bytes, sequence }
+    const next = { segment: at.segment, offset: at.offset + bytes, sequence }
+    if (group.some(({ batch }) => batch.synced)) await this.#syncUpTo(next, at, this.bytes + bytes)
+    else {
+      this.#unsynced.push({ buffers, bytes, end: next })
+      this.#unsyncedBytes += bytes
+    }
+    this.#end = next
     this.bytes += bytes
     for (const [index, { batch }] of group.entries()) this.#parts.written(batch, end.sequence + index)
     this.#parts.settled({ batches: group.length, bytes })
@@ -196,13 +241,22 @@ export class Log {
   }
 
   /** A new segment, with its first frames. Until they are written the log ends in the one before. */
-  async #begin(end: Position, buffers: Buffer[]): Promise<Position> {
-    const { folder } = this.#parts
-    const number = end.segment + 1
-    const path = segmentPath(folder, number)
+  async #begin(end: Position, buffers: readonly Buffer[]): Promise<Position> {
+    const segment = await this.#create(end, buffers)
+    if (this.#segment !== undefined) this.#sealed.push(this.#segment)
+    this.#segment = segment
+    // Not waited for: a full segment is of no concern to whoever asked for no sync.
+    if (this.#sealed.length > 0) void this.sync().catch(() => {})
+    return { segment: segment.number, offset: headerBytes, sequence: end.sequence }
+  }
+
+  async #create(from: Position, buffers: readonly Buffer[]): Promise<Segment> {
+    const number = this.#last + 1
+    const path = segmentPath(this.#parts.folder, number)
     const file = await this.#disk.create(path)
     try {
-      const header = { segment: number, sequence: end.sequence, previousEnd: end.offset }
+      const { segment: previous, offset: previousEnd, sequence } = from
+      const header = { segment: number, sequence, previous, previousEnd, identity: this.#identity }
       await this.#disk.write(file, [encodeHeader(header), ...buffers], 0)
     } catch (error) {
       await this.#disk.truncate(file, 0).catch(() => {})
@@ -210,24 +264,61 @@ export class Log {
       await this.#disk.remove(path).catch(() => {})
       throw error
     }
-    if (this.#segment !== undefined) this.#sealed.push(this.#segment)
-    this.#segment = { number, file }
+    this.#last = number
     this.#folderSynced = false
-    // Not waited for: a full segment is of no concern to whoever asked for no sync.
-    if (this.#sealed.length > 0) void this.sync().catch(() => {})
-    return { segment: number, offset: headerBytes, sequence: end.sequence }
+    return { number, file }
   }
 
-  /** What a failed sync has left on the disk nobody knows: that segment is written to no more. */
-  async #syncOrTakeBack(at: Position): Promise<void> {
+  /** Where the sync fails the group was not stored. */
+  async #syncUpTo(next: Position, at: Position, bytes: number): Promise<void> {
     try {
       await this.sync()
     } catch (error) {
       if (this.#segment !== undefined) await this.#disk.truncate(this.#segment.file, at.offset).catch(() => {})
-      this.#end = at
-      this.#giveUp()
       throw error
     }
+    this.#noteSynced(next, bytes)
+  }
+
+  #noteSynced(end: Position, bytes: number): void {
+    if (end.sequence < this.#synced.sequence) return
+    this.#synced = end
+    this.#syncedBytes = bytes
+    this.#proven = end.sequence
+    while (this.#unsynced[0] !== undefined && this.#unsynced[0].end.sequence <= end.sequence) {
+      this.#unsyncedBytes -= (this.#unsynced.shift() as Unsynced).bytes
+    }
+  }
+
+  /**
+   * After a sync that failed the kernel may have dropped what it could not write, and the next sync would not say so
+   * again. So everything since the last one that succeeded goes into another segment, which continues the log from
+   * there; nothing else is written before that is synced.
+   */
+  async #writeAgain(): Promise<void> {
+    await this.#syncing
+    const from = this.#synced
+    for (const { file } of this.#sealed.splice(0)) await this.#disk.close(file).catch(() => {})
+    const abandoned = this.#segment
+    this.#segment = undefined
+    if (abandoned !== undefined) await this.#disk.close(abandoned.file).catch(() => {})
+    const buffers = this.#unsynced.flatMap((group) => group.buffers)
+    const segment = await this.#create(from, buffers)
+    try {
+      await this.#disk.sync(segment.file)
+      await this.#disk.syncFolder(this.#parts.folder)
+    } catch (error) {
+      await this.#disk.close(segment.file).catch(() => {})
+      await this.#disk.remove(segmentPath(this.#parts.folder, segment.number)).catch(() => {})
+      throw error
+    }
+    this.#folderSynced = true
+    this.#segment = segment
+    const { sequence } = this.#end as Position
+    const end = { segment: segment.number, offset: headerBytes + this.#unsyncedBytes, sequence }
+    this.#end = end
+    this.#noteSynced(end, this.bytes)
+    this.#isDoubtful = false
   }
 
   /** What it holds still has to reach the disk before anything that follows can count as synced. */
@@ -238,14 +329,17 @@ export class Log {
 
   /** Makes everything that was written safe against a power cut. */
   sync(): Promise<void> {
+    // Only a write can write anew.
+    if (this.#isDoubtful && this.#running === undefined) return this.append({ changes: [], synced: true })
     const synced = this.#syncing.then(() => this.#syncAll())
     this.#syncing = synced.catch(() => {})
     return synced
   }
 
   async #syncAll(): Promise<void> {
-    const wasUnsynced = this.#unsynced
-    this.#unsynced = false
+    if (this.#isDoubtful) throw new StoreRefused('a sync has failed', false)
+    const end = this.#end as Position
+    const { bytes } = this
     try {
       for (let sealed = this.#sealed[0]; sealed !== undefined; sealed = this.#sealed[0]) {
         await this.#disk.sync(sealed.file)
@@ -254,16 +348,14 @@ export class Log {
       }
       if (!this.#folderSynced) {
         this.#folderSynced = true
-        await this.#disk.syncFolder(this.#parts.folder).catch((error: unknown) => {
-          this.#folderSynced = false
-          throw error
-        })
+        await this.#disk.syncFolder(this.#parts.folder)
       }
       if (this.#segment !== undefined) await this.#disk.sync(this.#segment.file)
     } catch (error) {
-      this.#unsynced ||= wasUnsynced
+      this.#isDoubtful = true
       throw error
     }
+    this.#noteSynced(end, bytes)
   }
 
   /** Nothing more can be written, for this reason. */
@@ -279,7 +371,8 @@ export class Log {
     this.#closed ??= error
     if (this.#end === undefined) this.fail(error)
     while (this.#running !== undefined) await this.#running
-    if (this.#unsynced) await this.sync().catch(() => {})
+    if (this.#isDoubtful) await this.#writeAgain().catch(() => {})
+    else if (this.#unsynced.length > 0) await this.sync().catch(() => {})
     await this.#syncing
     for (const { file } of this.#sealed.splice(0)) await this.#disk.close(file).catch(() => {})
     const segment = this.#segment

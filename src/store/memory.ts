@@ -37,7 +37,15 @@ class MemoryStore implements Store {
   readonly #historyBytesMax: number
   readonly #collections = new Map<string, Collection>()
   readonly #records = new Map<string, Map<string, Buffer>>()
-  readonly figures: StoreFigures = { commits: 0, groups: 0, bytesWritten: 0, historyBytes: 0, failures: 0 }
+  readonly figures: StoreFigures = {
+    commits: 0,
+    groups: 0,
+    bytesWritten: 0,
+    historyBytes: 0,
+    failures: 0,
+    lostFrames: 0,
+    losses: [],
+  }
 
   constructor(historyBytesMax: number) {
     this.#historyBytesMax = historyBytesMax

@@ -11,6 +11,7 @@ import {
   copyCut,
   copyKilled,
   faultyDisk,
+  filesIn,
   type Limits,
   modelOf,
   type Random,
@@ -106,7 +107,7 @@ test('[D2] after a power cut at any instant everything synced is there, and ever
           const world = new World({ folder: at, limits: small, disk: faultyDisk(faults, synced), frames })
           await check(world, { atLeast: owed, frames })
           // What was found is all there is: what it was before is no longer of interest.
-          for (const name of readdirSync(logFolder(at))) synced.note(join(logFolder(at), name))
+          for (const path of filesIn(logFolder(at))) synced.note(path)
           synced.note(join(at, 'ake.db-wal'))
           await live(world, { writer, random, steps: 5 + random(60) })
           frames = [...world.frames]

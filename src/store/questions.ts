@@ -99,8 +99,9 @@ export class Questions {
       }
       case 'interest': {
         const loading = this.#loading[0] as Loading
-        const { kind: _, ...interest } = message
-        loading.interests.push({ ...interest, objects: loading.objects.get(interest.name) ?? [] })
+        const { kind: _, isDoubted, ...interest } = message
+        const doubted = isDoubted ? { isDoubted } : {}
+        loading.interests.push({ ...interest, ...doubted, objects: loading.objects.get(interest.name) ?? [] })
         return
       }
       case 'loaded': {

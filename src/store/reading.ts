@@ -2,6 +2,7 @@
 import type { BodyRow } from './bodies.ts'
 import type { Statements } from './connection.ts'
 import type { Cursor, EntryKind, Gap, HistoryLimit } from './store.ts'
+import { minus, rowSum } from './sums.ts'
 
 /** An interest as the engine keeps it at hand. `bytes` is what its history holds. */
 export type InterestRow = {
@@ -10,6 +11,9 @@ export type InterestRow = {
   floor: number
   synced: number | undefined
   bytes: number
+  isDoubted: boolean
+  /** Over its objects; undefined where the file has none yet. */
+  sum: number | undefined
 }
 
 export type ReadInterest = {
@@ -19,6 +23,7 @@ export type ReadInterest = {
   readonly lastPosition: number
   readonly lastVersion: number
   readonly gaps: Gap[]
+  readonly isDoubted: boolean
 }
 
 /** `body` undefined where the index itself has lost it. */
@@ -42,11 +47,30 @@ export type ReadRecord = { readonly key: string; readonly body: BodyRow }
 export const kinds: readonly EntryKind[] = ['put', 'delete', 'gap']
 
 export function readInterestRows(use: Statements): InterestRow[] {
-  const rows = use.interests.all() as unknown as [number, string, number, number | null, number][]
-  return rows.map(([id, name, floor, synced, bytes]) => ({ id, name, floor, synced: synced ?? undefined, bytes }))
+  const rows = use.interests.all() as unknown as InterestColumns[]
+  return rows.map(([id, name, floor, from, doubted, sum, bytes]) => {
+    const row: InterestRow = {
+      id,
+      name,
+      floor,
+      synced: from ?? undefined,
+      bytes,
+      isDoubted: doubted !== 0,
+      sum: undefined,
+    }
+    if (sum !== null) row.sum = minus(sum, interestSum(row))
+    return row
+  })
 }
 
-export function readInterest(use: Statements, { id, name, floor, synced }: InterestRow): ReadInterest {
+/** What the row of an interest says besides its objects. */
+export function interestSum({ name, floor, synced, isDoubted }: InterestRow): number {
+  return rowSum(name, floor, synced, isDoubted ? 1 : 0)
+}
+
+type InterestColumns = [number, string, number, number | null, number, number | null, number]
+
+export function readInterest(use: Statements, { id, name, floor, synced, isDoubted }: InterestRow): ReadInterest {
   const newest = use.newest.get(id) as unknown as [version: number, position: number] | undefined
   const gaps = use.gaps.all(id) as unknown as [position: number, version: number, key: string][]
   // Where all history was forgotten, the floor is what is left of its newest label.
@@ -57,6 +81,7 @@ export function readInterest(use: Statements, { id, name, floor, synced }: Inter
     synced: synced === undefined && lastVersion === 0 ? undefined : Math.max(synced ?? 0, lastVersion),
     lastPosition: newest?.[1] ?? 0,
     lastVersion,
+    isDoubted,
     gaps: gaps.map(([position, from, to]) => ({ position, from, to: Number(to) })),
   }
 }

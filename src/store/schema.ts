@@ -78,17 +78,35 @@ const third = (carry: (db: DatabaseSync) => void): Migration => ({
   },
 })
 
+/**
+ * What tells whether the file is what was written into it: sums over objects, records and interests. `doubted` marks an
+ * interest of which something was lost; `identity` is the log's; `bases` counts the bases written; `raised` is the version up to which what was lost may have reached.
+ */
+const fourth: Migration = {
+  to: 4,
+  sql: `
+    ALTER TABLE interests ADD COLUMN doubted INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE interests ADD COLUMN sum INTEGER;
+    ALTER TABLE applied ADD COLUMN identity INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE applied ADD COLUMN bases INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE applied ADD COLUMN raised INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE applied ADD COLUMN holes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE applied ADD COLUMN sum INTEGER;
+  `,
+}
+
 /** All steps; `carry` takes the bodies out of the tables that held them and tells `bodies` and `records` where they are. */
 export function migrations(carry: (db: DatabaseSync) => void): Migration[] {
-  return [first, second, third(carry)]
+  return [first, second, third(carry), fourth]
 }
+
+export const newestSchema = fourth.to
 
 function schemaOf(db: DatabaseSync): number {
   return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version
 }
 
-/** Answers whether there was something to do. */
-export function migrate(db: DatabaseSync, steps: readonly Migration[]): boolean {
+export function migrate(db: DatabaseSync, steps: readonly Migration[]): void {
   const found = schemaOf(db)
   const newest = steps.at(-1)?.to ?? 0
   if (found > newest) {
@@ -101,5 +119,4 @@ export function migrate(db: DatabaseSync, steps: readonly Migration[]): boolean 
     step.carry?.(db)
     db.exec(`PRAGMA user_version = ${step.to}; COMMIT`)
   }
-  return found < newest
 }

@@ -2,8 +2,8 @@
  * The files of the log. Segments with positive numbers hold frames, in the order in which they were committed; those
  * with negative ones hold bodies only, which were moved there when their own segment was mostly dead.
  *
- * A segment begins with a header that says where the one before it ends: what lies behind that, in a file that could not
- * be cut back after a failed write, never counts.
+ * A segment begins with a header that says which one it continues and where that ends: what lies behind that, in a file
+ * that could not be cut back after a failed write or that may not have reached the disk, never counts.
  */
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,28 +22,46 @@ export const segmentBytesUsual = 4 * 1024 * 1024
 /** A place in the log: at this offset begins the frame with this sequence. */
 export type Position = { readonly segment: number; readonly offset: number; readonly sequence: number }
 
-type Header = { readonly segment: number; readonly sequence: number; readonly previousEnd: number }
+type Header = {
+  readonly segment: number
+  /** Of its first frame. */
+  readonly sequence: number
+  /** The segment it continues, nearly always the one before it, and where that ends. */
+  readonly previous: number
+  readonly previousEnd: number
+  /** The same in every segment of a log and in its index; 0 in a segment of an older ake. */
+  readonly identity: number
+}
 
-const magic = Buffer.from('ake.log\n')
+const magic = Buffer.from('ake.log2')
+const magicBefore = Buffer.from('ake.log\n')
 export const headerBytes = 36
 
 /** Where the log of an empty folder ends: the first segment is still to come. */
 export const logStart: Position = { segment: 0, offset: 0, sequence: 1 }
 
-export function encodeHeader({ segment, sequence, previousEnd }: Header): Buffer {
+export function encodeHeader({ segment, sequence, previous, previousEnd, identity }: Header): Buffer {
   const bytes = Buffer.alloc(headerBytes)
   magic.copy(bytes)
-  bytes.writeDoubleLE(segment, 8)
+  bytes.writeUInt32LE(segment, 8)
+  bytes.writeUInt32LE(previous, 12)
   bytes.writeDoubleLE(sequence, 16)
-  bytes.writeDoubleLE(previousEnd, 24)
+  bytes.writeUInt32LE(previousEnd, 24)
+  bytes.writeUInt32LE(identity, 28)
   bytes.writeUInt32LE(crc32(bytes.subarray(0, 32)), 32)
   return bytes
 }
 
 export function parseHeader(bytes: Buffer): Header | undefined {
-  if (bytes.length < headerBytes || !bytes.subarray(0, magic.length).equals(magic)) return undefined
-  if (crc32(bytes.subarray(0, 32)) !== bytes.readUInt32LE(32)) return undefined
-  return { segment: bytes.readDoubleLE(8), sequence: bytes.readDoubleLE(16), previousEnd: bytes.readDoubleLE(24) }
+  if (bytes.length < headerBytes || crc32(bytes.subarray(0, 32)) !== bytes.readUInt32LE(32)) return undefined
+  const sequence = bytes.readDoubleLE(16)
+  if (bytes.subarray(0, magic.length).equals(magic)) {
+    const [segment, previous] = [bytes.readUInt32LE(8), bytes.readUInt32LE(12)]
+    return { segment, sequence, previous, previousEnd: bytes.readUInt32LE(24), identity: bytes.readUInt32LE(28) }
+  }
+  if (!bytes.subarray(0, magicBefore.length).equals(magicBefore)) return undefined
+  const segment = bytes.readDoubleLE(8)
+  return { segment, sequence, previous: segment - 1, previousEnd: bytes.readDoubleLE(24), identity: 0 }
 }
 
 export function logFolder(folder: string): string {

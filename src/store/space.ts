@@ -1,15 +1,19 @@
 /**
- * Gives space back to the disk. A segment that nothing refers to is removed; while too much of the log is dead, what is
- * still alive in its emptiest segment is moved, a little at a time, so that this can be.
+ * Gives space back to the disk. Segments that nothing refers to are removed, some at a time, behind a base that does
+ * without them; while too much of the log is dead, what is still alive in its emptiest segment is moved, a little at a
+ * time, so that this can be.
  *
  * Greedy: the emptiest is nearly always one whose history was forgotten as a whole, so little is written twice. The bound
  * on the whole makes the emptiest at most two thirds full.
  */
-import { unlinkSync } from 'node:fs'
+import { rmSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 import type { Applier } from './apply.ts'
+import { type Base, dropBases, writeBase } from './base.ts'
 import type { Bodies, BodyRow } from './bodies.ts'
-import { type Statements, syncIndex } from './connection.ts'
+import type { Statements } from './connection.ts'
 import type { Kept } from './kept.ts'
+import { newestSchema } from './schema.ts'
 import { segmentPath } from './segment.ts'
 import { nowhere } from './segments.ts'
 
@@ -19,21 +23,29 @@ const slackSegments = 4
 /** In one step: a question that comes meanwhile waits for no more than this. */
 const moveBytesMax = 1024 * 1024
 const moveBodiesMax = 512
-const removeMax = 16
+/** Removing takes a base, which costs its own size: it is worth it for so much, and for so many times that size. */
+const removeSegmentsMin = 2
+const removePerBase = 4
 
 export type SpaceParts = {
-  readonly path: string
+  readonly db: DatabaseSync
   readonly folder: string
   readonly segmentBytes: number
   readonly statements: Statements
   readonly applier: Applier
   readonly bodies: Bodies
   readonly kept: Kept
+  /** The last base, if there is one. */
+  readonly base: Base | undefined
+  /** Whether what was applied of the log stays where it is: a base says where that is. */
+  readonly mayRemove: boolean
 }
 
-/** One step, inside a transaction; false when there is nothing to do. */
-export function tidy(parts: SpaceParts): boolean {
-  return removeDead(parts) || moveSome(parts)
+/** One step, inside a transaction: undefined when there is nothing to do; the base, if another was written. */
+export function tidy(parts: SpaceParts): { base?: Base } | undefined {
+  const base = removeDead(parts)
+  if (base !== undefined) return { base }
+  return moveSome(parts) ? {} : undefined
 }
 
 /** Whatever is still written to stays: it is about to hold more. */
@@ -41,33 +53,57 @@ function isSealed({ applier, kept }: SpaceParts, segment: number): boolean {
   return segment > 0 ? segment < applier.applied.segment : segment !== kept.segment
 }
 
-function removeDead(parts: SpaceParts): boolean {
+function deadOf(parts: SpaceParts): { dead: number[]; bytes: number } {
+  const dead: number[] = []
+  let bytes = 0
+  for (const [segment, { live, size }] of parts.applier.segments.counts) {
+    if (live !== 0 || !isSealed(parts, segment)) continue
+    dead.push(segment)
+    bytes += size
+  }
+  return { dead, bytes }
+}
+
+function removeDead(parts: SpaceParts): Base | undefined {
   const { segments } = parts.applier
-  const dead = [...segments.counts].filter(([segment, { live }]) => live === 0 && isSealed(parts, segment))
-  if (dead.length === 0) return false
-  // An index that is put back by a power cut must not refer to what is gone.
-  syncIndex(parts.path)
-  for (const [segment] of dead.slice(0, removeMax)) {
+  const { dead, bytes } = deadOf(parts)
+  const worth = Math.max(removeSegmentsMin * parts.segmentBytes, removePerBase * (parts.base?.bytes ?? 0))
+  if (!parts.mayRemove || dead.length === 0 || bytes < worth) return undefined
+  // Counts may be wrong, references are not.
+  const used = new Set(parts.statements.used.all().map((row) => (row as unknown as [number])[0]))
+  const removed = dead.filter((segment) => !used.has(segment))
+  for (const segment of dead) {
+    if (used.has(segment)) segments.refer(segment, 1)
+    else segments.remove(segment)
+  }
+  const base = makeBase(parts)
+  // From here on nobody needs them, whichever of the two files is lost.
+  for (const segment of removed) {
     parts.bodies.close(segment)
     removeFile(segmentPath(parts.folder, segment))
-    segments.remove(segment)
   }
-  segments.store()
-  return true
+  return base
+}
+
+/** Says all there is to say up to where the log was applied, inside a transaction, and makes older ones superfluous. */
+export function makeBase({ db, folder, applier }: Pick<SpaceParts, 'db' | 'folder' | 'applier'>): Base {
+  applier.bases++
+  applier.store()
+  const { applied, bases: number, identity } = applier
+  const base = writeBase(db, { folder, ...applied, number, schema: newestSchema, identity })
+  dropBases(folder, base)
+  return base
 }
 
 export function removeFile(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
+  rmSync(path, { force: true })
 }
 
 function moveSome(parts: SpaceParts): boolean {
   const { applier, statements, kept, bodies } = parts
   const { segments } = applier
-  if (segments.size <= segments.live * sizePerLive + slackSegments * parts.segmentBytes) return false
+  const size = segments.size - deadOf(parts).bytes
+  if (size <= segments.live * sizePerLive + slackSegments * parts.segmentBytes) return false
   const from = emptiest(parts)
   if (from === undefined) return false
   let moved = 0
@@ -95,7 +131,7 @@ function emptiest(parts: SpaceParts): number | undefined {
   let least = 1
   for (const [segment, { size, live }] of parts.applier.segments.counts) {
     const share = live / size
-    if (share >= least || !isSealed(parts, segment)) continue
+    if (live === 0 || share >= least || !isSealed(parts, segment)) continue
     least = share
     found = segment
   }

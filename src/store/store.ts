@@ -49,11 +49,12 @@ export type Change = {
 
 /**
  * `forget` drops an interest with everything in it; one that is written to in the same batch starts new. `synced` is the
- * version up to which the interest is complete; `floor` raises its floor, which never falls: entries up to it are forgotten.
+ * version up to which the interest is complete; `floor` raises its floor, which never falls: entries up to it are forgotten;
+ * `sound` says that whatever was lost of it is known again.
  */
 export type InterestChange =
   | { readonly interest: string; readonly forget: true }
-  | { readonly interest: string; readonly synced: number; readonly floor?: number }
+  | { readonly interest: string; readonly synced: number; readonly floor?: number; readonly sound?: true }
 
 /** An undefined value removes the record. */
 export type RecordChange = { readonly kind: string; readonly key: string; readonly value: Buffer | undefined }
@@ -85,12 +86,14 @@ export type LoadedInterest<Made = LoadedObject> = {
   readonly objects: readonly Made[]
   /** Keys whose stored bytes fail their checksum. */
   readonly corrupt: readonly string[]
+  /** Part of the log was lost that may have concerned it: what is here may be too much, too little or too old. */
+  readonly isDoubted?: boolean
 }
 
 export type Gap = { readonly position: number; readonly from: number; readonly to: number }
 
 export type Loaded<Made = LoadedObject> = {
-  /** The highest version in any history. */
+  /** The highest version in any history; above it where versions were lost. */
   readonly version: number
   readonly interests: readonly LoadedInterest<Made>[]
 }
@@ -115,6 +118,9 @@ export type StoreFigures = {
   bytesWritten: number
   historyBytes: number
   failures: number
+  /** Frames of the log that are lost, and a sentence for each place: until somebody has removed the note of it. */
+  lostFrames: number
+  losses: readonly string[]
 }
 
 export interface Store {
@@ -161,8 +167,18 @@ export class StoreRefused extends Error {
   }
 }
 
-/** The folder cannot be used at all: a newer schema, a damaged file, held by another process. */
-export class StoreUnusable extends Error {}
+/**
+ * The folder cannot be used at all. `damaged`: what is in it is beyond repair. Otherwise nothing is wrong with that: it
+ * is of a newer schema, held by another process, or on a disk that does not do what it is asked.
+ */
+export class StoreUnusable extends Error {
+  readonly damaged: boolean
+
+  constructor(message: string, { damaged = false }: { damaged?: boolean } = {}) {
+    super(message)
+    this.damaged = damaged
+  }
+}
 
 /** After every version and position: "everything labelled up to this version has been seen". */
 export const afterAll = Number.MAX_SAFE_INTEGER

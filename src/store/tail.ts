@@ -1,70 +1,129 @@
 /**
- * Reads the log in order. After a crash nobody knows where it ends: at the first frame that is not whole, and what lies
- * behind it was never synced. Otherwise its end is told, and up to there every frame has to be sound.
+ * Reads the log in order. What it tells apart (decision 6 of docs/architecture.md):
+ *
+ * A frame that is not whole is the torn end of the log if nothing behind it was written in the knowledge that it is on the
+ * disk: then it, and what follows, was never acknowledged as synced, and the log ends before it. Otherwise it is damage.
+ * Where its head is whole it is told all the same: its bodies fail their checksums when they are read. Where it is not,
+ * what it held is unknown: a hole, and the log goes on with the next frame whose head is whole.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
-import { type Frame, frameLengths, type Piece, parseFrame, prefixBytes } from './frame.ts'
-import { headerBytes, type Position, parseHeader, segmentPath } from './segment.ts'
+import { type Link, readChain } from './chain.ts'
+import { claimedSequence, type Frame, frameLengths, type Piece, parseFrame, prefixBytes } from './frame.ts'
+import { type Position, segmentPath } from './segment.ts'
+import { Window, windowBytes } from './window.ts'
 
-/** Read at once: some seventy events. Larger frames get a buffer of their own for as long as they are looked at. */
-const windowBytes = 256 * 1024
+/** How far sequences may jump over a hole, at most: more is chance, which a checksum of 32 bits lets through now and then. */
+const sequenceJumpMax = 2 ** 32
+/** Bytes looked through at once for the next frame. */
+const searchBytes = 64 * 1024
 
 export type TailFrame = Frame & { readonly at: Position; readonly next: Position }
 
-/** The frames from one position to another; without `to` up to the end of what is whole. */
-export function* readLog(parts: { folder: string; from: Position; to?: Position }): Iterable<TailFrame> {
-  const { folder, to } = parts
-  let at = parts.from
-  for (;;) {
-    const isLast = at.segment === to?.segment
-    const next = isLast ? undefined : readHeader(folder, at.segment + 1)
-    const file = new Window(segmentPath(folder, at.segment))
+/** Frames that are lost, and the place they were lost from. */
+export type Hole = {
+  readonly at: Position
+  /** Where the log goes on. */
+  readonly next: Position
+  readonly bytes: number
+}
+
+export type Step = { readonly frame: TailFrame } | { readonly hole: Hole }
+
+/** The log from one position to another; without `to` up to the end of what counts. */
+export function* readLog(parts: { folder: string; from: Position; to?: Position }): Iterable<Step> {
+  const { folder, from, to } = parts
+  const links = readChain(parts)
+  let at = from
+  let proven = to?.sequence
+  for (const { frame, file, skipped } of readHeads(folder, links, at)) {
+    const isHole = frame.at.sequence !== at.sequence
+    // What was just written by this process is believed: only what a crash may have torn is looked at as a whole.
+    const isWhole = to !== undefined || frame.pieces.every((piece) => isSound(file, frame.at.offset, piece))
+    if (isHole || !isWhole) {
+      proven ??= provenBy(folder, links, at)
+      if (at.sequence >= proven) return
+    }
+    if (isHole) yield { hole: { at, next: frame.at, bytes: skipped } }
+    yield { frame }
+    at = frame.next
+  }
+  if (to !== undefined && at.sequence < to.sequence) {
+    yield { hole: { at, next: to, bytes: Math.max(0, to.offset - (to.segment === at.segment ? at.offset : 0)) } }
+  }
+}
+
+/** Everything before this sequence was on the disk: some whole frame behind was written in that knowledge. */
+function provenBy(folder: string, links: readonly Link[], from: Position): number {
+  let proven = 0
+  for (const { frame, link } of readHeads(folder, links, from)) {
+    // An older ake did not say what it knew: any whole frame counts.
+    if (frame.follows || link.identity === 0) proven = frame.at.sequence
+  }
+  return proven
+}
+
+type Head = { readonly frame: TailFrame; readonly file: Window; readonly link: Link; readonly skipped: number }
+
+/** Every frame whose head is whole, in order, whatever lies in between. */
+function* readHeads(folder: string, links: readonly Link[], from: Position): Iterable<Head> {
+  let { sequence } = from
+  let skipped = 0
+  for (const link of links) {
+    if (link.segment < from.segment) continue
+    skipped += link.missingBytes
+    const file = new Window(segmentPath(folder, link.segment))
     try {
-      const end = isLast ? to.offset : Math.min(next?.previousEnd ?? file.size, to === undefined ? file.size : Infinity)
-      while (at.offset < end) {
-        const frame = readFrame(file, at, { end, isTold: to !== undefined })
-        if (frame === undefined && to === undefined) return
-        if (frame === undefined) throw new Error(`the log is damaged in segment ${at.segment} at ${at.offset}`)
-        yield frame
-        at = frame.next
+      const { end } = link
+      let offset = link.segment === from.segment ? from.offset : link.start
+      if (link.segment !== from.segment && link.sequence !== undefined) sequence = Math.max(sequence, link.sequence)
+      while (offset < end) {
+        const place = { segment: link.segment, offset, sequence }
+        const frame = readHead(file, place, end) ?? findHead(file, place, end)
+        if (frame === undefined || frame.at.sequence >= link.before) break
+        skipped += frame.at.offset - offset
+        yield { frame, file, link, skipped }
+        skipped = 0
+        sequence = frame.next.sequence
+        offset = frame.next.offset
       }
-      if (isLast) return
-      if (next === undefined || next.sequence !== at.sequence || next.previousEnd !== at.offset) {
-        if (to === undefined) return
-        throw new Error(`the log breaks off after segment ${at.segment}`)
-      }
+      skipped += Math.max(0, link.end - offset)
     } finally {
       file.close()
     }
-    at = { segment: at.segment + 1, offset: headerBytes, sequence: at.sequence }
   }
 }
 
-function readHeader(folder: string, segment: number): ReturnType<typeof parseHeader> {
-  const file = new Window(segmentPath(folder, segment), headerBytes)
-  try {
-    const header = parseHeader(file.at(0, Math.min(headerBytes, file.size)))
-    return header?.segment === segment ? header : undefined
-  } finally {
-    file.close()
-  }
-}
-
-function readFrame(
-  file: Window,
-  at: Position,
-  { end, isTold }: { end: number; isTold: boolean },
-): TailFrame | undefined {
+function readHead(file: Window, at: Position, end: number): TailFrame | undefined {
   if (at.offset + prefixBytes > end) return undefined
   const lengths = frameLengths(file.at(at.offset, prefixBytes))
   if (lengths === undefined || at.offset + lengths.head + lengths.bodies > end) return undefined
   const frame = parseFrame(file.at(at.offset, lengths.head), at.sequence)
   if (frame === undefined) return undefined
-  // What was just written by this process is believed: a crash is what tears frames.
-  if (!isTold && !frame.pieces.every((piece) => isSound(file, at.offset, piece))) return undefined
   const next = { ...at, offset: at.offset + lengths.head + lengths.bodies, sequence: at.sequence + 1 }
   return { ...frame, at, next }
+}
+
+/** The next whole head behind this place with this sequence or a later one. */
+function findHead(
+  file: Window,
+  { segment, offset: from, sequence: least }: Position,
+  end: number,
+): TailFrame | undefined {
+  const last = Math.min(end, file.size) - prefixBytes
+  for (let start = from; start <= last; start += searchBytes) {
+    // A copy: whatever looks like a frame is read through the same window.
+    const bytes = Buffer.from(file.at(start, Math.min(searchBytes + prefixBytes, end - start)))
+    for (let at = 0; at < searchBytes && at + prefixBytes <= bytes.length; at++) {
+      // The last byte of the sequence, without its sign: 1 to 2^53.
+      const exponent = (bytes[at + prefixBytes - 1] as number) & 0x7f
+      if (exponent < 0x3f || exponent > 0x43) continue
+      const sequence = claimedSequence(bytes, at)
+      if (!Number.isSafeInteger(sequence) || sequence < least || sequence > least + sequenceJumpMax) continue
+      const frame = readHead(file, { segment, offset: start + at, sequence }, end)
+      if (frame !== undefined) return frame
+    }
+  }
+  return undefined
 }
 
 function isSound(file: Window, frameAt: number, { start, length, checksum }: Piece): boolean {
@@ -75,44 +134,4 @@ function isSound(file: Window, frameAt: number, { start, length, checksum }: Pie
     done += part
   }
   return found === checksum
-}
-
-/** A file that is read from front to back. One that is not there is empty. */
-class Window {
-  readonly #file: number | undefined
-  readonly #own: Buffer
-  #bytes: Buffer = Buffer.alloc(0)
-  #start = 0
-  readonly size: number
-
-  constructor(path: string, ownBytes = windowBytes) {
-    this.#own = Buffer.allocUnsafeSlow(ownBytes)
-    try {
-      this.#file = openSync(path, 'r')
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
-    this.size = this.#file === undefined ? 0 : fstatSync(this.#file).size
-  }
-
-  /** These bytes, until the next call; fewer only if the file ends. */
-  at(position: number, length: number): Buffer {
-    const from = position - this.#start
-    if (from >= 0 && from + length <= this.#bytes.length) return this.#bytes.subarray(from, from + length)
-    const wanted = Math.max(0, Math.min(this.size - position, Math.max(length, this.#own.length)))
-    this.#bytes = wanted > this.#own.length ? Buffer.allocUnsafeSlow(wanted) : this.#own.subarray(0, wanted)
-    this.#start = position
-    let filled = 0
-    while (this.#file !== undefined && filled < this.#bytes.length) {
-      const got = readSync(this.#file, this.#bytes, filled, this.#bytes.length - filled, position + filled)
-      if (got === 0) break
-      filled += got
-    }
-    this.#bytes = this.#bytes.subarray(0, filled)
-    return this.#bytes.subarray(0, length)
-  }
-
-  close(): void {
-    if (this.#file !== undefined) closeSync(this.#file)
-  }
 }

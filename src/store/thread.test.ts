@@ -79,23 +79,17 @@ test('[D3] a thread that keeps ending is given a rest, and then another try', ()
     assert.equal(threads.length, 5)
   }))
 
-test('[D3] a new thread that finds the file unusable for now does not end the store, and makes it anew from the log', () =>
-  inWorld(async ({ store, clock, folder, kill }) => {
+test('[D3] a new thread that finds the file damaged makes it anew from the log', () =>
+  inWorld(async ({ store, folder, kill }) => {
     await store.commit(put(2))
     const path = join(folder, 'ake.db')
     await kill()
     for (const name of readdirSync(folder)) if (name.startsWith('ake.db')) rmSync(join(folder, name))
     writeFileSync(path, 'this is no database, and long enough to be looked at'.repeat(20))
     chmodSync(path, 0o600)
-    await assert.rejects(store.load(), StoreRefused)
+    assert.deepEqual(await keys(store), ['k2'])
     await store.commit(put(3))
-    rmSync(path)
-    let found: string[] | undefined
-    for (let i = 0; i < 50 && found === undefined; i++) {
-      clock.advance(60_000)
-      found = await keys(store).catch(() => undefined)
-    }
-    assert.deepEqual(found, ['k2', 'k3'])
+    assert.deepEqual(await keys(store), ['k2', 'k3'])
   }))
 
 test('[D3] a store whose thread never gets as far as the log is told to be unusable, also to commits that wait', async () => {

@@ -2,14 +2,16 @@
  * What travels between the main thread and the thread of the index. Bodies go packed in one transferred buffer per
  * message, so a load costs one copy and no clone per object.
  */
+import type { Loss } from './aside.ts'
+import type { LogEnd } from './log.ts'
 import type { Position } from './segment.ts'
 import type { Cursor, Entry, EntryKind, HistoryLimit } from './store.ts'
 
 /** Where a body lies in the message's buffer; -1 when there is none. */
 type Place = { start: number; end: number }
 
-/** The log is written up to here; `bytes` is how much that is since the process began. */
-export type Reach = Position & { readonly bytes: number }
+/** The log is written up to here, and synced up to `proven`; `bytes` is how much that is since the process began. */
+export type Reach = Position & { readonly bytes: number; readonly proven: number }
 
 /** What the thread is started with: one that follows another is told where the log ends. */
 export type ThreadParts = {
@@ -46,7 +48,8 @@ export type PackedEntry = {
 export type Floors = readonly (readonly [interest: string, floor: number])[]
 
 export type FromWorker =
-  | { kind: 'opened'; end: Position; isWhole: boolean }
+  | ({ kind: 'opened'; losses: readonly Loss[] } & LogEnd)
+  | { kind: 'news'; losses: readonly Loss[]; remade: string | undefined }
   | { kind: 'applied'; reach: Reach; floors: Floors; historyBytes: number; behind: string | undefined }
   | { kind: 'stuck'; message: string }
   | {
@@ -58,6 +61,7 @@ export type FromWorker =
       lastVersion: number
       gaps: { position: number; from: number; to: number }[]
       corrupt: string[]
+      isDoubted: boolean
     }
   | { kind: 'objects'; name: string; objects: PackedObject[]; bytes: Uint8Array }
   | { kind: 'loaded'; version: number; historyBytes: number }
@@ -66,7 +70,7 @@ export type FromWorker =
   | { kind: 'records'; id: number; records: PackedRecord[]; bytes: Uint8Array }
   | { kind: 'gone'; id: number; floor: number }
   | { kind: 'failed'; id: number; message: string }
-  | { kind: 'unusable'; message: string }
+  | { kind: 'unusable'; message: string; damaged: boolean }
   | { kind: 'closed' }
 
 export function unpackEntry(entry: PackedEntry, bytes: Buffer): Entry {

@@ -5,7 +5,7 @@
 import { type MessagePort, workerData } from 'node:worker_threads'
 import { Index } from './index.ts'
 import { packObjects, packPage, packRecords } from './slab.ts'
-import { HistoryGone } from './store.ts'
+import { HistoryGone, StoreUnusable } from './store.ts'
 import type { FromWorker, Reach, ThreadParts, ToWorker } from './wire.ts'
 
 const { port, isFirst, ...parts } = workerData as ThreadParts & { port: MessagePort }
@@ -16,15 +16,23 @@ let index: Index
 let tidying: NodeJS.Immediate | undefined
 try {
   index = new Index(parts)
-  if (isFirst) say({ kind: 'opened', ...index.recover() })
+  if (isFirst) say({ kind: 'opened', ...index.recover(), losses: index.losses })
+  tellNews()
   port.on('message', handle)
 } catch (error) {
   giveUp(error)
 }
 
 function giveUp(error: unknown): void {
-  say({ kind: 'unusable', message: (error as Error).message })
+  const damaged = error instanceof StoreUnusable ? error.damaged : true
+  say({ kind: 'unusable', message: (error as Error).message, damaged })
   port.close()
+}
+
+/** Whatever was found to be lost, or had to be made again. */
+function tellNews(): void {
+  const news = index.takeNews()
+  if (news.losses.length > 0 || news.remade !== undefined) say({ kind: 'news', ...news })
 }
 
 function handle(message: ToWorker): void {
@@ -65,12 +73,13 @@ function handle(message: ToWorker): void {
 /** False when nothing can be said about what the log holds up to there. */
 function apply(reach: Reach, triesAgain = false): boolean {
   try {
-    index.apply(reach, { triesAgain })
+    index.apply(reach, { triesAgain, proven: reach.proven })
   } catch (error) {
     say({ kind: 'stuck', message: (error as Error).message })
     return false
   }
   const { historyBytes, behind } = index
+  tellNews()
   say({ kind: 'applied', reach, floors: index.takeFloors(), historyBytes, behind: behind?.message })
   tidyLater()
   return true
@@ -104,7 +113,8 @@ function load(): void {
     }
     say({ kind: 'interest', ...interest, corrupt })
   }
-  say({ kind: 'loaded', version: newest, historyBytes: index.historyBytes })
+  const { raised, historyBytes } = index
+  say({ kind: 'loaded', version: Math.max(newest, raised), historyBytes })
 }
 
 function answer({ id, reach }: { id: number; reach: Reach | undefined }, tell: () => void): void {

@@ -1,0 +1,82 @@
+/** The store of a data folder: what is wrong with it is said, and what an edge cannot use at all is put out of its way. */
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Log } from '../base/log.ts'
+import type { Copy } from '../cache/copy.ts'
+import { openDurable } from '../store/durable.ts'
+import { type Store, StoreUnusable } from '../store/store.ts'
+import { reasonOf, UsageError } from './config.ts'
+
+/** Of what the store wrote: keys, certificates and the kubeconfig stay. */
+const stored = ['ake.db', 'ake.db-wal', 'ake.db-shm', 'log']
+/** So many names are told; the log has the rest. */
+const namesMax = 10
+
+export type FolderParts = { readonly data: string; readonly history: number; readonly log: Log }
+
+export function openStore({ data, history, log }: FolderParts): Store {
+  return openDurable({
+    folder: data,
+    historyBytesMax: history,
+    onDamage: (damage) => {
+      if (damage.kind === 'remade') log.warn('store.remade', { why: damage.why })
+      else log.error('store.corrupt', { segment: damage.segment, offset: damage.offset, frames: damage.frames })
+    },
+  })
+}
+
+/** Why a start ends here, in words for whoever started it. */
+export function refuse(error: unknown, folder: string): never {
+  if (!(error instanceof StoreUnusable)) throw error
+  const advice = error.damaged ? ': restore the folder from a backup, or start anew with another one (--data)' : ''
+  throw new UsageError(`the store in ${folder} cannot be used: ${error.message}${advice}`)
+}
+
+/**
+ * Opens with `open`; where what is stored is beyond repair it is set aside, since all of it can be mirrored again. One
+ * earlier set is kept, for whoever wants to look. Anything else that is wrong is refused by name.
+ */
+export async function openOrSetAside<Opened>(
+  parts: FolderParts,
+  open: (store: Store) => Promise<Opened>,
+): Promise<{ store: Store; opened: Opened; setAside?: string }> {
+  const { data, log } = parts
+  let setAside: string | undefined
+  for (;;) {
+    const store = openStore(parts)
+    try {
+      return { store, opened: await open(store), ...(setAside === undefined ? {} : { setAside }) }
+    } catch (error) {
+      await store.close()
+      if (!(error instanceof StoreUnusable) || !error.damaged || setAside !== undefined) return refuse(error, data)
+      setAside = takeAside(data)
+      log.error('store.setAside', { folder: setAside, why: error.message })
+    }
+  }
+}
+
+function takeAside(folder: string): string {
+  const aside = join(folder, 'aside')
+  try {
+    rmSync(aside, { recursive: true, force: true })
+    mkdirSync(aside, { mode: 0o700 })
+    for (const name of stored) if (existsSync(join(folder, name))) renameSync(join(folder, name), join(aside, name))
+  } catch (error) {
+    throw new UsageError(`the store in ${folder} cannot be used, and cannot be set aside: ${reasonOf(error)}`)
+  }
+  return aside
+}
+
+/** What is lost or damaged, a sentence each; empty when nothing is. */
+export function damageOf(copy: Copy, { figures }: Store): string[] {
+  const names: string[] = []
+  let more = 0
+  for (const { interest, corrupt, isDoubted } of copy.caches.values()) {
+    for (const key of [...corrupt, ...(isDoubted ? ['*'] : [])]) {
+      if (names.length < namesMax) names.push(`${interest} "${key}"`)
+      else more++
+    }
+  }
+  const others = more > 0 ? ` and ${more} more` : ''
+  return [...figures.losses, ...(names.length > 0 ? [`damaged: ${names.join(', ')}${others}`] : [])]
+}

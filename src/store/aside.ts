@@ -1,0 +1,95 @@
+/**
+ * What recovery takes out of the way without knowing that nobody needs it goes into `log/aside`, under a name that says
+ * where it was. What was lost of the log is noted there too, and counts as lost until somebody removes the note.
+ */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { ownerOnly, segmentPath, syncFolder } from './segment.ts'
+import type { Hole } from './tail.ts'
+
+/** All of it together: enough for somebody to look at, little enough for a small flash. The oldest goes first. */
+const asideBytesMax = 64 * 1024 * 1024
+const asideFilesMax = 64
+const ownerOnlyFolder = 0o700
+
+/** A part of the log that is lost: where it was, and how many frames. */
+export type Loss = { readonly segment: number; readonly offset: number; readonly frames: number }
+
+export class Aside {
+  readonly folder: string
+  readonly #log: string
+
+  constructor(logFolder: string) {
+    this.#log = logFolder
+    this.folder = join(logFolder, 'aside')
+  }
+
+  /** Takes a file out of the way. On a disk that takes nothing it stays where it is, if it may. */
+  take(path: string, as = basename(path)): void {
+    if (!existsSync(path)) return
+    this.#make()
+    renameSync(path, join(this.folder, this.#free(as)))
+    this.#bound()
+  }
+
+  #free(name: string): string {
+    let free = name
+    for (let i = 1; existsSync(join(this.folder, free)); i++) free = `${name}.${i}`
+    return free
+  }
+
+  /** Notes what was lost, with the segment as it is. On a disk that is full only what is said of it is left. */
+  note({ at, next }: Hole): Loss {
+    const loss = { segment: at.segment, offset: at.offset, frames: next.sequence - at.sequence }
+    try {
+      this.#make()
+      const note = join(this.folder, `${loss.segment}-${loss.offset}-${loss.frames}.lost`)
+      if (!existsSync(note)) {
+        const path = segmentPath(this.#log, at.segment)
+        if (at.segment > 0 && existsSync(path)) copyFileSync(path, note)
+        else writeFileSync(note, '', { mode: ownerOnly })
+        syncFolder(this.folder)
+      }
+      this.#bound()
+    } catch {
+      // The next start finds it again, unless it finds the index beyond it: then the log line was all there was.
+    }
+    return loss
+  }
+
+  /** What is still noted as lost. */
+  losses(): Loss[] {
+    const found: Loss[] = []
+    for (const name of this.#names()) {
+      const [, segment, offset, frames] = /^(\d+)-(\d+)-(\d+)\.lost$/.exec(name) ?? []
+      if (segment !== undefined)
+        found.push({ segment: Number(segment), offset: Number(offset), frames: Number(frames) })
+    }
+    return found
+  }
+
+  #names(): string[] {
+    return existsSync(this.folder) ? readdirSync(this.folder) : []
+  }
+
+  #make(): void {
+    mkdirSync(this.folder, { recursive: true, mode: ownerOnlyFolder })
+  }
+
+  /** A note itself stays: only what it holds goes. */
+  #bound(): void {
+    const files = this.#names().map((name) => {
+      const { size, mtimeMs } = statSync(join(this.folder, name))
+      return { path: join(this.folder, name), size, mtimeMs }
+    })
+    files.sort((one, another) => another.mtimeMs - one.mtimeMs)
+    let bytes = 0
+    for (const [index, { path, size }] of files.entries()) {
+      bytes += size
+      if (index > 0 && (bytes > asideBytesMax || index >= asideFilesMax)) {
+        if (path.endsWith('.lost')) writeFileSync(path, '')
+        else rmSync(path, { force: true })
+      }
+    }
+  }
+}

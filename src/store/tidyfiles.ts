@@ -1,0 +1,72 @@
+/**
+ * The files of the log after a start: what was torn is cut off, what nobody needs is removed, and only then; whatever
+ * else is in the way is set aside.
+ */
+import { randomInt } from 'node:crypto'
+import { existsSync, statSync, truncateSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { Aside } from './aside.ts'
+import type { Base } from './base.ts'
+import { identityOf } from './remake.ts'
+import { headerBytes, type Position, readSegments, segmentPath } from './segment.ts'
+import { removeFile } from './space.ts'
+
+type Counts = ReadonlyMap<number, { readonly live: number }>
+
+/** Answers whether a file ends where the log does, and how much was cut off. */
+export function tidyFiles(parts: {
+  readonly folder: string
+  readonly end: Position
+  readonly counts: Counts
+  readonly aside: Aside
+  readonly base: Base | undefined
+  /** Whether the index was made from the log just now. */
+  readonly isRemade: boolean
+}): { isWhole: boolean; tornBytes: number } {
+  const { folder, end, counts, aside, base, isRemade } = parts
+  let tornBytes = 0
+  for (const segment of readSegments(folder)) {
+    const path = segmentPath(folder, segment)
+    if (segment > end.segment) {
+      // Begun, but never synced: nothing in the log goes on from it.
+      const { size } = statSync(path)
+      tornBytes += size
+      if (size <= headerBytes) removeFile(path)
+      else aside.take(path, `torn-${basename(path)}`)
+    } else if (segment < end.segment && !counts.has(segment)) {
+      // What a base does without is nobody's, nor is what an index that is whole knows nothing of.
+      if (segment > 0 ? segment < (base?.head.segment ?? 0) : base !== undefined || !isRemade) removeFile(path)
+      else aside.take(path)
+    }
+  }
+  const path = segmentPath(folder, end.segment)
+  if (end.segment === 0 || !existsSync(path)) return { isWhole: false, tornBytes }
+  const { size } = statSync(path)
+  if (size > end.offset) {
+    tornBytes += size - end.offset
+    truncateSync(path, end.offset)
+  }
+  return { isWhole: size >= end.offset, tornBytes }
+}
+
+/** Whether segments are gone of which no base says what they said: they were removed by an older ake. */
+export function needsBase(parts: {
+  readonly folder: string
+  readonly end: Position
+  readonly counts: Counts
+  readonly base: Base | undefined
+}): boolean {
+  const { folder, end, counts, base } = parts
+  if (base !== undefined) return false
+  if ([...counts].some(([segment, { live }]) => segment < 0 && live > 0)) return true
+  return end.segment > 1 && !existsSync(segmentPath(folder, 1))
+}
+
+/** The one the log has already, or any. */
+export function newIdentity(folder: string): number {
+  for (const segment of readSegments(folder).reverse()) {
+    const found = segment > 0 ? identityOf(folder, segment) : 0
+    if (found !== 0) return found
+  }
+  return randomInt(1, 2 ** 32)
+}

@@ -1,0 +1,178 @@
+/** Disks that lie, seen from outside: what is lost is named, the rest is served, and an edge gets it again by itself. */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { outputOf, type Site, until, withSite } from './edgeprocess.ts'
+import { Client, configMap, configMaps, type Frame, Watch, withFolder } from './process.ts'
+
+type Item = { metadata: { name: string; resourceVersion: string }; data?: Record<string, string> }
+type Listed = { metadata: { resourceVersion: string }; items: Item[] }
+
+const any = `${configMaps}?resourceVersion=0`
+/** What was accepted without a sync is synced within 3 s. */
+const syncedMs = 4_000
+
+/** Turns a bit where this text is for the last time: a key stands in the head of a frame alone. */
+function turnBit(folder: string, text: string): void {
+  for (const name of readdirSync(join(folder, 'log')).filter((one) => one.endsWith('.log'))) {
+    const path = join(folder, 'log', name)
+    const bytes = readFileSync(path)
+    const at = bytes.lastIndexOf(text)
+    if (at < 0) continue
+    bytes[at] = (bytes[at] as number) ^ 1
+    writeFileSync(path, bytes)
+    return
+  }
+  assert.fail(`${text} is not in the log`)
+}
+
+function loseIndex(folder: string): void {
+  for (const name of readdirSync(folder)) if (name.startsWith('ake.db')) rmSync(join(folder, name))
+}
+
+test('[D4] one turned bit takes no more than its own frame from an authority: it is named, the rest is served, versions go on', () =>
+  withFolder(async (folder, serve) => {
+    const first = await serve()
+    const client = new Client(first)
+    const versions: number[] = []
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const { metadata } = await client.json<Item>('POST', configMaps, configMap(name, { value: name }))
+      versions.push(Number(metadata.resourceVersion))
+    }
+    await first.end('SIGKILL')
+    turnBit(folder, 'default/b')
+    loseIndex(folder)
+    for (let life = 0; life < 2; life++) {
+      const serving = await serve()
+      const again = new Client(serving)
+      const { items } = await again.json<Listed>('GET', configMaps)
+      assert.deepEqual(
+        items.map(({ metadata }) => metadata.name),
+        ['a', 'c', 'd'],
+      )
+      const { status, body } = await again.ask('GET', '/readyz?verbose')
+      assert.equal(status, 500)
+      assert.match(body.toString(), /\[-\]data failed: 1 frames of log segment 1 at \d+ are lost/)
+      const { metadata } = await again.json<Item>('POST', configMaps, configMap(`new-${life}`, {}))
+      assert.ok(Number(metadata.resourceVersion) > Math.max(...versions))
+      // Whoever watched from before may have missed the one that is lost: it has to list again.
+      const old = await again.ask('GET', `${configMaps}?watch=1&resourceVersion=${versions[0]}&timeoutSeconds=1`)
+      assert.match(old.body.toString(), /"code":410/)
+      await again.json('DELETE', `${configMaps}/new-${life}`)
+      again.close()
+      const { stderr } = await serving.end('SIGTERM')
+      if (life === 0) assert.match(stderr, /error store\.corrupt segment=1 offset=\d+ frames=1/)
+    }
+    // Whoever has taken note of it removes the note.
+    rmSync(join(folder, 'log', 'aside'), { recursive: true })
+    const serving = await serve()
+    const last = new Client(serving)
+    assert.equal((await last.ask('GET', '/readyz')).status, 200)
+    last.close()
+  }))
+
+test('[D4] an authority whose log and index are both beyond use says what to do, and touches nothing', () =>
+  withFolder(async (folder, serve) => {
+    const serving = await serve()
+    await serving.end('SIGTERM')
+    writeFileSync(join(folder, 'ake.db'), 'no database'.repeat(500))
+    const [first] = readdirSync(join(folder, 'log')) as [string]
+    rmSync(join(folder, 'log', first))
+    const { code, stderr } = await outputOf(['serve', '--data', folder, '--listen', '127.0.0.1:0'])
+    assert.equal(code, 2)
+    assert.match(stderr, /cannot be used, and cannot be made again: there is no log: restore the folder from a backup/)
+    assert.ok(existsSync(join(folder, 'ake.db')))
+  }))
+
+async function put(site: Site, name: string, value: string): Promise<Item> {
+  const cloud = site.client(site.cloud)
+  const { status, body } = await cloud.ask('PUT', `${configMaps}/${name}`, configMap(name, { value }))
+  if (status < 300) return JSON.parse(body.toString()) as Item
+  return await cloud.json<Item>('POST', configMaps, configMap(name, { value }))
+}
+
+async function untilShown(site: Site, { metadata }: Item): Promise<void> {
+  const client = site.client()
+  const isThere = async () => {
+    const { status, body } = await client.ask('GET', any)
+    if (status !== 200) return false
+    const { items } = JSON.parse(body.toString()) as Listed
+    return items.some((one) => one.metadata.resourceVersion === metadata.resourceVersion)
+  }
+  await until(isThere, `${metadata.name} at ${metadata.resourceVersion}`)
+}
+
+test('[D4] an edge that lost part of its log shows none of what may be concerned until it was compared with the cloud; no watch has to list again', () =>
+  withSite(['--mirror', 'configmaps'], async (site) => {
+    await untilShown(site, await put(site, 'a', '1'))
+    await untilShown(site, await put(site, 'b', '1'))
+    const lost = await put(site, 'b', '2')
+    await untilShown(site, lost)
+    await new Promise((resolve) => setTimeout(resolve, syncedMs))
+    const last = await put(site, 'a', '2')
+    await untilShown(site, last)
+    await site.edge.end('SIGKILL')
+    turnBit(site.edgeFolder, 'default/b')
+    loseIndex(site.edgeFolder)
+    await site.link.set('refuse')
+    await site.startEdge()
+    const away = await site.client().ask('GET', any)
+    assert.equal(away.status, 503, away.body.toString())
+    assert.match(
+      (await site.readyz()).text,
+      /\[\+\]data ok: .*frames of log segment \d+ at \d+ are lost; damaged: .*"\*"/,
+    )
+    const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
+    assert.match(stdout, /Damage: +\d+ frames of log segment/)
+    await put(site, 'c', '1')
+    await site.link.set('up')
+    await untilShown(site, lost)
+    const client = site.client()
+    const seen: Frame[] = []
+    const from = lost.metadata.resourceVersion
+    const watch = new Watch(client, `${configMaps}?watch=1&resourceVersion=${from}`, (frame) => seen.push(frame))
+    await watch.until((frames) =>
+      frames.some(({ object }) => object.metadata.resourceVersion === last.metadata.resourceVersion),
+    )
+    assert.ok(seen.every(({ type }) => type !== 'ERROR'))
+    const { stderr } = await site.edge.end('SIGTERM')
+    assert.match(stderr, /store\.corrupt/)
+    // It was settled for good: the next start shows it without its cloud.
+    await site.link.set('refuse')
+    await site.startEdge()
+    const { items } = await site.client().json<Listed>('GET', any)
+    assert.deepEqual(
+      items.filter(({ metadata: { name } }) => name === 'a' || name === 'b').map(({ data }) => data?.value),
+      ['2', '2'],
+    )
+  }))
+
+test('[D4] an edge whose index is lost, garbage or unreadable makes it again from its log; what it cannot use at all it sets aside and mirrors again', () =>
+  withSite(['--mirror', 'configmaps'], async (site) => {
+    const item = await put(site, 'a', '1')
+    await untilShown(site, item)
+    const ca = readFileSync(join(site.edgeFolder, 'pki', 'ca.crt'), 'utf8')
+    for (const harm of ['lost', 'garbage'] as const) {
+      await site.edge.end('SIGTERM')
+      loseIndex(site.edgeFolder)
+      if (harm === 'garbage') writeFileSync(join(site.edgeFolder, 'ake.db'), 'no database'.repeat(500))
+      await site.link.set('refuse')
+      await site.startEdge()
+      await untilShown(site, item)
+      await site.link.set('up')
+      await site.untilCloudIs('reachable')
+      assert.match((await site.edge.end('SIGTERM')).stderr, /warn store\.remade/)
+      await site.startEdge()
+    }
+    await site.edge.end('SIGTERM')
+    writeFileSync(join(site.edgeFolder, 'ake.db'), 'no database'.repeat(500))
+    rmSync(join(site.edgeFolder, 'log', '0000000001.log'))
+    await site.startEdge()
+    await untilShown(site, item)
+    assert.equal(readFileSync(join(site.edgeFolder, 'pki', 'ca.crt'), 'utf8'), ca)
+    assert.ok(existsSync(join(site.edgeFolder, 'aside', 'log')))
+    const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
+    assert.match(stdout, /Damage: +what could not be used is in .*aside/)
+    assert.match((await site.edge.end('SIGTERM')).stderr, /error store\.setAside/)
+  }))
