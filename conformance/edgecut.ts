@@ -86,7 +86,7 @@ const honest = (file: (name: string) => string): readonly Expected[] => [
   { line: `kubectl logs front-0 ${s} -c main`, expect: /the API server cannot be reached[\s\S]*exit 1\n$/ },
   { line: `kubectl exec front-0 ${s} -c main -- true`, expect: /the API server cannot be reached[\s\S]*exit 1\n$/ },
   { line: `kubectl get events ${s}`, expect: /there is no local copy[\s\S]*exit 1\n$/ },
-  { line: `kubectl get roles ${s}`, expect: /there is no local copy[\s\S]*exit 1\n$/ },
+  { line: `kubectl get controllerrevisions ${s}`, expect: /there is no local copy[\s\S]*exit 1\n$/ },
   { line: `kubectl get cm cm-a ${s} -o jsonpath={.data}`, expect: /^\{\s*"greeting": "hello",\s*"poem": "[^"]*"\s*\}/ },
 ]
 
