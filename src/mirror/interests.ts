@@ -353,8 +353,9 @@ export class Interests {
 
 const none: ReadonlySet<Kept> = new Set()
 
-function rankOf({ readable: cache, interest, hopeless }: Kept, version: number): number {
-  if (cache === undefined) return hopeless ? 0 : 1
+function rankOf(kept: Kept, version: number): number {
+  const { readable: cache, interest } = kept
+  if (cache === undefined) return kept.hopeless ? 0 : 1
   const resumable = version === 0 || version >= cache.history.floor ? 4 : 2
   return resumable + (interest.namespace === '' && interest.labels.empty && interest.fields.empty ? 1 : 0)
 }

@@ -82,7 +82,10 @@ export class Kept {
   get readable(): Cache | undefined {
     // What was lost of it may be anything: until it was compared with the cloud it is as good as never synced.
     if (this.cache?.isDoubted === true) return undefined
-    const isDoubted = this.#feed === undefined ? this.#doubtedAtMs !== undefined || this.isBlind : !this.#feed.isSound
+    const isDoubted =
+      this.#feed === undefined
+        ? this.#doubtedAtMs !== undefined || this.#reflector?.isLate === true
+        : !this.#feed.isSound
     return isDoubted && this.#parts.upstream.reachability.state === 'reachable' ? undefined : this.cache
   }
 
@@ -115,7 +118,7 @@ export class Kept {
     if (this.readable !== undefined) return false
     if (this.#feed !== undefined) return this.#feed.wide.hopeless
     const { kind } = this.state
-    if (kind === 'failing') return true
+    if (kind === 'failing' || this.isBlind) return true
     if (this.cache === undefined) return kind === 'refused' || kind === 'tooLarge'
     const doubtedMs = this.#parts.clock.steady() - (this.#doubtedAtMs ?? Number.POSITIVE_INFINITY)
     return doubtedMs >= mirrorLimits.firstSyncMsMax

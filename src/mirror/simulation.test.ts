@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { openDurable } from '../store/durable.ts'
 import type { Store } from '../store/store.ts'
-import { ApiServer, type Fault } from './apiserver.test-support.ts'
+import { ApiServer, type Fault, type ServerRequest } from './apiserver.test-support.ts'
 import { Client } from './client.test-support.ts'
 import { covers } from './interest.ts'
 import { MirrorWorld, scopeOf, settle, type Wish } from './world.test-support.ts'
@@ -44,6 +44,21 @@ const wishes: readonly Wish[] = [
   { resource: 'configmaps' },
   { resource: 'configmaps', namespace: 'a' },
 ]
+
+/** Watches of an API server that is not itself: they end, say nothing that can be taken, or say it of something else. */
+function wrongWatches(version: number): Fault[] {
+  const bookmark = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"${version}"}}}\n`
+  const other = '"metadata":{"name":"x","namespace":"a","resourceVersion":"999999"}'
+  return [
+    { kind: 'text', text: '' },
+    { kind: 'text', text: bookmark },
+    { kind: 'text', text: `${bookmark}<html>\n`, open: true },
+    { kind: 'text', text: '{"type":"ADDED","obj' },
+    { kind: 'text', text: `{"type":"ADDED","object":{"kind":"Ox","apiVersion":"v1",${other}}}\n`, open: true },
+    { kind: 'text', text: `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v7",${other}}}\n`, open: true },
+    { kind: 'text', text: '{"type":"ERROR","object":{"kind":"Status","code":500}}\n', open: true },
+  ]
+}
 
 class Simulation {
   readonly random: Random
@@ -100,16 +115,19 @@ class Simulation {
     }
   }
 
-  #faults(): (request: unknown) => Fault | undefined {
+  #faults(): (request: ServerRequest) => Fault | undefined {
     const permille = this.#one([50, 200, 500])
     const refusing = this.random(6) === 0 ? this.#one([401, 403, 404]) : 0
-    return () => {
+    return ({ what, query }) => {
       if (refusing !== 0) return this.random(2) === 0 ? { kind: 'status', code: refusing } : undefined
       if (this.random(1000) >= permille) return undefined
       this.#excuses++
+      if (what === 'watch' && this.random(2) === 0) return this.#one(wrongWatches(Number(query.get('resourceVersion'))))
       return this.#one<Fault>([
         { kind: 'refuse' },
         { kind: 'status', code: 429, retryAfter: 1 },
+        { kind: 'status', code: 429, retryAfter: 'Thu, 01 Jan 2026 00:00:05 GMT' },
+        { kind: 'text', text: 'null' },
         { kind: 'status', code: 500 },
         { kind: 'status', code: 502 },
         { kind: 'cut', after: this.random(800) },
