@@ -102,7 +102,7 @@ export class Written {
     const found: Hearing[] = []
     for (const kept of this.#interests.all) {
       if (kept.interest.resource !== resource || kept.interest.group !== group) continue
-      if (kept.cache !== undefined && kept.state.kind !== 'refused') found.push(kept as Hearing)
+      if (kept.cache !== undefined && kept.state.kind !== 'refused' && !kept.isBlind) found.push(kept as Hearing)
     }
     return found
   }
