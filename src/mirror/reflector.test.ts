@@ -139,7 +139,7 @@ for (const code of [401, 403, 404]) {
     assert.equal(state.kind === 'refused' && state.code, code)
     assert.ok(server.requests.length < 30, `${server.requests.length} requests`)
     server.fault = () => undefined
-    await stepping(world, [client], () => client.isRight())
+    await stepping(world, [client], () => client.isRight(), 300)
     assert.deepEqual(client.expired, [])
     assert.deepEqual(world.confirmed, [])
   })

@@ -129,7 +129,8 @@ export class Reflector {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#cache !== undefined) this.#first.done()
+    // One whose disk has lost something of it is as good as never synced.
+    if (this.#cache?.isDoubted === false) this.#first.done()
     await this.#pause(this.#cache === undefined ? 0 : this.#random() * spreadMs, signal)
     while (!signal.aborted) {
       try {
@@ -210,6 +211,7 @@ export class Reflector {
         const intake = new Intake({ copy, cache })
         await intake.repair(repaired)
         await intake.differ(difference)
+        this.#first.listed()
         return listing.watch
       }
       if (cache !== undefined) {
@@ -219,7 +221,7 @@ export class Reflector {
       const items = [...listing.objects.values()].filter((found) => found !== 'same')
       const begun = await copy.begin(interest.name, listing.version, items.sort(byKey))
       this.#restored = false
-      if (cache === undefined) this.#first.listed()
+      this.#first.listed()
       this.#parts.onBegun(begun)
       return listing.watch
     } catch (error) {

@@ -50,8 +50,7 @@ export class Retries {
     if (error instanceof TooLarge) return this.#jittered(tooLargePauseMs)
     if (gained && (error instanceof Ended || error instanceof Unreachable))
       return this.#pause(this.#failures, cutPauseMsMax)
-    const isGone = error instanceof Refused && (error.code === 404 || error.code === 405)
-    const pauseMs = this.#pause(this.#failures, isGone ? gonePauseMsMax : passed ? firstPauseMsMax : pauseMsMax)
+    const pauseMs = this.#pause(this.#failures, pauseMsMaxOf(error, passed))
     // Whoever was told the same time comes spread over a pause of its own.
     return error instanceof Busy && error.retryMs > 0 ? error.retryMs + pauseMs : pauseMs
   }
@@ -63,4 +62,10 @@ export class Retries {
   #jittered(ms: number): number {
     return ms * (0.5 + this.#random() / 2)
   }
+}
+
+/** A right that is missing may be given any minute. */
+function pauseMsMaxOf(error: unknown, passed: boolean): number {
+  if (error instanceof Refused) return error.code === 404 || error.code === 405 ? gonePauseMsMax : pauseMsMax
+  return passed ? firstPauseMsMax : pauseMsMax
 }
