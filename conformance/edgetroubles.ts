@@ -1,11 +1,13 @@
 /**
  * Everything that happens to an edge in the field, one trouble at a time: its line is cut in each way, its API server ends,
- * restarts and forgets its history, it ends itself. Each leaves the line whole and everything running.
+ * restarts and forgets its history, it ends itself, its disk lies. Each leaves the line whole and everything running.
  */
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Mode } from './link.ts'
-import { type Random, type Site, untilReachable } from './site.ts'
+import { type Edge, type Random, type Site, untilReachable } from './site.ts'
 
 /** A half-open or silent line is noticed by the pings of a quiet connection and by the probe: seconds, never minutes. */
 const noticedMsMax = 20_000
@@ -107,6 +109,50 @@ const disk: Trouble = {
   },
 }
 
+/** Edges whose log is damaged already: with their index they would lose what only the cloud can tell them. */
+const scarred = new WeakSet<Edge>()
+
+/** The index is made again from the log: with and without the cloud nobody notices. */
+function lostIndex(offline: boolean): Trouble {
+  const lose = (dir: string) => {
+    for (const name of readdirSync(dir)) if (name.startsWith('ake.db')) rmSync(join(dir, name))
+  }
+  return {
+    name: `the index is lost ${offline ? 'while offline' : 'while online'}`,
+    run: async (site, random) => {
+      const how = random.of(['kill', 'orderly'] as const)
+      const restartOne = (edge: Edge) => edge.restart(how, scarred.has(edge) ? undefined : lose)
+      const restartAll = async () => void (await Promise.all(site.edges().map(restartOne)))
+      if (offline) await during(site, { kind: 'refuse' }, restartAll)
+      else await restartAll()
+    },
+  }
+}
+
+/**
+ * Bits of the log turn where the index has been already: bodies of objects, which are fetched again, and of a past that
+ * nobody asks for. While offline a damaged object would be refused: the line stays whole.
+ */
+const turnedBits: Trouble = {
+  name: 'bits of the log turn',
+  run: async (site, random) => {
+    const turn = (dir: string) => {
+      for (const name of readdirSync(join(dir, 'log')).filter((one) => /\.(log|kept)$/.test(one))) {
+        const path = join(dir, 'log', name)
+        const bytes = readFileSync(path)
+        if (bytes.length < 2) continue
+        const at = random.below(bytes.length >> 1)
+        bytes[at] = (bytes[at] as number) ^ (1 << random.below(8))
+        writeFileSync(path, bytes)
+      }
+    }
+    for (const edge of site.edges()) scarred.add(edge)
+    await Promise.all(site.edges().map((edge) => edge.restart('orderly', turn)))
+  },
+}
+
+const folders: readonly Trouble[] = [lostIndex(false), lostIndex(true), turnedBits]
+
 const cloud: readonly Trouble[] = [
   { name: 'the API server ended by kill -9', run: (site) => site.oracle.restart({ only: ['apiserver'] }) },
   {
@@ -129,7 +175,7 @@ const cloud: readonly Trouble[] = [
   },
 ]
 
-export const troubles: readonly Trouble[] = [...cuts, ...ends, disk, ...cloud]
+export const troubles: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, ...cloud]
 
 /** What a short run can do many of: those of the API server take half a minute each on a busy machine. */
-export const quickTroubles: readonly Trouble[] = [...cuts, ...ends, disk]
+export const quickTroubles: readonly Trouble[] = [...cuts, ...ends, disk, ...folders]

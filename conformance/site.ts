@@ -35,11 +35,13 @@ export type EdgeStatus = {
 /** One `ake edge`, the same one for its clients however often it is started. */
 export class Edge {
   readonly #start: () => Promise<Ake>
+  readonly #dir: string
   #ake: Ake
   #restarts = 0
 
-  constructor(ake: Ake, start: () => Promise<Ake>) {
+  constructor(ake: Ake, { dir, start }: { dir: string; start: () => Promise<Ake> }) {
     this.#ake = ake
+    this.#dir = dir
     this.#start = start
   }
 
@@ -56,13 +58,15 @@ export class Edge {
     return this.#restarts
   }
 
-  async restart(how: 'kill' | 'orderly'): Promise<void> {
+  /** `between` happens to its folder while it is down. */
+  async restart(how: 'kill' | 'orderly', between: (dir: string) => void = () => {}): Promise<void> {
     this.#restarts++
     if (how === 'kill') await this.#ake.kill()
     else {
       const code = await this.#ake.stop()
       if (code !== 0) throw new Error(`an orderly end of ake edge had the exit code ${code}`)
     }
+    between(this.#dir)
     this.#ake = await this.#start()
   }
 
@@ -123,7 +127,7 @@ export async function startSite({ dir, signal, progress }: Options): Promise<Sit
     edge: async (name, args = []) => {
       const options = { dir: join(dir, name), server: link.url, kubeconfig: oracle.kubeconfig, args, signal }
       const first = await startEdge(options)
-      const edge = new Edge(first, () => startEdge({ ...options, port: first.port }))
+      const edge = new Edge(first, { dir: options.dir, start: () => startEdge({ ...options, port: first.port }) })
       edges.push(edge)
       // On its very first start an edge passes on what it has not discovered yet: a proof wants what comes after that.
       await until('the edge knows what there is', { ms: discoveredMsMax, signal }, async () =>

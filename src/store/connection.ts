@@ -12,14 +12,19 @@ const freePagesMax = 1_024
 /** The file is not what was written into it, or not this log's: it is made again from the log. */
 export class IndexDamaged extends Error {}
 
-/** What SQLite says where the file is to blame, not the disk, nor another process. */
-const damageCodes: ReadonlySet<number> = new Set([1, 3, 8, 10, 11, 14, 26])
+/**
+ * What SQLite says where the file is to blame, not a disk that takes no writes, nor another process: no such table, not
+ * permitted, read-only, corrupt, cannot be opened, no database; and of failures what could not be read.
+ */
+const damageCodes: ReadonlySet<number> = new Set([1, 3, 8, 11, 14, 26])
+const unreadableCodes: ReadonlySet<number> = new Set([266, 522, 8458])
 const busyCode = 5
 
 export function isDamage(error: unknown): boolean {
   if (error instanceof IndexDamaged) return true
   const { errcode, code } = error as { errcode?: number; code?: string }
-  return errcode === undefined ? code === 'EACCES' || code === 'EPERM' : damageCodes.has(errcode & 0xff)
+  if (errcode === undefined) return code === 'EACCES' || code === 'EPERM'
+  return damageCodes.has(errcode & 0xff) || unreadableCodes.has(errcode)
 }
 
 /** `schema` where an older one is wanted than the newest. Throws `IndexDamaged` where making it again may help. */

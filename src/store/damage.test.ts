@@ -6,136 +6,28 @@ import assert from 'node:assert/strict'
 import fs, { mkdtempSync, rmSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, mock, test } from 'node:test'
-import { type Disk, systemDisk } from './disk.ts'
-import { logFolder } from './segment.ts'
-import { packObjects } from './slab.ts'
-import { type Batch, type Change, StoreUnusable } from './store.ts'
-import { copyKilled, filesIn, type Limits, type Random, seeded, World } from './world.test-support.ts'
+import {
+  disk,
+  found,
+  harmIndex,
+  harmLog,
+  makeFolder,
+  small,
+  type Told,
+  withoutSyncs,
+  withSyncs,
+} from './damage.test-support.ts'
+import { StoreUnusable } from './store.ts'
+import { copyKilled, type Random, seeded, World } from './world.test-support.ts'
 
 const seedOfRun = Number(process.env.AKE_SEED ?? Date.now() % 1_000_000)
 /** Each takes some ten milliseconds; thousands were run when this was written. */
-const runs = Number(process.env.AKE_RUNS ?? 150)
-const small: Limits = { historyBytesMax: 6_000, segmentBytes: 2_000 }
-const interests = ['/a', '/b', '/c']
-
-/** Nobody turns the power off here: without syncs it is ten times as fast. */
-const disk: Disk = { ...systemDisk, sync: async () => {}, syncFolder: async () => {} }
-for (const name of ['fdatasyncSync', 'fsyncSync'] as const) mock.method(fs, name, () => {})
-syncBuiltinESMExports()
-after(() => {
-  mock.restoreAll()
-  syncBuiltinESMExports()
-})
-
-type State = { readonly version: number; readonly body: string }
-
-/** What clients were told: an authority's writes, each synced before it is acknowledged. */
-class Told {
-  readonly objects = new Map<string, State>()
-  /** What the last frame has changed: without an index nobody can tell its loss from a torn end. */
-  last = new Set<string>()
-  version = 1
-
-  batch(random: Random): Batch {
-    const changes: Change[] = []
-    this.last = new Set()
-    for (let i = random(3); i >= 0; i--) {
-      const interest = interests[random(interests.length)] as string
-      const key = `k${random(12)}`
-      const version = ++this.version
-      const name = `${interest} ${key}`
-      const kind = this.objects.has(name) && random(4) === 0 ? ('delete' as const) : ('put' as const)
-      const change = { interest, key, version, kind, position: version }
-      const body = `${name} at ${version} ${'x'.repeat(random(400))}`
-      changes.push(kind === 'delete' ? change : { ...change, body: Buffer.from(body) })
-      if (kind === 'delete') this.objects.delete(name)
-      else this.objects.set(name, { version, body })
-      this.last.add(name)
-    }
-    return { changes, synced: true }
-  }
-}
-
-async function live(world: World, told: Told, random: Random): Promise<void> {
-  for (let i = 20 + random(80); i > 0; i--) {
-    assert.ok(await world.commit(told.batch(random)))
-    if (random(5) === 0) world.follow()
-    while (random(2) === 0 && world.index.tidy());
-  }
-}
-
-function turnBits(path: string, random: Random, below = Number.POSITIVE_INFINITY): void {
-  const bytes = fs.readFileSync(path)
-  const end = Math.min(bytes.length, below)
-  if (end <= 0) return
-  for (let i = random(3); i >= 0; i--) {
-    const at = random(end)
-    bytes[at] = (bytes[at] as number) ^ (1 << random(8))
-  }
-  fs.writeFileSync(path, bytes)
-}
-
-type Folder = { readonly at: string; readonly lastFrameAt: number; readonly older: string; readonly other: string }
-
-const isSegment = (path: string) => path.endsWith('.log')
-
-/** Something happens to the log. Answers what, for whoever reads that it failed. */
-function harmLog({ at, lastFrameAt }: Folder, random: Random, { isIndexLost }: { isIndexLost: boolean }): string {
-  const files = filesIn(logFolder(at)).filter((path) => !isIndexLost || isSegment(path) || path.endsWith('.kept'))
-  const segments = files.filter(isSegment).sort()
-  const last = segments.at(-1) as string
-  const path = files[random(files.length)] as string
-  const name = basename(path)
-  // Of the last one only what lies before its last frame, where nothing else says how far the log went.
-  if (path === last && isIndexLost) {
-    turnBits(path, random, lastFrameAt)
-    return `bits of ${name} before its last frame`
-  }
-  const how = random(4)
-  if (how === 0) fs.rmSync(path)
-  else if (how === 1) fs.truncateSync(path, random(fs.statSync(path).size + 1))
-  else turnBits(path, random)
-  return `${['gone', 'cut', 'bits', 'bits'][how]} ${name}`
-}
-
-function harmIndex({ at, older, other }: Folder, random: Random): string {
-  const files = ['ake.db', 'ake.db-wal'].map((name) => join(at, name)).filter((path) => fs.existsSync(path))
-  const path = files[random(files.length)] as string
-  const drop = () => {
-    for (const one of files) fs.rmSync(one)
-  }
-  const how = random(7)
-  if (how === 0) drop()
-  else if (how === 1) fs.rmSync(path)
-  else if (how === 2) fs.truncateSync(path, random(fs.statSync(path).size + 1))
-  else if (how === 3) fs.writeFileSync(path, Buffer.alloc(8_192, 'garbage'))
-  else if (how === 4) turnBits(path, random)
-  else {
-    drop()
-    for (const one of filesIn(how === 5 ? older : other)) fs.copyFileSync(one, join(at, basename(one)))
-  }
-  return `index: ${['gone', 'a file gone', 'cut', 'garbage', 'bits', 'older', 'another'][how]} ${basename(path)}`
-}
-
-/** Everything that is handed out, and what is named instead. */
-function found(world: World): { objects: Map<string, State>; named: Set<string>; version: number } {
-  const objects = new Map<string, State>()
-  const named = new Set<string>()
-  let version = world.index.raised
-  for (const { name, lastVersion, isDoubted } of world.index.interests()) {
-    version = Math.max(version, lastVersion)
-    if (isDoubted) named.add(name)
-    const corrupt = (key: string) => named.add(`${name} ${key}`)
-    for (const { rows, bytes } of packObjects(world.index.bodies, world.index.objects(name), corrupt)) {
-      for (const { key, version: at, start, end } of rows) {
-        objects.set(`${name} ${key}`, { version: at, body: Buffer.from(bytes.subarray(start, end)).toString() })
-      }
-    }
-  }
-  return { objects, named, version }
-}
+const runs = Number(process.env.AKE_RUNS ?? 100)
+withoutSyncs()
+after(withSyncs)
 
 function check(world: World, told: Told, { mayLack }: { mayLack: ReadonlySet<string> }): void {
   const { objects, named, version } = found(world)
@@ -156,30 +48,7 @@ function isKnown(world: World, name: string): boolean {
 }
 
 async function run(folder: string, random: Random): Promise<string> {
-  const at = join(folder, 'store')
-  const [older, other, killed] = ['older', 'other', 'killed'].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ]
-  for (const one of [at, older, other]) fs.mkdirSync(one)
-  const stranger = new World({ folder: other, limits: small, disk })
-  await live(stranger, new Told(), random)
-  await stranger.close()
-  const told = new Told()
-  const world = new World({ folder: at, limits: small, disk })
-  await live(world, told, random)
-  copyKilled(world.folder, older)
-  await live(world, told, random)
-  const before = (world.log.end as { offset: number }).offset
-  const segments = filesIn(logFolder(at)).filter(isSegment).length
-  assert.ok(await world.commit(told.batch(random)))
-  world.follow()
-  const isNewSegment = filesIn(logFolder(at)).filter(isSegment).length > segments
-  const isKilled = random(2) === 0
-  if (isKilled) copyKilled(at, killed)
-  await world.close()
-  const harmed: Folder = { at: isKilled ? killed : at, lastFrameAt: isNewSegment ? 0 : before, older, other }
+  const { made: harmed, told, isKilled } = await makeFolder(folder, random)
   const isIndexLost = random(3) === 0
   const isLogHarmed = !isIndexLost || random(2) === 0
   const what = [isKilled ? 'killed' : 'closed']
@@ -228,3 +97,87 @@ test('[D4] whatever a disk does to the files, what was acknowledged is served as
     `${[...outcomes].join(' ')}: a refusal is for what is beyond repair`,
   )
 })
+
+/** Calls by which a recovery changes the disk: before the one with this number the power goes, and stays away. */
+function cutBefore(last: number): () => number {
+  let calls = 0
+  const count = () => {
+    if (++calls >= last) throw new Error('the power went')
+  }
+  const names = [
+    'rmSync',
+    'renameSync',
+    'truncateSync',
+    'ftruncateSync',
+    'writeFileSync',
+    'copyFileSync',
+    'writeSync',
+  ] as const
+  for (const name of names) {
+    const real = fs[name] as (...parts: unknown[]) => unknown
+    mock.method(fs, name, (...parts: unknown[]) => {
+      count()
+      return real(...parts)
+    })
+  }
+  const { exec } = DatabaseSync.prototype
+  mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+    if (sql.includes('COMMIT')) count()
+    return exec.call(this, sql)
+  })
+  syncBuiltinESMExports()
+  return () => calls
+}
+
+test('[D2] [D4] a recovery that is cut before any of its writes is done again, with the same outcome', async () => {
+  let cuts = 0
+  for (let i = 0; i < Math.max(1, runs / 20); i++) {
+    const seed = seedOfRun + i
+    const random = seeded(seed)
+    const folder = mkdtempSync(join(tmpdir(), 'ake-recovery-'))
+    try {
+      const { made } = await makeFolder(folder, random)
+      harmIndex(made, random)
+      if (random(2) === 0) harmLog(made, random, { isIndexLost: true })
+      const whole = join(folder, 'whole')
+      copyKilled(made.at, whole)
+      const expected = outcomeOf(whole)
+      for (let last = 1; ; last++) {
+        const at = join(folder, `cut-${last}`)
+        copyKilled(made.at, at)
+        const calls = cutBefore(last)
+        outcomeOf(at)
+        const isDone = calls() < last
+        withSyncs()
+        withoutSyncs()
+        // Elsewhere: nobody closes what the cut has left open.
+        const again = join(folder, `again-${last}`)
+        copyKilled(at, again)
+        assert.deepEqual(outcomeOf(again), expected, `cut before write ${last}`)
+        for (const one of [at, again]) rmSync(one, { recursive: true })
+        if (isDone) break
+        cuts++
+      }
+    } catch (error) {
+      throw new Error(`AKE_SEED=${seed}: ${(error as Error).message}`, { cause: error })
+    } finally {
+      withSyncs()
+      withoutSyncs()
+      rmSync(folder, { recursive: true })
+    }
+  }
+  assert.ok(cuts > 0, 'nothing was written')
+})
+
+/** What a start makes of it. */
+function outcomeOf(folder: string): unknown {
+  try {
+    const world = new World({ folder, limits: small, disk })
+    const { objects, named } = found(world)
+    const { losses } = world.index
+    world.index.close()
+    return { objects, named, losses }
+  } catch (error) {
+    return error instanceof StoreUnusable ? 'refused' : 'cut'
+  }
+}

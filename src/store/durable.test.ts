@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { fakeClock } from '../base/clock.ts'
-import { systemDisk } from './disk.ts'
+import { type Disk, systemDisk } from './disk.ts'
 import { type Damage, openDurable } from './durable.ts'
 import { HistoryGone, type Store, StoreRefused, StoreUnusable } from './store.ts'
 import { type Faults, faultyDisk } from './world.test-support.ts'
@@ -217,6 +217,57 @@ test('[D3] a disk that takes no write refuses commits, not reads, and heals', ()
     assert.deepEqual(await keys(store), ['k2', 'k4'])
     await store.close()
   }))
+
+for (const code of ['ENOSPC', 'EIO', 'EROFS']) {
+  for (const call of ['create', 'write', 'truncate', 'sync', 'syncFolder'] as const) {
+    test(`[D3] ${code} from ${call}: what is refused is never there, what was acknowledged always, and it heals`, () =>
+      inFolder(async (folder) => {
+        let fails = false
+        const real = systemDisk[call] as (...parts: never[]) => Promise<never>
+        const disk: Disk = {
+          ...systemDisk,
+          [call]: (...parts: never[]) =>
+            fails ? Promise.reject(Object.assign(new Error(code), { code })) : real.apply(systemDisk, parts),
+          // What is cut back is what could not be written.
+          ...(call === 'truncate' ? { write: (...parts) => failHalf(fails, code, parts) } : {}),
+        } as Disk
+        // Every write begins a segment: all calls are made each time. But only a segment that goes on is cut back.
+        const segmentBytes = call === 'truncate' ? 1 << 20 : 1
+        const parts = { folder, historyBytesMax: 1 << 20, segmentBytes }
+        const store = openDurable({ ...parts, disk })
+        const put = (version: number) =>
+          store.commit({
+            synced: true,
+            changes: [{ ...change, position: version, version, key: `k${version}`, body: Buffer.from('x') }],
+          })
+        await put(2)
+        for (const version of [3, 5]) {
+          fails = true
+          for (let i = 0; i < 3; i++) {
+            await assert.rejects(put(version), (error: StoreRefused) => {
+              return error instanceof StoreRefused && error.full === (code === 'ENOSPC')
+            })
+          }
+          assert.equal((await keys(store))?.includes(`k${version}`), false)
+          fails = false
+          await put(version + 1)
+        }
+        assert.deepEqual(await keys(store), ['k2', 'k4', 'k6'])
+        await store.close()
+        for (const name of readdirSync(folder)) if (name.startsWith('ake.db')) rmSync(join(folder, name))
+        const again = openDurable(parts)
+        assert.deepEqual(await keys(again), ['k2', 'k4', 'k6'])
+        await again.close()
+      }))
+  }
+}
+
+async function failHalf(fails: boolean, code: string, [file, buffers, at]: Parameters<Disk['write']>): Promise<void> {
+  if (!fails) return systemDisk.write(file, buffers, at)
+  const whole = Buffer.concat(buffers)
+  await systemDisk.write(file, [whole.subarray(0, whole.length >> 1)], at)
+  throw Object.assign(new Error(code), { code })
+}
 
 test('[D2] what asked for no sync is synced within seconds', () =>
   inFolder(async (folder) => {

@@ -37,10 +37,10 @@ const put = (position: number, key = `n/${position}`, size = 20): Batch => ({
 const check = async ({ index, frames }: World) => compare(index, await modelOf(frames, usual.historyBytesMax))
 
 /** Statements that reach the disk fail while `isFailing` says so. */
-function failing(isFailing: (sql: string) => boolean): void {
+function failing(isFailing: (sql: string) => boolean, errcode = 13): void {
   const { exec } = DatabaseSync.prototype
   mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
-    if (isFailing(sql)) throw Object.assign(new Error('database or disk is full'), { errcode: 13 })
+    if (isFailing(sql)) throw Object.assign(new Error('database or disk is full'), { errcode })
     return exec.call(this, sql)
   })
 }
@@ -73,6 +73,50 @@ test('[D3] what cannot be committed can be read, stays in the log, and is commit
     world.follow()
     assert.equal(world.index.behind, undefined)
     await check(world)
+  }))
+
+/** Full, unwritable, unsyncable, read-only, as SQLite says it. */
+for (const errcode of [13, 778, 1034, 8]) {
+  test(`[D3] error ${errcode} of the index stops no reads, loses nothing, and makes nobody give the file up`, () =>
+    inWorld(async (world) => {
+      await world.commit(put(1))
+      world.follow()
+      let fails = true
+      failing((sql) => fails && sql === 'COMMIT', errcode)
+      for (let i = 2; i < 4; i++) {
+        await world.commit(put(i))
+        world.follow()
+        await check(world)
+      }
+      assert.notEqual(world.index.behind, undefined)
+      fails = false
+      world.follow()
+      assert.equal(world.index.behind, undefined)
+      assert.equal(world.index.takeNews().remade, undefined)
+      await check(world)
+    }))
+}
+
+test('[D3] a folder in which nothing can be made: a lost index is not mistaken for an empty store, and is made once it can', () =>
+  inWorld(async (world, folder) => {
+    for (let i = 1; i < 4; i++) await world.commit(put(i))
+    const killed = join(folder, 'killed')
+    copyKilled(world.folder, killed)
+    for (const name of fs.readdirSync(killed)) if (name.startsWith('ake.db')) rmSync(join(killed, name))
+    for (const code of ['ENOSPC', 'EIO', 'EROFS']) {
+      const { openSync } = fs
+      const opening = mock.method(fs, 'openSync', (...parts: Parameters<typeof openSync>) => {
+        if (String(parts[0]).endsWith('ake.db')) throw Object.assign(new Error(code), { code })
+        return openSync(...parts)
+      })
+      syncBuiltinESMExports()
+      assert.throws(() => new World({ folder: killed, limits: usual }), new RegExp(code))
+      opening.mock.restore()
+      syncBuiltinESMExports()
+    }
+    const again = new World({ folder: killed, limits: usual, frames: world.frames })
+    await check(again)
+    await again.close()
   }))
 
 test('[D3] a store that was full can be opened on a full disk', () =>

@@ -72,7 +72,7 @@ export class Log {
   /** Everything before this sequence is known to be on the disk. */
   #proven = 0
   /** A sync failed: what is not synced may be gone, though nothing will say so again. It has to be written anew. */
-  #isDoubtful = false
+  #doubt: unknown
   /** The highest number of any segment. */
   #last = 0
   #identity = 0
@@ -106,7 +106,7 @@ export class Log {
 
   /** Whether something was written that a power cut could take back. */
   get unsynced(): boolean {
-    return this.#unsynced.length > 0 || this.#isDoubtful
+    return this.#unsynced.length > 0 || this.#doubt !== undefined
   }
 
   /** The log ends here: from now on it is written, in the same file if that ends here too. */
@@ -192,7 +192,7 @@ export class Log {
 
   async #write(group: readonly Waiting[]): Promise<void> {
     if (group.every(({ batch }) => isEmpty(batch))) await this.#probe()
-    if (this.#isDoubtful) await this.#writeAgain()
+    if (this.#doubt !== undefined) await this.#writeAgain()
     if (this.#unsyncedBytes > unsyncedBytesMax) await this.sync()
     const end = this.#end as Position
     let { sequence } = end
@@ -318,7 +318,7 @@ export class Log {
     const end = { segment: segment.number, offset: headerBytes + this.#unsyncedBytes, sequence }
     this.#end = end
     this.#noteSynced(end, this.bytes)
-    this.#isDoubtful = false
+    this.#doubt = undefined
   }
 
   /** What it holds still has to reach the disk before anything that follows can count as synced. */
@@ -330,14 +330,14 @@ export class Log {
   /** Makes everything that was written safe against a power cut. */
   sync(): Promise<void> {
     // Only a write can write anew.
-    if (this.#isDoubtful && this.#running === undefined) return this.append({ changes: [], synced: true })
+    if (this.#doubt !== undefined && this.#running === undefined) return this.append({ changes: [], synced: true })
     const synced = this.#syncing.then(() => this.#syncAll())
     this.#syncing = synced.catch(() => {})
     return synced
   }
 
   async #syncAll(): Promise<void> {
-    if (this.#isDoubtful) throw new StoreRefused('a sync has failed', false)
+    if (this.#doubt !== undefined) throw this.#doubt
     const end = this.#end as Position
     const { bytes } = this
     try {
@@ -352,7 +352,7 @@ export class Log {
       }
       if (this.#segment !== undefined) await this.#disk.sync(this.#segment.file)
     } catch (error) {
-      this.#isDoubtful = true
+      this.#doubt = error
       throw error
     }
     this.#noteSynced(end, bytes)
@@ -371,7 +371,7 @@ export class Log {
     this.#closed ??= error
     if (this.#end === undefined) this.fail(error)
     while (this.#running !== undefined) await this.#running
-    if (this.#isDoubtful) await this.#writeAgain().catch(() => {})
+    if (this.#doubt !== undefined) await this.#writeAgain().catch(() => {})
     else if (this.#unsynced.length > 0) await this.sync().catch(() => {})
     await this.#syncing
     for (const { file } of this.#sealed.splice(0)) await this.#disk.close(file).catch(() => {})

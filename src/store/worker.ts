@@ -3,6 +3,7 @@
  * past, and tidies up in between. The main loop never waits for a disk.
  */
 import { type MessagePort, workerData } from 'node:worker_threads'
+import { isDamage } from './connection.ts'
 import { Index } from './index.ts'
 import { packObjects, packPage, packRecords } from './slab.ts'
 import { HistoryGone, StoreUnusable } from './store.ts'
@@ -24,7 +25,8 @@ try {
 }
 
 function giveUp(error: unknown): void {
-  const damaged = error instanceof StoreUnusable ? error.damaged : true
+  // A disk that fails for a while says nothing about what is on it.
+  const damaged = error instanceof StoreUnusable ? error.damaged : isDamage(error)
   say({ kind: 'unusable', message: (error as Error).message, damaged })
   port.close()
 }
