@@ -55,7 +55,7 @@ export class Told {
   }
 }
 
-export async function live(world: World, told: Told, random: Random): Promise<void> {
+async function live(world: World, told: Told, random: Random): Promise<void> {
   for (let i = 20 + random(80); i > 0; i--) {
     assert.ok(await world.commit(told.batch(random)))
     if (random(5) === 0) world.follow()

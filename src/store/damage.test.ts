@@ -26,6 +26,8 @@ import { copyKilled, type Random, seeded, World } from './world.test-support.ts'
 const seedOfRun = Number(process.env.AKE_SEED ?? Date.now() % 1_000_000)
 /** Each takes some ten milliseconds; thousands were run when this was written. */
 const runs = Number(process.env.AKE_RUNS ?? 100)
+/** In memory where there is such a place: what is tested is what a disk does to files, not how long it takes. */
+const scratch = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 withoutSyncs()
 after(withSyncs)
 
@@ -82,7 +84,7 @@ test('[D4] whatever a disk does to the files, what was acknowledged is served as
   const outcomes = new Map<string, number>()
   for (let i = 0; i < runs; i++) {
     const seed = seedOfRun + i
-    const folder = mkdtempSync(join(tmpdir(), 'ake-damage-'))
+    const folder = mkdtempSync(join(scratch, 'ake-damage-'))
     try {
       const outcome = await run(folder, seeded(seed))
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
@@ -134,7 +136,7 @@ test('[D2] [D4] a recovery that is cut before any of its writes is done again, w
   for (let i = 0; i < Math.max(1, runs / 20); i++) {
     const seed = seedOfRun + i
     const random = seeded(seed)
-    const folder = mkdtempSync(join(tmpdir(), 'ake-recovery-'))
+    const folder = mkdtempSync(join(scratch, 'ake-recovery-'))
     try {
       const { made } = await makeFolder(folder, random)
       harmIndex(made, random)
