@@ -62,6 +62,22 @@ test('[I4] nobody but its owner reads the lock, also where everybody could', asy
   }
 })
 
+test('[D4] a lock that a disk has damaged is made anew, never while somebody holds it', async () => {
+  const folder = join(root, 'e')
+  const path = join(folder, 'lock.db')
+  const release = await lockFolder(folder)
+  release()
+  writeFileSync(path, 'x'.repeat(8192))
+  const again = await lockFolder(folder)
+  again()
+  const child = await holderProcess(folder)
+  // Whatever it holds now, it is held.
+  writeFileSync(path, 'x'.repeat(8192))
+  await assert.rejects(lockFolder(folder), { message: new RegExp(`in use by process ${child.pid}`) })
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+})
+
 test('a pid file left by the dead names nobody', async () => {
   const folder = join(root, 'c')
   const release = await lockFolder(folder)

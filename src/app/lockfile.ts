@@ -9,6 +9,8 @@ import { reasonOf, UsageError } from './config.ts'
 import { makePrivateFolder } from './privatefile.ts'
 
 const sqliteBusy = 5
+/** Damaged, or no database at all: whoever held it would be met first, as busy. */
+const sqliteUnreadable = [11, 26]
 
 // A lock whose owner forgot it must not be collected, and so released, while the process lives.
 const held = new Set<DatabaseSync>()
@@ -19,7 +21,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   const pidFile = join(folder, 'pid')
   let lock: DatabaseSync | undefined
   try {
-    lock = openLock(join(folder, 'lock.db'))
+    lock = openOrReplace(join(folder, 'lock.db'))
     notePid(pidFile)
   } catch (error) {
     lock?.close()
@@ -42,6 +44,17 @@ function notePid(pidFile: string): void {
     writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  }
+}
+
+/** There is nothing in it to lose: one that a disk has damaged is made anew. */
+function openOrReplace(path: string): DatabaseSync {
+  try {
+    return openLock(path)
+  } catch (error) {
+    if (!sqliteUnreadable.includes((error as { errcode?: number }).errcode ?? 0)) throw error
+    rmSync(path, { force: true })
+    return openLock(path)
   }
 }
 
