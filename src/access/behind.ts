@@ -1,12 +1,12 @@
 /**
- * Records written behind: what was learned may be lost by a crash and is then asked again, so it is collected for a few
- * seconds to spare the flash. What was taken away must not come back, so that goes to the disk at once.
+ * Records written behind: what was learned may be lost by a crash and is then asked again, so it is collected for a
+ * moment to spare the flash. What was taken away must not come back, so that goes to the disk at once.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { RecordChange, Records } from './access.ts'
 
-const behindMs = 3000 // a crash costs at most the decisions of this long
+const behindMs = 500 // a crash costs at most what was learned for this long: offline its caller would be nobody
 const retryMs = 10_000 // a full disk does not get better sooner
 
 type Parts = { readonly records: Records; readonly clock: Clock; readonly log: Log }
