@@ -22,8 +22,12 @@ export function isPrintable(char: string): boolean {
   return printable.test(char)
 }
 
+/** Most texts need no look at each character. */
+const plainText = /^[ !#-[\]-~]*$/
+
 /** What `%q` prints for a string. */
 export function quoted(text: string): string {
+  if (plainText.test(text)) return `"${text}"`
   let out = '"'
   for (const char of text) {
     const code = char.codePointAt(0) as number
@@ -40,6 +44,8 @@ export function quoted(text: string): string {
 const MIN_INT64 = -(2n ** 63n)
 const MAX_INT64 = 2n ** 63n - 1n
 const MAX_UINT64 = 2n ** 64n - 1n
+/** Digits of the largest of them: to sum up more costs more than in proportion to their number, and none of those fits. */
+const DIGITS_MAX = 20
 
 /** A parsed number, or the complaint about it. */
 type Parsed = { readonly value: bigint } | { readonly fault: string }
@@ -54,9 +60,13 @@ export function parseUint64(text: string): Parsed {
 
 function parse(name: string, syntax: RegExp, text: string, least: bigint, most: bigint): Parsed {
   if (!syntax.test(text)) return { fault: `strconv.${name}: parsing ${quoted(text)}: invalid syntax` }
-  const value = BigInt(text.startsWith('+') ? text.slice(1) : text)
-  if (value < least || value > most) return { fault: `strconv.${name}: parsing ${quoted(text)}: value out of range` }
-  return { value }
+  const digits = text.replace(/^[+-]?0*/, '')
+  if (digits.length <= DIGITS_MAX) {
+    const size = BigInt(digits)
+    const value = text.startsWith('-') ? -size : size
+    if (value >= least && value <= most) return { value }
+  }
+  return { fault: `strconv.${name}: parsing ${quoted(text)}: value out of range` }
 }
 
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER)

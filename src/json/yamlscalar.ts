@@ -39,6 +39,7 @@ function integer(source: string): number | Spelled | undefined {
   const match = INTEGER.exec(source)
   if (match === null) return undefined
   const [, sign, digits = ''] = match
+  if (/^[1-9]/.test(digits)) return numberFrom(sign === '-' ? `-${digits}` : digits)
   const octal = /^0[0-7]/.test(digits) ? `0o${digits.slice(1)}` : digits
   return numberFrom(String(sign === '-' ? -BigInt(octal) : BigInt(octal)))
 }

@@ -36,8 +36,12 @@ const QUOTED: Readonly<Record<string, string>> = {
   '\v': '\\v',
 }
 
+/** Most texts need no look at each character. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
 /** Go's `%q`. */
 export function quote(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`
   let quoted = ''
   for (const character of text) {
     const code = character.codePointAt(0) ?? 0
