@@ -3,9 +3,7 @@
  * spellings of one wish for the same, and never two wishes for one: it is built once per request, so it is plain text.
  */
 import { hash } from 'node:crypto'
-import { parseFieldSelector } from '../kube/fieldselector.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import { parseLabelSelector } from '../kube/selector.ts'
 
 export type Question = {
   readonly key: string
@@ -89,9 +87,10 @@ export function questionOf(request: ApiRequest): Question {
   const { group, version, resource, subresource, namespace } = request
   const name = request.name === '' ? request.selectedName : request.name
   const asking = { verb, group, version, resource, subresource, namespace, name }
-  if (request.query.raw === '' || !selecting.has(verb)) return makeQuestion(asking)
-  const labels = normalised(parseLabelSelector, request.query.get('labelSelector'))
-  const fields = normalised(parseFieldSelector, request.query.get('fieldSelector'))
+  const { query } = request
+  if (query.raw === '' || !selecting.has(verb)) return makeQuestion(asking)
+  const labels = normalised(query.get('labelSelector'), () => query.labelSelector)
+  const fields = normalised(query.get('fieldSelector'), () => query.fieldSelector)
   return makeQuestion({ ...asking, labels, fields })
 }
 
@@ -99,10 +98,10 @@ export function questionOf(request: ApiRequest): Question {
  * A selector that cannot be read stands for itself: the verb refuses it after authorization, as kube-apiserver does. It must
  * not pass for none at all: what the API server allows with a selector that only it can read is not allowed without.
  */
-function normalised(parse: (text: string) => { toString(): string }, text: string | undefined): string {
+function normalised(text: string | undefined, parsed: () => { toString(): string }): string {
   if (text === undefined || text === '') return ''
   try {
-    return parse(text).toString()
+    return parsed().toString()
   } catch {
     return text
   }

@@ -3,7 +3,7 @@
  * terms let lists and events find their matches by index instead of trying everyone.
  */
 import type { FieldPath } from '../kube/fields.ts'
-import type { FieldSelector } from '../kube/fieldselector.ts'
+import type { FieldSelector, FieldWish } from '../kube/fieldselector.ts'
 import { type FieldPlan, planFields } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { LabelSelector } from '../kube/selector.ts'
@@ -45,23 +45,22 @@ export function makeFilter(parts: {
   plan: FieldPlan
 }): Filter {
   const { labels, plan } = parts
-  const requirements = parts.fields?.requirements ?? []
+  const wishes = parts.fields?.wishes ?? none
   const namespace = parts.namespace === '' ? undefined : parts.namespace
-  const named = requirements.find((one) => one.field === 'metadata.name' && one.operator === '=')
-  const name = parts.name ?? named?.value
+  const name = parts.name ?? wishes.get('metadata.name')?.required
   const terms: Term[] = []
   const tests: ((item: Item) => boolean)[] = []
   const prefix = `${namespace}/`
   if (namespace !== undefined) tests.push((item) => item.key.startsWith(prefix))
   if (parts.name !== undefined) tests.push((item) => item.name === parts.name)
-  for (const { field, operator, value } of requirements) {
+  for (const [field, wish] of wishes) {
     const place = parts.paths[field]
     if (place === undefined && !field.startsWith('metadata.')) throw new Error(`nobody knows where ${field} stands`)
-    const read = fieldReader(field, place, plan)
-    tests.push(operator === '=' ? (item) => read(item) === value : (item) => read(item) !== value)
+    addTests(tests, wish, fieldReader(field, place, plan))
     // Only a value that stands in the object itself can be looked up; a default or a fallback cannot.
     const plain = place !== undefined && place.default === undefined && place.otherwise === undefined
-    if (operator === '=' && plain && plan.paths.includes(place.path)) terms.push({ on: `f:${place.path}`, value })
+    const { required: value } = wish
+    if (value !== undefined && plain && plan.paths.includes(place.path)) terms.push({ on: `f:${place.path}`, value })
   }
   if (labels !== undefined && !labels.empty) {
     for (const [label, value] of labels.equalities) terms.push({ on: `l:${label}`, value })
@@ -75,6 +74,18 @@ export function makeFilter(parts: {
     selects: tests.length > (namespace === undefined ? 0 : 1),
     matches: allOf(tests),
   }
+}
+
+const none: ReadonlyMap<string, FieldWish> = new Map()
+
+function addTests(
+  tests: ((item: Item) => boolean)[],
+  { required, contradictory, refused }: FieldWish,
+  read: (item: Item) => string,
+): void {
+  if (contradictory) tests.push(() => false)
+  if (required !== undefined) tests.push((item) => read(item) === required)
+  if (refused !== undefined) tests.push((item) => !refused.has(read(item)))
 }
 
 function allOf(tests: readonly ((item: Item) => boolean)[]): (item: Item) => boolean {

@@ -42,6 +42,32 @@ test('one object is found by its name, and a list by name or by an equality look
   }
 })
 
+test('[A8] a field selector of thousands of terms reads each field of an object once or twice', () => {
+  const [terms, item] = [3_000, makeItem(bytesOf('ns1/p1', 1, { value: '', node: 'n1' }), 1, plan)]
+  let read = 0
+  const counted = new Proxy(item, {
+    get: (of, name) => {
+      if (name === 'name' || name === 'fields') read++
+      return Reflect.get(of, name)
+    },
+  })
+  for (const field of ['metadata.name', 'spec.nodeName']) {
+    const refused = Array.from({ length: terms }, (_, i) => `${field}!=x${i}`)
+    read = 0
+    assert.equal(filterFor({ fields: refused.join(',') }).matches(counted), true)
+    assert.ok(read <= 2, `${read} reads of ${field}`)
+    const [own] = field === 'metadata.name' ? ['p1'] : ['n1']
+    for (const [last, matches] of [
+      [`${field}!=${own}`, false],
+      [`${field}=${own}`, true],
+      [`${field}=other`, false],
+      [`${field}=${own},${field}=other`, false],
+    ] as const) {
+      assert.equal(filterFor({ fields: [...refused, last].join(',') }).matches(item), matches, last)
+    }
+  }
+})
+
 test('a change is handed to the watchers that it may concern, not to all (kubeedge 8.8)', () => {
   const dispatch = new Dispatch<{ filter: ReturnType<typeof filterFor>; receive(event: Event): void }>(plan)
   let handed = 0

@@ -4,6 +4,7 @@
  */
 import type { Readable, Writable } from 'node:stream'
 import type { Log } from '../base/log.ts'
+import { turns } from '../base/turns.ts'
 import { tooManyRequests } from '../kube/status.ts'
 import { Bodies } from './bodies.ts'
 import type { Connections, Visit } from './connections.ts'
@@ -87,6 +88,7 @@ export class Exchanges {
     try {
       // No body is read before its caller is known: until then it stays with its sender.
       if (request.hasBody && holder.standing === 'stranger') await this.identify(visit, request)
+      if (request.url.length > this.#parts.limits.promptUrlCharactersMax) await turns.takeFirst()
       response = await this.#parts.handle(request)
     } catch (error) {
       this.fault(error as Error)

@@ -27,6 +27,11 @@ export const standardLimits = {
   bodiesBytesMax: 64 * 1024 * 1024,
   /** Long selectors and continue tokens fit; a header bomb does not. */
   headerBytesMax: 64 * 1024,
+  /**
+   * A longer URL is read in its turn, one in each round of the loop: a selector that fills the limit above takes some 20 ms,
+   * and one connection brings many at once. Others are some hundred characters, and wait for nothing.
+   */
+  promptUrlCharactersMax: 8 * 1024,
   /** Whole lists being sent at the same time, in shares; each holds only references, but its TLS buffers are real. */
   listsMax: 200,
   /** Watches, in shares. Some ten KB each: what one edge node and its operators never reach, and a runaway client does. */

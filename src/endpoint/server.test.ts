@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request as ask } from 'node:https'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { turns } from '../base/turns.ts'
 import type { Request, Response } from './endpoint.ts'
 import { admin, open, own, type Running, readAll, withServer } from './server.test-support.ts'
 
@@ -248,5 +249,36 @@ test('a stream that is quiet for longer than a stalled reader may be is not cut'
     say?.()
     assert.equal((await all).toString(), 'first second')
     session.close()
+  })
+})
+
+test('[A8] of requests with long URLs one is taken up in each round of the loop, and short ones wait for none', () => {
+  let round = 0
+  let over = false
+  const tick = () => {
+    round++
+    if (!over) setImmediate(tick)
+  }
+  const rounds: Record<string, number[]> = { long: [], short: [] }
+  const handle = async ({ url }: Request): Promise<Response> => {
+    rounds[url.length > 10_000 ? 'long' : 'short']?.push(round)
+    return text('done')
+  }
+  return withServer({ handle }, async (server) => {
+    const session = http2(server)
+    tick()
+    const paths = Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? `/?x=${'!a,'.repeat(4_000)}` : '/'))
+    const turned = mock.method(turns, 'takeFirst')
+    try {
+      await Promise.all(paths.map((path) => readAll(session.request({ ':path': path }))))
+      assert.equal(turned.mock.callCount(), 15)
+    } finally {
+      over = true
+      turned.mock.restore()
+    }
+    const { long = [], short = [] } = rounds
+    assert.deepEqual([long.length, short.length], [15, 15])
+    // A round as it is counted here begins somewhere between two of theirs.
+    for (const one of long) assert.ok(long.filter((other) => other === one).length <= 2, long.join())
   })
 })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { Query } from '../kube/request.ts'
 import { openMemory } from '../store/memory.ts'
 import { aliceToken, answered, EdgeWorld, settle, whole } from './edgeworld.test-support.ts'
 
@@ -90,5 +91,33 @@ test('an answer that was passed on is not kept (kubeedge 8.12)', async () => {
     collect()
   }
   assert.deepEqual([chunks.length, chunks.filter((one) => one.deref() !== undefined).length], [5, 0])
+  await world.stop()
+})
+
+test('[A8] a selector is parsed once for a request, however many ask for it, whether it can be or not', async () => {
+  const { world } = await synced()
+  const many = Array.from({ length: 1_000 }, (_, i) => i)
+  const labels = `labelSelector=${encodeURIComponent(many.map((i) => `!a${i}`).join(','))}`
+  const fields = `fieldSelector=${encodeURIComponent(many.map((i) => `metadata.name!=a${i}`).join(','))}`
+  const cases: [query: string, status: number][] = [
+    [`${labels}&${fields}`, 200],
+    [`${labels}%2C_&${fields}`, 400],
+    [`${labels}&${fields}%2Cx`, 400],
+  ]
+  for (const [query, status] of cases) {
+    const asked = mock.method(Query.prototype, 'get')
+    try {
+      const response = await world.response('GET', `${maps}?resourceVersion=0&${query}`, { token: aliceToken })
+      assert.equal(response.status, status)
+      // The form of a refusal is read from its URL anew.
+      const [first] = asked.mock.calls
+      const texts = asked.mock.calls.filter((call) => call.this === first?.this).map(({ arguments: [name] }) => name)
+      // Whoever decides also wants the text, for what cannot be parsed; whether there is a name is a question of its own.
+      assert.ok(texts.filter((name) => name === 'labelSelector').length <= 2, `${texts}`)
+      assert.ok(texts.filter((name) => name === 'fieldSelector').length <= 3, `${texts}`)
+    } finally {
+      asked.mock.restore()
+    }
+  }
   await world.stop()
 })

@@ -6,9 +6,24 @@ import { badRequest } from './status.ts'
 
 export type FieldRequirement = { readonly field: string; readonly operator: '=' | '!='; readonly value: string }
 
+/** All that is asked of one field. */
+export type FieldWish = {
+  /** Its value has to be this one. */
+  readonly required: string | undefined
+  /** It has to be another one too: nothing matches. */
+  readonly contradictory: boolean
+  /** Nor may it be one of these. */
+  readonly refused: ReadonlySet<string> | undefined
+}
+
+/** Up to so many requirements are quicker looked at one after the other than looked up. */
+const fewTerms = 8
+
 export class FieldSelector {
   /** Sorted by their text and without repeats, so that equal selectors look equal. */
   readonly requirements: readonly FieldRequirement[]
+  #wishes: ReadonlyMap<string, FieldWish> | undefined
+  #texts: ReadonlySet<string> | undefined
 
   constructor(requirements: readonly FieldRequirement[]) {
     this.requirements = requirements.length < 2 ? requirements : distinct(requirements)
@@ -18,27 +33,67 @@ export class FieldSelector {
     return this.requirements.length === 0
   }
 
+  /** By field: a caller may write thousands of requirements, of the few fields that a resource has. */
+  get wishes(): ReadonlyMap<string, FieldWish> {
+    this.#wishes ??= gathered(this.requirements)
+    return this.#wishes
+  }
+
   /** Whether an object matches, of which `lookup` tells a field's value. */
   matches(lookup: (field: string) => string): boolean {
-    for (const { field, operator, value } of this.requirements) {
-      if ((lookup(field) === value) !== (operator === '=')) return false
+    for (const [field, { required, contradictory, refused }] of this.wishes) {
+      const value = lookup(field)
+      if (contradictory || refused?.has(value) || (required !== undefined && required !== value)) return false
     }
     return true
   }
 
   /** The value that this selector demands of the field, if it demands one. */
   required(field: string): string | undefined {
+    if (this.requirements.length > fewTerms) return this.wishes.get(field)?.required
     return this.requirements.find((one) => one.operator === '=' && one.field === field)?.value
   }
 
-  /** The same selector over renamed fields. */
+  has({ field, operator, value }: FieldRequirement): boolean {
+    if (this.requirements.length <= fewTerms) {
+      return this.requirements.some((one) => one.field === field && one.operator === operator && one.value === value)
+    }
+    this.#texts ??= new Set(this.requirements.map(spelled))
+    return this.#texts.has(spelled({ field, operator, value }))
+  }
+
+  /** The same selector over renamed fields; itself where none has another name. */
   renamed(rename: (field: string) => string): FieldSelector {
-    return new FieldSelector(this.requirements.map((one) => ({ ...one, field: rename(one.field) })))
+    const named = this.requirements.map((one) => {
+      const field = rename(one.field)
+      return field === one.field ? one : { ...one, field }
+    })
+    return named.every((one, i) => one === this.requirements[i]) ? this : new FieldSelector(named)
   }
 
   toString(): string {
     return this.requirements.map(spelled).join(',')
   }
+}
+
+function gathered(requirements: readonly FieldRequirement[]): ReadonlyMap<string, FieldWish> {
+  const wishes = new Map<
+    string,
+    { required: string | undefined; contradictory: boolean; refused: Set<string> | undefined }
+  >()
+  for (const { field, operator, value } of requirements) {
+    let wish = wishes.get(field)
+    if (wish === undefined) {
+      wish = { required: undefined, contradictory: false, refused: undefined }
+      wishes.set(field, wish)
+    }
+    if (operator === '!=') {
+      wish.refused ??= new Set()
+      wish.refused.add(value)
+    } else if (wish.required === undefined) wish.required = value
+    else wish.contradictory = true // Without repeats, it is another value.
+  }
+  return wishes
 }
 
 function distinct(requirements: readonly FieldRequirement[]): FieldRequirement[] {

@@ -16,6 +16,8 @@ const valueText = `a valid label must be an empty string or consist of alphanume
 
 /** What is wrong with a key: `name`, or `dns.prefix/name`. */
 export function labelKeyFaults(key: string): string[] {
+  // What matches is of single bytes.
+  if (key.length <= LABEL_MAX_BYTES && namePattern.test(key)) return []
   const slash = key.indexOf('/')
   if (slash !== key.lastIndexOf('/')) {
     return [`a valid label key ${nameText} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`]

@@ -6,9 +6,9 @@
 
 import { clamped, parseInt64, parseUint64, quoted } from '../json/gotext.ts'
 import { type ContinueToken, decodeContinue } from './continue.ts'
-import { type FieldSelector, parseFieldSelector } from './fieldselector.ts'
+import type { FieldSelector } from './fieldselector.ts'
 import { type Query, truthy } from './request.ts'
-import { type LabelSelector, parseLabelSelector } from './selector.ts'
+import type { LabelSelector } from './selector.ts'
 import { badRequest, type FieldError, failure, invalid } from './status.ts'
 
 /** Which state a read wants; `notOlderThan` and `exact` name a version. */
@@ -82,8 +82,8 @@ function read(query: Query): Given {
   const limit = int64(query.get('limit')) ?? 0
   const sendInitialEvents = query.get('sendInitialEvents')
   return {
-    labels: parseLabelSelector(query.get('labelSelector') ?? ''),
-    fields: parseFieldSelector(query.get('fieldSelector') ?? ''),
+    labels: query.labelSelector,
+    fields: query.fieldSelector,
     watch: truthy(query.get('watch')),
     bookmarks: truthy(query.get('allowWatchBookmarks')),
     version: query.get('resourceVersion') ?? '',

@@ -46,6 +46,15 @@ export class Labels {
   has(label: string): boolean {
     return this.get(label) !== undefined
   }
+
+  get size(): number {
+    return this.#pairs.length / 2
+  }
+
+  *[Symbol.iterator](): Generator<readonly [label: string, value: string]> {
+    const pairs = this.#pairs
+    for (let i = 0; i < pairs.length; i += 2) yield [pairs[i] as string, pairs[i + 1] as string]
+  }
 }
 
 /** Labels and fields repeat from object to object: one string serves them all. Forgotten as a whole when it grows. */

@@ -4,8 +4,9 @@
  */
 
 import { quoted } from '../json/gotext.ts'
-import { parseFieldSelector } from './fieldselector.ts'
-import { badRequest } from './status.ts'
+import { type FieldSelector, parseFieldSelector } from './fieldselector.ts'
+import { type LabelSelector, parseLabelSelector } from './selector.ts'
+import { badRequest, StatusError } from './status.ts'
 
 export type ApiRequest = {
   readonly method: string
@@ -63,7 +64,7 @@ export function parseRequest(method: string, url: string): ApiRequest {
   if (name === '') {
     if (verb === 'get') {
       verb = truthy(query.get('watch')) ? 'watch' : 'list'
-      selectedName = nameIn(query.get('fieldSelector'))
+      selectedName = nameIn(query)
     } else if (verb === 'delete') verb = 'deletecollection'
   }
   return {
@@ -126,10 +127,10 @@ function segmentFault(what: string, segment: string): string {
   return `${what} parameter invalid: ${quoted(segment)}: ${why}`
 }
 
-function nameIn(fieldSelector: string | undefined): string {
-  if (fieldSelector === undefined) return ''
+function nameIn(query: Query): string {
+  if (!query.has('fieldSelector')) return ''
   try {
-    const name = parseFieldSelector(fieldSelector).required('metadata.name') ?? ''
+    const name = query.fieldSelector.required('metadata.name') ?? ''
     return name === '.' || name === '..' || name.includes('/') || name.includes('%') ? '' : name
   } catch {
     return '' // The verb itself will refuse the selector, after authorization.
@@ -145,6 +146,8 @@ export function truthy(value: string | undefined): boolean {
 export class Query {
   readonly raw: string
   #pairs: readonly string[] | undefined
+  #labels: LabelSelector | StatusError | undefined
+  #fields: FieldSelector | StatusError | undefined
 
   constructor(raw: string) {
     this.raw = raw
@@ -169,10 +172,36 @@ export class Query {
     return values
   }
 
+  /** `labelSelector`, parsed once, however many ask: a caller may make it long. Throws what is wrong with it. */
+  get labelSelector(): LabelSelector {
+    this.#labels ??= parsed(parseLabelSelector, this.get('labelSelector'))
+    return unlessWrong(this.#labels)
+  }
+
+  get fieldSelector(): FieldSelector {
+    this.#fields ??= parsed(parseFieldSelector, this.get('fieldSelector'))
+    return unlessWrong(this.#fields)
+  }
+
   #decoded(): readonly string[] {
     this.#pairs ??= pairsOf(this.raw)
     return this.#pairs
   }
+}
+
+/** What was parsed, or what is wrong with it. */
+function parsed<T>(parse: (text: string) => T, text = ''): T | StatusError {
+  try {
+    return parse(text)
+  } catch (error) {
+    if (error instanceof StatusError) return error
+    throw error
+  }
+}
+
+function unlessWrong<T>(one: T | StatusError): T {
+  if (one instanceof StatusError) throw one
+  return one
 }
 
 /**
@@ -183,12 +212,15 @@ function pairsOf(raw: string): string[] {
   const pairs: string[] = []
   if (raw.includes(';')) throw badRequest('invalid semicolon separator in query')
   const escaped = raw.includes('%') || raw.includes('+')
+  // The next one at or after `start`; looked for anew only once it is passed, since thousands of pairs may have none.
+  let sign = -1
   for (let start = 0; start < raw.length; ) {
     let end = raw.indexOf('&', start)
     if (end < 0) end = raw.length
     if (end > start) {
-      let equals = raw.indexOf('=', start)
-      if (equals < 0 || equals > end) equals = end
+      if (sign < start) sign = raw.indexOf('=', start)
+      if (sign < 0) sign = raw.length
+      const equals = Math.min(sign, end)
       const name = raw.slice(start, equals)
       const value = equals === end ? '' : raw.slice(equals + 1, end)
       if (escaped) pairs.push(decodePlus(name), decodePlus(value))

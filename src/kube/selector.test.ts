@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseLabelSelector } from './selector.ts'
+import { Labels } from './object.ts'
+import { LabelSelector, parseLabelSelector } from './selector.ts'
 
 function fault(text: string): string {
   let message = ''
@@ -97,6 +98,86 @@ test('matches() follows every operator, absent keys included', () => {
   for (const text of ['!a', 'a!=1', 'a notin (1,2)', ''])
     assert.equal(parseLabelSelector(text).matches(undefined), true)
   for (const text of ['a', 'a=', 'a in (1,2)', 'a>1']) assert.equal(parseLabelSelector(text).matches(undefined), false)
+})
+
+test('[A8] a selector of thousands of terms looks at each label of an object, not at each of its terms', () => {
+  const terms = 6_000
+  const each = (term: (i: number) => string) => Array.from({ length: terms }, (_, i) => term(i))
+  let looked = 0
+  class Counted extends Map<string, string> {
+    override get(label: string) {
+      looked++
+      return super.get(label)
+    }
+    override has(label: string) {
+      looked++
+      return super.has(label)
+    }
+    override *[Symbol.iterator]() {
+      for (const pair of super[Symbol.iterator]()) {
+        looked++
+        yield pair
+      }
+      return undefined
+    }
+  }
+  const labels = new Counted(Object.entries({ app: 'web', n: '7000', tier: 'x' }))
+  const cases: [terms: string[], matches: boolean][] = [
+    [each((i) => `!a${i}`), true],
+    [each((i) => `a${i}!=x`), true],
+    [each((i) => `app!=a${i}`), true],
+    [each((i) => `n>${i}`), true],
+    [each((i) => `app in (web,w${i})`), true],
+    [[...each((i) => `!a${i}`), '!tier'], false],
+    [each((i) => `a${i}`), false],
+  ]
+  for (const [list, matches] of cases) {
+    const selector = parseLabelSelector(list.join(','))
+    looked = 0
+    assert.equal(selector.matches(labels), matches, `${list[0]}`)
+    assert.ok(looked <= labels.size, `${list[0]}: ${looked} looks at ${labels.size} labels`)
+  }
+})
+
+test('[A8] a set of thousands of values is looked up, not searched', () => {
+  for (const operator of ['in', 'notin'] as const) {
+    let searched = 0
+    const values = Array.from({ length: 6_000 }, (_, i) => `v${i}`)
+    const includes = (value: string) => {
+      searched++
+      return values.indexOf(value) >= 0
+    }
+    const selector = new LabelSelector([{ key: 'a', operator, values: Object.assign(values, { includes }) }])
+    assert.equal(selector.matches(new Map([['a', 'v5999']])), operator === 'in')
+    assert.equal(selector.matches(new Map([['a', 'v6000']])), operator === 'notin')
+    assert.equal(searched, 0)
+  }
+})
+
+test('many requirements select what each of them does', () => {
+  const key = fc.constantFrom('a', 'b', 'c', 'x.y/d')
+  const value = fc.constantFrom('', '1', '2', '3', 'in')
+  const values = fc.array(value, { minLength: 1, maxLength: 4 }).map((list) => `(${list.join(',')})`)
+  const requirement = fc.oneof(
+    key,
+    fc.tuple(fc.constantFrom('a', 'z', 'y'), fc.constant('')).map(([k]) => `!${k}`),
+    fc.tuple(key, fc.constantFrom('=', '!='), value).map((parts) => parts.join('')),
+    fc.tuple(key, fc.constant('notin'), values).map((parts) => parts.join(' ')),
+    fc.tuple(key, fc.constant('in'), fc.constant('(1,2,3)')).map((parts) => parts.join(' ')),
+    fc.tuple(key, fc.constantFrom('>', '<'), fc.constantFrom('0', '1', '4')).map((parts) => parts.join('')),
+  )
+  const pairs = fc.uniqueArray(fc.tuple(key, value), { selector: ([k]) => k })
+  // Those that match by themselves are more likely to match together.
+  const filler = Array.from({ length: 9 }, (_, i) => `f${i}!=x`)
+  let matched = 0
+  const holds = fc.property(fc.array(requirement, { maxLength: 4 }), pairs, (list, given) => {
+    const labels = given.length === 0 ? undefined : new Labels(given.flat() as string[])
+    const expected = list.every((one) => parseLabelSelector(one).matches(labels))
+    if (expected && list.length > 1) matched++
+    assert.equal(parseLabelSelector([...list, ...filler].join(',')).matches(labels), expected)
+  })
+  fc.assert(holds, { numRuns: 3_000 })
+  assert.ok(matched > 100, `only ${matched} say anything`)
 })
 
 test('parseLabelSelector() complains in the words of kube-apiserver', () => {

@@ -2,35 +2,37 @@
  * Label selectors: parsed once, compiled into one closure, and normalised so that two spellings of the same wish look the
  * same to indexes and to the covering test. Texts of complaints are kube-apiserver's.
  */
-import { parseInt64, quoted } from '../json/gotext.ts'
+import { quoted } from '../json/gotext.ts'
+import {
+  compiled,
+  fewTerms,
+  integer,
+  type LabelOperator,
+  type LabelRequirement,
+  type MatchedLabels,
+} from './labelmatch.ts'
 import { labelKeyFaults, labelValueFaults } from './labels.ts'
 import { badRequest } from './status.ts'
-
-/** `=`, `==` are `in` with one value, `!=` is `notin` with one: the wish is the same. */
-export type LabelOperator = 'in' | 'notin' | 'exists' | 'absent' | 'gt' | 'lt'
-
-/** `values` are sorted and distinct. */
-export type LabelRequirement = {
-  readonly key: string
-  readonly operator: LabelOperator
-  readonly values: readonly string[]
-}
-
-type Labels = { get(label: string): string | undefined; has(label: string): boolean } | undefined
 
 export class LabelSelector {
   /** Sorted by key, then by their text; without repeats. */
   readonly requirements: readonly LabelRequirement[]
   /** Keys that must have one given value. */
   readonly equalities: readonly (readonly [key: string, value: string])[]
-  readonly matches: (labels: Labels) => boolean
+  readonly matches: (labels: MatchedLabels) => boolean
   readonly #text: string
+  /** Of each requirement, in their order. */
+  readonly #texts: readonly string[]
+  #textSet: ReadonlySet<string> | undefined
 
   constructor(requirements: readonly LabelRequirement[]) {
-    const byText = new Map(requirements.map((requirement) => [spelled(requirement), requirement]))
-    const entries = [...byText].sort(([textA, a], [textB, b]) => compare(a.key, b.key) || compare(textA, textB))
-    this.requirements = entries.map(([, requirement]) => requirement)
-    this.#text = entries.map(([text]) => text).join(',')
+    const entries = requirements.map((requirement) => ({ text: spelled(requirement), requirement }))
+    // A client that writes thousands of requirements mostly writes them in order.
+    if (!entries.every((one, i) => i === 0 || order(entries[i - 1] as Entry, one) < 0)) entries.sort(order)
+    const distinct = entries.filter(({ text }, i) => i === 0 || text !== entries[i - 1]?.text)
+    this.requirements = distinct.map(({ requirement }) => requirement)
+    this.#texts = distinct.map(({ text }) => text)
+    this.#text = this.#texts.join(',')
     this.equalities = this.requirements
       .filter(({ operator, values }) => operator === 'in' && values.length === 1)
       .map(({ key, values }) => [key, values[0] as string] as const)
@@ -41,9 +43,27 @@ export class LabelSelector {
     return this.requirements.length === 0
   }
 
+  /** Whether every requirement of the other stands here too. */
+  includes(other: LabelSelector): boolean {
+    return other.#texts.every((text) => this.#has(text))
+  }
+
+  /** One long selector is compared with many short ones. */
+  #has(text: string): boolean {
+    if (this.#texts.length <= fewTerms) return this.#texts.includes(text)
+    this.#textSet ??= new Set(this.#texts)
+    return this.#textSet.has(text)
+  }
+
   toString(): string {
     return this.#text
   }
+}
+
+type Entry = { readonly text: string; readonly requirement: LabelRequirement }
+
+function order(a: Entry, b: Entry): number {
+  return compare(a.requirement.key, b.requirement.key) || compare(a.text, b.text)
 }
 
 function compare(a: string, b: string): number {
@@ -68,54 +88,6 @@ function spelled({ key, operator, values }: LabelRequirement): string {
   }
 }
 
-function compiled(requirements: readonly LabelRequirement[]): (labels: Labels) => boolean {
-  const tests = requirements.map(test)
-  const [first] = tests
-  if (first === undefined) return () => true
-  if (tests.length === 1) return first
-  return (labels) => {
-    for (const one of tests) if (!one(labels)) return false
-    return true
-  }
-}
-
-function test({ key, operator, values }: LabelRequirement): (labels: Labels) => boolean {
-  const [only] = values
-  switch (operator) {
-    case 'in':
-      if (values.length === 1) return (labels) => labels?.get(key) === only
-      return (labels) => {
-        const value = labels?.get(key)
-        return value !== undefined && values.includes(value)
-      }
-    case 'notin':
-      if (values.length === 1) return (labels) => labels?.get(key) !== only
-      return (labels) => {
-        const value = labels?.get(key)
-        return value === undefined || !values.includes(value)
-      }
-    case 'exists':
-      return (labels) => labels?.has(key) ?? false
-    case 'absent':
-      return (labels) => !(labels?.has(key) ?? false)
-    case 'gt':
-    case 'lt': {
-      const bound = integer(only)
-      return (labels) => {
-        const value = integer(labels?.get(key))
-        if (value === undefined || bound === undefined) return false
-        return operator === 'gt' ? value > bound : value < bound
-      }
-    }
-  }
-}
-
-function integer(text: string | undefined): bigint | undefined {
-  if (text === undefined) return undefined
-  const parsed = parseInt64(text)
-  return 'value' in parsed ? parsed.value : undefined
-}
-
 const everything = new LabelSelector([])
 
 export function parseLabelSelector(text: string): LabelSelector {
@@ -129,7 +101,10 @@ type Token = {
   readonly text: string
 }
 
-const BLANK = /[ \t\r\n]/
+const blanks = ' \t\r\n'
+const signs = new Map(['=', '!', '(', ')', ',', '>', '<'].map((kind) => [kind, { kind, text: kind } as Token]))
+const double: Readonly<Record<string, Token>> = { '=': { kind: '==', text: '==' }, '!': { kind: '!=', text: '!=' } }
+const wordEnds = /[ \t\r\n=!(),><\0]/g
 
 /** `in` and `notin` are words: whether one is an operator depends on where it stands. */
 function tokens(text: string): Token[] {
@@ -137,16 +112,14 @@ function tokens(text: string): Token[] {
   let at = 0
   while (at < text.length) {
     const char = text[at] as string
-    if (BLANK.test(char)) at++
+    const sign = signs.get(char)
+    if (sign !== undefined) {
+      const doubled = text[at + 1] === '=' ? double[char] : undefined
+      found.push(doubled ?? sign)
+      at += doubled === undefined ? 1 : 2
+    } else if (blanks.includes(char)) at++
     else if (char === '\0') break
-    else if ((char === '=' || char === '!') && text[at + 1] === '=') {
-      const kind = char === '=' ? '==' : '!='
-      found.push({ kind, text: kind })
-      at += 2
-    } else if ('=!(),><'.includes(char)) {
-      found.push({ kind: char as Token['kind'], text: char })
-      at++
-    } else {
+    else {
       const end = wordEnd(text, at + 1)
       found.push({ kind: 'word', text: text.slice(at, end) })
       at = text[end] === '\0' ? end + 1 : end // A NUL ends a word and is swallowed; elsewhere it ends the selector.
@@ -157,8 +130,8 @@ function tokens(text: string): Token[] {
 }
 
 function wordEnd(text: string, from: number): number {
-  for (let at = from; at < text.length; at++) if (' \t\r\n=!(),><\0'.includes(text[at] as string)) return at
-  return text.length
+  wordEnds.lastIndex = from
+  return wordEnds.test(text) ? wordEnds.lastIndex - 1 : text.length
 }
 
 const operators: Readonly<Record<string, LabelOperator>> = {

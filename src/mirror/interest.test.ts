@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { makeItem } from '../cache/item.ts'
+import { FieldSelector } from '../kube/fieldselector.ts'
+import { LabelSelector } from '../kube/selector.ts'
 import { covers, interestOf, parseInterest, pathOf, printInterest } from './interest.ts'
 import { filterOf, known, scopeOf, type Wish } from './world.test-support.ts'
 
@@ -55,6 +57,42 @@ test('what an interest covers, it holds: whatever matches the request matches th
   })
   fc.assert(holds, { numRuns: 5_000 })
   assert.ok(covered > 100, `only ${covered} pairs say anything`)
+})
+
+test('[A8] a selector of thousands of terms is compared with hundreds of interests without a look at each term for each', () => {
+  const [terms, interests] = [4_000, 500]
+  let looked = 0
+  const labels = new LabelSelector(
+    Array.from({ length: terms }, (_, i) => ({
+      get key() {
+        looked++
+        return `a${i}`
+      },
+      operator: 'absent' as const,
+      values: [],
+    })),
+  )
+  const fields = new FieldSelector(
+    Array.from({ length: terms }, (_, i) => ({
+      get field() {
+        looked++
+        return 'metadata.name'
+      },
+      operator: '!=' as const,
+      value: `a${i}`,
+    })),
+  )
+  const scope = { ...scopeOf({}), labels, fields }
+  looked = 0
+  let covering = 0
+  for (let at = 0; at < interests; at++) {
+    const [first, last] = [`a${at}`, `a${terms - 1 - at}`]
+    for (const wish of [{ labels: `!${first},!${last}` }, { labels: '!b' }, { namespace: 'n' }])
+      if (covers(scopeOf(wish), scope)) covering++
+    if (covers(scopeOf({ fields: `metadata.name!=${first},metadata.name!=${last}` }), scope)) covering++
+  }
+  assert.equal(covering, 2 * interests)
+  assert.ok(looked <= 4 * terms, `${looked} looks at ${2 * terms} terms`)
 })
 
 test('covering goes on from one to the next, and everything covers itself', () => {

@@ -58,7 +58,7 @@ export function covers(interest: Scope, scope: Scope): boolean {
     return false
   }
   if (interest.namespace !== '' && interest.namespace !== placeOf(scope)) return false
-  return includesLabels(scope.labels, interest.labels) && includesFields(scope, interest)
+  return scope.labels.includes(interest.labels) && includesFields(scope, interest)
 }
 
 /** A namespace may be asked for by the path or by a field selector. */
@@ -66,22 +66,10 @@ function placeOf({ namespace, fields }: Scope): string {
   return namespace === '' ? (fields.required('metadata.namespace') ?? '') : namespace
 }
 
-function includesLabels(asked: LabelSelector, wanted: LabelSelector): boolean {
-  if (wanted.empty) return true
-  const texts = new Set(asked.toString() === '' ? [] : asked.requirements.map(spelled))
-  return wanted.requirements.every((one) => texts.has(spelled(one)))
-}
-
-function spelled({ key, operator, values }: LabelSelector['requirements'][number]): string {
-  return `${operator} ${key} ${values.join(',')}`
-}
-
 function includesFields(scope: Scope, { fields }: Scope): boolean {
   return fields.requirements.every((wanted) => {
     if (wanted.field === 'metadata.namespace' && wanted.operator === '=' && placeOf(scope) === wanted.value) return true
-    return scope.fields.requirements.some(
-      (one) => one.field === wanted.field && one.operator === wanted.operator && one.value === wanted.value,
-    )
+    return scope.fields.has(wanted)
   })
 }
 
