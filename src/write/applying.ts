@@ -14,6 +14,7 @@ import { type Application, applyTo, ownersOf } from './merging.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
 import { setManaged } from './ownership.ts'
+import { pause } from './pause.ts'
 import { plainFailure } from './refusals.ts'
 import { inVersion, shapeApplied } from './shape.ts'
 import { type Draft, replace } from './update.ts'
@@ -27,12 +28,13 @@ export async function applyPatchTo(engine: Engine, request: WriteRequest): Promi
   const mark = { manager, subresource: request.subresource }
   const versions = versionsFor(engine, scope, request.subresource)
   const noted: string[] = []
-  const next = (old: JsonObject | undefined) => {
+  const next = (old: JsonObject | undefined, much: boolean) => {
     const config = configIn(read)
     const live = old === undefined ? undefined : inVersion(scope, old)
     const applied = applyTo(engine, { kind: scope.resource, versions, mark, force, config }, live, ownersOf(old))
     noted.push(...findingsOf(read, fieldValidation))
-    return { ...settled(scope, request, applied, old), warnings: noted }
+    const settle = () => ({ ...settled(scope, request, applied, old), warnings: noted })
+    return much ? pause().then(settle) : settle()
   }
   const mayCreate = request.subresource === ''
   return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate, dryRun }))

@@ -12,7 +12,8 @@ import { dropDuplicateOwners, metaOf, nameOf, timestamp, wipeSystemFields } from
 import { generateName } from './names.ts'
 import { entering } from './namespaces.ts'
 import { readOptions } from './options.ts'
-import { recordOwners } from './ownership.ts'
+import { ownersAfter, setManaged } from './ownership.ts'
+import { isMuch, pause } from './pause.ts'
 import { plainFailure } from './refusals.ts'
 import { fillStored } from './shape.ts'
 import { unenforcedWarnings } from './unenforced.ts'
@@ -33,15 +34,25 @@ type Asked = Decoded & { readonly dryRun: boolean; readonly manager: string }
 
 async function admit(engine: Engine, scope: Scope, request: WriteRequest, asked: Asked): Promise<WriteResult> {
   const { tree, warnings } = asked
+  const much = isMuch(request)
+  if (much) await pause()
   const meta = metaOf(tree)
   wipeSystemFields(meta)
   ensureNamespace(request, meta)
   requireDefinition(engine, request, nameOf(tree))
   warnings.push(...dropDuplicateOwners(meta, equalJson))
   complete(scope, tree)
-  recordOwners(engine, scope, { manager: asked.manager, subresource: '' }, undefined, tree)
+  const managed = ownersAfter(engine, scope, { manager: asked.manager, subresource: '' }, undefined, tree)
+  if (much) {
+    await pause()
+    requireDefinition(engine, request, nameOf(tree))
+  }
+  setManaged(meta, managed, scope.resource.custom)
   fillStored(scope, tree)
-  return entering(engine, request, nameOf(tree), () => createNamed(engine, scope, request, asked))
+  return entering(engine, request, nameOf(tree), async () => {
+    if (much) await pause()
+    return createNamed(engine, scope, request, asked)
+  })
 }
 
 /** The body may have taken its time: the definition that was there before may be gone, or going. */
@@ -63,6 +74,7 @@ async function createNamed(
   for (let attempt = 1; ; attempt++) {
     const draft = generated ? copied(tree) : tree
     const made = await makeNew(engine, scope, draft, missing)
+    if (isMuch(request)) await pause()
     const key = objectKey(request.resource.namespaced ? request.namespace : '', nameOf(draft))
     const found = await engine.lock.hold(lockKey(request.resource, key), async () => {
       if (isVersion(text(meta, 'resourceVersion')) && !dryRun) {

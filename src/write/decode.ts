@@ -15,6 +15,7 @@ import type { Scope } from './engine.ts'
 import { metaOf, nameOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
 import type { FieldValidation } from './options.ts'
+import { isMuch, pause } from './pause.ts'
 import { unregistered } from './protobufbody.ts'
 import { type Shape, shapeKind, shapeObject, shapeVersion } from './shape.ts'
 import { carrying } from './warnings.ts'
@@ -86,6 +87,7 @@ async function decode(
   shapes: Shapes,
 ): Promise<Decoded> {
   const { tree, duplicates } = await decodeTree(request, expected, fieldValidation)
+  if (isMuch(request)) await pause()
   if (expected.custom) requireReadableMeta(tree, expected)
   const mismatch = kindMismatch(tree, expected)
   const named = { version: versionOf({ apiVersion: text(tree, 'apiVersion') }).version, kind: expected.kind }

@@ -18,21 +18,21 @@ import { nothingOf, withZeros } from './zeros.ts'
 /** Whose write it is, and through which subresource. */
 export type Mark = { readonly manager: string; readonly subresource: string }
 
-/** Marks what a write changed. `old` is the object as it is, undefined for a new one; `next` gets its managedFields. */
-export function recordOwners(
+/** Who owns what after a write. `old` is the object as it is, undefined for a new one; `next` as it shall be. */
+export function ownersAfter(
   engine: Engine,
   scope: Scope,
   mark: Mark,
   old: JsonObject | undefined,
   next: JsonObject,
-): void {
+): Managed {
   const { resource: kind } = scope
   const meta = metaOf(next)
   const held = field(old, 'metadata', 'managedFields')
   const managed = mark.subresource === '' ? sentOrHeld(meta.get('managedFields'), held) : readable(held)
   const versions = versionsFor(engine, scope, mark.subresource)
   const before = old === undefined ? undefined : inVersion(scope, old)
-  setManaged(meta, recordIn(engine, { kind, versions, mark }, managed, before, next), kind.custom)
+  return recordIn(engine, { kind, versions, mark }, managed, before, next)
 }
 
 export type Writing = { readonly kind: KindName; readonly versions: Versions; readonly mark: Mark }

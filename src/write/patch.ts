@@ -22,6 +22,7 @@ import { type Engine, scopeOf } from './engine.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
 import { withoutManaged } from './ownership.ts'
+import { pause } from './pause.ts'
 import { noStrategicPatch, unusablePatch } from './refusals.ts'
 import { shapeObject } from './shape.ts'
 import { type Draft, replace } from './update.ts'
@@ -37,18 +38,22 @@ export async function patch(engine: Engine, request: WriteRequest): Promise<Writ
   const { dryRun, fieldValidation, manager } = readOptions('PatchOptions', request)
   const noted: string[] = []
   const unmarked = !touchesMarks(read)
-  const next = (old: JsonObject | undefined) => {
+  const next = (old: JsonObject | undefined, much: boolean) => {
     const schema = read.kind === 'strategic' ? mergeSchemaFor(request.resource) : undefined
     const apply = (base: JsonObject = old ?? new Map()) => applyPatch(read.kind, base, read.tree, schema)
     // Marks that the patch says nothing about stay as they are, and need not be looked at.
     const patched = unmarked && old !== undefined ? apply(withoutManaged(old)) : apply()
     const shape = (tree: JsonObject) => shapeObject(scope, tree, old)
     const other = (tree: JsonObject) => shapeOther(scope, tree)
-    const accepted = accept(request.resource, { own: shape, other }, { read, patched, apply, fieldValidation, noted })
-    noted.push(...accepted.warnings)
-    ensureNamespace(request, metaOf(patched))
-    ensureName(request, patched)
-    return { tree: patched, ...accepted }
+    const outcome = { read, patched, apply, fieldValidation, noted }
+    const judge = () => {
+      const accepted = accept(request.resource, { own: shape, other }, outcome)
+      for (const warning of accepted.warnings) noted.push(warning)
+      ensureNamespace(request, metaOf(patched))
+      ensureName(request, patched)
+      return { tree: patched, ...accepted }
+    }
+    return much ? pause().then(judge) : judge()
   }
   return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate: false, dryRun, manager }))
 }
@@ -111,7 +116,7 @@ export function accept(
     if (findings.length > 0 && fieldValidation === 'Strict') {
       throw unusablePatch(shown(), `strict decoding error: ${findings.join(', ')}`)
     }
-    if (fieldValidation === 'Warn') noted.push(...findings)
+    if (fieldValidation === 'Warn') for (const finding of findings) noted.push(finding)
     throw expected.custom ? otherKind(expected, patched, mismatch) : unusablePatch(shown(), fault ?? mismatch.why)
   }
   const { fault, unknown, missing } = shapes.own(patched)

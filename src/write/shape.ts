@@ -43,18 +43,18 @@ export function shapeApplied(scope: Scope, tree: JsonObject, old: JsonObject | u
 
 /** A custom resource that was sent as another version than the URL's: what that version does not know is named. */
 export function shapeVersion({ sibling }: Scope, version: string, tree: JsonObject): Shape {
-  const unknown = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
+  const inMeta = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
   // A version that there is not knows nothing.
-  unknown.push(...prune(tree, sibling(version)?.schema ?? {}))
+  const unknown = inMeta.concat(prune(tree, sibling(version)?.schema ?? {}))
   return { unknown: unknown.sort(), missing: [] }
 }
 
 function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
   const fault = metaTypeFault(tree.get('metadata'))
   if (fault !== undefined) return { fault, unknown: [], missing: [] }
-  const unknown = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
+  let unknown = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
   if (definition?.schema !== undefined) {
-    unknown.push(...prune(tree, definition.schema))
+    unknown = unknown.concat(prune(tree, definition.schema))
     applyDefaults(tree, definition.schema)
   }
   return { unknown: unknown.sort(), missing: [] }

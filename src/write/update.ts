@@ -8,6 +8,7 @@ import { parseUint64 } from '../json/gotext.ts'
 import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
 import { objectKey } from '../kube/resource.ts'
 import { type FieldError, notFound } from '../kube/status.ts'
+import type { Managed } from './apply/managed.ts'
 import { makeNew, requireDefinition, storeNew } from './create.ts'
 import { decodeObject, ensureName, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
@@ -27,7 +28,8 @@ import {
 } from './meta.ts'
 import { entering } from './namespaces.ts'
 import { readOptions } from './options.ts'
-import { recordOwners } from './ownership.ts'
+import { ownersAfter, setManaged } from './ownership.ts'
+import { isMuch, pause } from './pause.ts'
 import { methodNotServed, modifiedConflict, plainFailure, uidConflict, versionRequired } from './refusals.ts'
 import { everything } from './rules.ts'
 import { fillStored } from './shape.ts'
@@ -43,9 +45,10 @@ export type Draft = {
   readonly missing: readonly FieldError[]
 }
 
-/** The object as it shall be, from the object as it is (undefined when there is none; never to be changed itself). */
+/** The object as it shall be, from the object as it is (undefined when there is none; never to be changed itself).
+ * Where there is `much` to do it lets others in between. */
 export type Change = {
-  readonly next: (old: JsonObject | undefined) => Draft
+  readonly next: (old: JsonObject | undefined, much: boolean) => Draft | Promise<Draft>
   /** The uid a PUT names: it must be the object's. */
   readonly uid: string
   readonly mayCreate: boolean
@@ -90,13 +93,21 @@ export async function replace(
     }
     if (current === undefined) return createInstead(engine, scope, request, change, key)
     requirePart(scope, request.subresource)
+    const much = isMuch(request, current.bytes.length)
     const before = engine.known.read(lockKey(resource, key), current.version, current.bytes)
     const old = servedForm(resource, before)
-    const draft = change.next(old)
+    if (much) await pause()
+    const drafted = change.next(old, much)
+    const draft = drafted instanceof Promise ? await drafted : drafted
     checkVersion(scope, request, current, draft.tree)
-    record(engine, scope, request, change, old, draft.tree)
+    if (much) await pause()
+    const managed = record(engine, scope, request, change, old, draft.tree)
+    if (much) await pause()
+    if (managed !== undefined) setManaged(metaOf(draft.tree), managed, resource.custom)
     if (change.own !== true) fillStored(scope, draft.tree)
+    if (much) await pause()
     const prepared = change.own === true ? [] : await prepare(engine, scope, request.subresource, draft, old)
+    if (much) await pause()
     const noted = [...draft.warnings, ...prepared]
     return {
       code: 200,
@@ -113,13 +124,22 @@ async function createInstead(
   change: Change,
   key: string,
 ): Promise<WriteResult> {
-  const { tree, warnings, missing } = change.next(undefined)
+  const much = isMuch(request)
+  const drafted = change.next(undefined, much)
+  const { tree, warnings, missing } = drafted instanceof Promise ? await drafted : drafted
   requireDefinition(engine, request, nameOf(tree))
   wipeSystemFields(metaOf(tree))
-  record(engine, scope, request, change, undefined, tree)
+  const managed = record(engine, scope, request, change, undefined, tree)
+  if (much) {
+    await pause()
+    requireDefinition(engine, request, nameOf(tree))
+  }
+  if (managed !== undefined) setManaged(metaOf(tree), managed, scope.resource.custom)
   fillStored(scope, tree)
   return entering(engine, request, nameOf(tree), async () => {
+    if (much) await pause()
     const made = await makeNew(engine, scope, tree, missing)
+    if (much) await pause()
     return {
       code: 201,
       item: await storeNew(engine, scope, key, tree, change.dryRun),
@@ -128,7 +148,7 @@ async function createInstead(
   })
 }
 
-/** Marks what the write changes, its defaults included. */
+/** Who owns what the write changes, its defaults included; undefined where that is as `next` left it. */
 function record(
   engine: Engine,
   scope: Scope,
@@ -136,10 +156,10 @@ function record(
   { manager }: Change,
   old: JsonObject | undefined,
   tree: JsonObject,
-): void {
-  if (manager === undefined) return
+): Managed | undefined {
+  if (manager === undefined) return undefined
   complete(scope, tree)
-  recordOwners(engine, scope, { manager, subresource }, old, tree)
+  return ownersAfter(engine, scope, { manager, subresource }, old, tree)
 }
 
 const podParts: ReadonlySet<string> = new Set(['ephemeralcontainers', 'resize'])

@@ -19,7 +19,7 @@ export async function validateNew(scope: Scope, tree: JsonObject, more: readonly
   const found = [...metaFaults(resource, meta, nameRuleOf(resource))]
   if (!resource.custom) found.push(...standardFinalizerFaults(meta))
   const custom = await customVerdict(scope, tree, { before: found })
-  found.push(...custom.errors, ...more, ...contentFaults(scope, tree))
+  for (const error of [...custom.errors, ...more, ...contentFaults(scope, tree)]) found.push(error)
   const name = text(meta, 'name')
   if (found.length === 0)
     for (const fault of segmentFaults(name)) found.push(invalidField('metadata.name', name, fault))
@@ -45,7 +45,7 @@ export async function validateUpdate(
     found.push(...standard, ...metaFaults(resource, meta, nameRuleOf(resource)), ...standard)
   }
   const custom = await customVerdict(scope, tree, { old, status, before: found })
-  found.push(...custom.errors, ...more, ...contentFaults(scope, tree))
+  for (const error of [...custom.errors, ...more, ...contentFaults(scope, tree)]) found.push(error)
   if (found.length > 0) throw invalid(resource.group, resource.kind, text(meta, 'name'), found)
   return [...(resource.custom ? finalizerWarnings(meta, oldMeta) : []), ...custom.warnings]
 }
