@@ -5,6 +5,7 @@
  */
 import { cloneJson, isNumber, type Json, type JsonObject, printJson, Spelled } from '../json/json.ts'
 import { badRequest, failure, type StatusError } from '../kube/status.ts'
+import { LONG_ITEMS, LongList } from './longlist.ts'
 
 /** kube-apiserver's own limit: each operation may cost as much as the whole object. */
 export const OPERATIONS_MAX = 10_000
@@ -21,6 +22,7 @@ export function applyJsonPatch(target: JsonObject, patch: Json): JsonObject {
   }
   const document = new PatchedDocument(target)
   for (const operation of operations) document.apply(operation)
+  document.settle()
   if (!(document.root instanceof Map)) throw unprocessable('the patched document is no object')
   return document.root
 }
@@ -59,6 +61,8 @@ type Place = { readonly container: JsonObject | Json[]; readonly key: string }
 class PatchedDocument {
   root: Json
   #copied = 0
+  /** What is in the long lists whose items came and went; the arrays themselves are out of date until they are settled. */
+  readonly #long = new Map<Json[], LongList>()
 
   constructor(root: JsonObject) {
     this.root = root
@@ -71,7 +75,7 @@ class PatchedDocument {
         this.#add(operation, cloneJson(operation.get('value') ?? null))
         break
       case 'remove':
-        remove(this.#place(operation, 'path'))
+        this.#remove(this.#place(operation, 'path'))
         break
       case 'replace':
         this.#replace(operation)
@@ -93,8 +97,13 @@ class PatchedDocument {
   #add(operation: JsonObject, value: Json): void {
     const { container, key } = this.#place(operation, 'path')
     if (container instanceof Map) container.set(key, value)
-    else if (key === '-') container.push(value)
-    else container.splice(indexOf(key, container.length + 1), 0, value)
+    else {
+      const length = this.#lengthOf(container)
+      const index = key === '-' ? length : indexOf(key, length + 1)
+      const long = this.#longOf(container)
+      if (long !== undefined) long.insert(index, value)
+      else container.splice(index, 0, value)
+    }
   }
 
   #replace(operation: JsonObject): void {
@@ -108,18 +117,24 @@ class PatchedDocument {
     }
     const { container, key } = this.#place(operation, 'path')
     if (container instanceof Map) container.set(key, value)
-    else container[indexOf(key, container.length)] = value
+    else {
+      const index = indexOf(key, this.#lengthOf(container))
+      const long = this.#long.get(container)
+      if (long !== undefined) long.set(index, value)
+      else container[index] = value
+    }
   }
 
   #move(operation: JsonObject): void {
     const from = this.#place(operation, 'from')
-    const value = valueAt(from)
-    remove(from)
+    const value = this.#valueAt(from)
+    this.#remove(from)
     this.#add(operation, value ?? null)
   }
 
   #copy(operation: JsonObject): void {
-    const value = valueAt(this.#place(operation, 'from')) ?? null
+    const value = this.#valueAt(this.#place(operation, 'from')) ?? null
+    this.#settleIn(value)
     this.#copied += Buffer.byteLength(printJson(value))
     if (this.#copied > COPY_BYTES_MAX) {
       const sizes = `the accumulated size increase of copy is ${this.#copied}, exceeding the limit ${COPY_BYTES_MAX}`
@@ -130,7 +145,8 @@ class PatchedDocument {
 
   #test(operation: JsonObject): void {
     const path = operation.get('path')
-    const current = path === '' ? this.root : valueAt(this.#place(operation, 'path'))
+    const current = path === '' ? this.root : this.#valueAt(this.#place(operation, 'path'))
+    this.#settleIn(current ?? null)
     if (!identical(current ?? null, operation.get('value') ?? null)) {
       throw unprocessable(`testing value ${String(path)} failed: test failed`)
     }
@@ -145,10 +161,58 @@ class PatchedDocument {
     let container: Json | undefined = this.root
     for (let index = 1; index < parts.length - 1; index++) {
       if (!isContainer(container)) throw missing(pointer)
-      container = valueAt({ container, key: parts[index]! })
+      container = this.#valueAt({ container, key: parts[index]! })
     }
     if (!isContainer(container)) throw missing(pointer)
     return { container, key: parts[parts.length - 1]! }
+  }
+
+  #valueAt({ container, key }: Place): Json | undefined {
+    if (container instanceof Map) return container.get(key)
+    const index = indexOf(key, this.#lengthOf(container))
+    const long = this.#long.get(container)
+    return long === undefined ? container[index] : long.at(index)
+  }
+
+  #remove({ container, key }: Place): void {
+    if (container instanceof Map) {
+      if (!container.delete(key)) throw unprocessable(`Unable to remove nonexistent key: ${key}: missing value`)
+      return
+    }
+    const index = indexOf(key, this.#lengthOf(container))
+    const long = this.#longOf(container)
+    if (long !== undefined) long.remove(index)
+    else container.splice(index, 1)
+  }
+
+  #lengthOf(list: Json[]): number {
+    return this.#long.get(list)?.length ?? list.length
+  }
+
+  /** Of a list of which an item is about to come or go; undefined where it is short. */
+  #longOf(list: Json[]): LongList | undefined {
+    let long = this.#long.get(list)
+    if (long === undefined && list.length >= LONG_ITEMS) {
+      long = new LongList(list)
+      this.#long.set(list, long)
+    }
+    return long
+  }
+
+  /** Every list is an array of what is in it. */
+  settle(): void {
+    for (const [list, long] of this.#long) long.settle(list)
+    this.#long.clear()
+  }
+
+  /** The same below a value that is wanted as a whole, which costs as much as it has items anyway. */
+  #settleIn(value: Json): void {
+    if (this.#long.size === 0) return
+    if (value instanceof Map) for (const member of value.values()) this.#settleIn(member)
+    if (!Array.isArray(value)) return
+    this.#long.get(value)?.settle(value)
+    this.#long.delete(value)
+    for (const item of value) this.#settleIn(item)
   }
 }
 
@@ -158,15 +222,6 @@ function isContainer(value: Json | undefined): value is JsonObject | Json[] {
 
 function missing(pointer: string): StatusError {
   return unprocessable(`doc is missing path: "${pointer}": missing value`)
-}
-
-function valueAt({ container, key }: Place): Json | undefined {
-  return container instanceof Map ? container.get(key) : container[indexOf(key, container.length)]
-}
-
-function remove({ container, key }: Place): void {
-  if (!(container instanceof Map)) container.splice(indexOf(key, container.length), 1)
-  else if (!container.delete(key)) throw unprocessable(`Unable to remove nonexistent key: ${key}: missing value`)
 }
 
 /** An index below `limit`; a negative one counts from the end. */
