@@ -28,12 +28,16 @@ type Shell = {
 
 type Said = { out: string; err: string }
 
+/** What an edge says where the API server took too long for a document, as a busy one does: of this machine, not of the edge. */
+const lateDocument = /^Warning: served as last seen: .*\n/gm
+
 /** Everything a user would see, as one masked text: output, errors, exit code. */
 export async function runCommand(shell: Shell, command: Command): Promise<string> {
   const { child, said } = start(shell, command.line)
   const [code, aside] = command.watch === undefined ? [undefined, ''] : await watched(shell, command.watch, child, said)
   const exit = await ended(child)
-  return `${mask(said.out)}${said.err === '' ? '' : `--- errors\n${mask(said.err)}`}${aside}--- exit ${code ?? exit}\n`
+  const err = said.err.replace(lateDocument, '')
+  return `${mask(said.out)}${err === '' ? '' : `--- errors\n${mask(err)}`}${aside}--- exit ${code ?? exit}\n`
 }
 
 function start({ bin, kubeconfig, home, signal }: Shell, line: string): { child: ChildProcess; said: Said } {
