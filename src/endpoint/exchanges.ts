@@ -13,7 +13,7 @@ import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
 import { refusal, statusResponse } from './respond.ts'
 import { cancel, Sender } from './sender.ts'
-import { type Holder, Shares, strangers } from './shares.ts'
+import { type Holder, placesOf, Shares, strangers } from './shares.ts'
 
 /** Who it is that shows no certificate: a name that is the same for all that one caller asks for. */
 export interface Whose {
@@ -80,7 +80,8 @@ export class Exchanges {
     if (this.#closing) return await this.send(exchange, shuttingDown())
     // Once somebody vouches for its connection, each further request costs no look at its credential.
     const holder = visit.holder.standing === 'stranger' ? this.holderOf(visit, request) : visit.holder
-    if (!this.#requests.take(holder)) {
+    const places = placesOf(request.url, this.#parts.limits.requestBytes)
+    if (!this.#requests.take(holder, places)) {
       return await this.send(exchange, this.refusal('too many requests of this caller wait for their answers'))
     }
     this.#unanswered.add(exchange)
@@ -93,7 +94,7 @@ export class Exchanges {
     } catch (error) {
       this.fault(error as Error)
     } finally {
-      this.#requests.give(holder)
+      this.#requests.give(holder, places)
       this.#unanswered.delete(exchange)
     }
     const late = request.hasBody ? this.bodies.lateness(exchange.incoming) : undefined
@@ -194,16 +195,17 @@ export class Exchanges {
     // It would not hear of the end that all others were told of.
     if (this.#closing && response.isWatch === true) return shuttingDown()
     const holder = this.holderOf(visit, request)
-    if (shares.take(holder)) return leaving(shares, holder)
+    const places = response.isWatch === true ? placesOf(request.url, this.#parts.limits.watchBytes) : 1
+    if (shares.take(holder, places)) return leaving(shares, holder, places)
     const what = response.isWatch === true ? 'watches of this caller are open' : 'lists of this caller are being sent'
     return this.refusal(`too many ${what}`)
   }
 }
 
-function leaving(shares: Shares, holder: Holder): () => void {
+function leaving(shares: Shares, holder: Holder, places: number): () => void {
   let held = true
   return () => {
-    if (held) shares.give(holder)
+    if (held) shares.give(holder, places)
     held = false
   }
 }

@@ -130,6 +130,48 @@ test('[A8] requests of nobody that wait for their answers are few; a caller’s 
   })
 })
 
+test('[A8] watches and requests with long selectors are as many as their memory allows; short ones go on', () => {
+  const long = `/?labelSelector=${'!a,'.repeat(20_000)}`
+  const { promise: gate, resolve: go } = Promise.withResolvers<void>()
+  const handle = async ({ headers }: Request): Promise<Response> => {
+    if (headers['x-waits'] !== undefined) {
+      await gate
+      return text('ok')
+    }
+    const body = (async function* () {
+      yield Buffer.from('begun')
+      await gate
+    })()
+    return { status: 200, headers: {}, body, isWatch: true }
+  }
+  // Room for thirteen at most, of which one caller gets half, as of anything.
+  return withServer(
+    { handle, whose: new Tokens(), limits: { watchesMax: 4_000, requestsMax: 2_000 } },
+    async (server) => {
+      const caller = session(server)
+      const ask = (path: string, headers = {}) => {
+        const stream = caller.request({ ':path': path, authorization: 'known caller', ...headers })
+        stream.on('error', () => {})
+        return statusOf(stream)
+      }
+      const watches: number[] = []
+      for (let n = 0; n < 12; n++) watches.push(await ask(long))
+      assert.deepEqual(watches.slice(0, 6), Array(6).fill(200))
+      assert.deepEqual(watches.slice(7), Array(5).fill(429))
+      assert.equal(await ask('/'), 200, 'of short ones there is room for more')
+      const waiting = Array.from({ length: 12 }, () => ask(long, { 'x-waits': '1' }))
+      const settled: number[] = []
+      for (const one of waiting) void one.then((status) => settled.push(status))
+      while (settled.length < 5) await pause(5)
+      assert.deepEqual(new Set(settled), new Set([429]))
+      go()
+      await Promise.all(waiting)
+      assert.ok(settled.includes(200))
+      caller.destroy()
+    },
+  )
+})
+
 test('[A8] a connection on which a token was accepted outlives any number that ask for nothing, or in vain', () => {
   const handle = async ({ headers }: Request): Promise<Response> =>
     headers.authorization?.startsWith('known') ? text('ok') : { ...text('none'), status: 404 }

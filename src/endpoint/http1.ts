@@ -104,7 +104,7 @@ export class Http1 {
     exchanges.begin(visit, socket)
     let giveBack: (() => void) | undefined
     try {
-      giveBack = this.#upgrades.take(await exchanges.identify(visit, request))
+      giveBack = this.#upgrades.take(await exchanges.identify(visit, request), request.url)
       const answer =
         giveBack === undefined
           ? exchanges.refusal('too many connections of this caller are upgraded')

@@ -5,9 +5,11 @@ export const standardLimits = {
   connectionsMax: 4_096,
   /**
    * Requests that wait for the beginning of their answers, divided into shares: most are answered at once, and who waits
-   * for the cloud, a first sync or a body holds some 20 KB, and with a body what is unread of it.
+   * for the cloud, a first sync or a body holds some 20 KB, and with a body what is unread of it. With a long selector one
+   * counts for more.
    */
   requestsMax: 4_096,
+  requestBytes: 20 * 1024,
   /** Of each body, how much may lie here before anybody reads it: HTTP/2's window. */
   unreadBytesMax: 64 * 1024,
   /**
@@ -36,10 +38,13 @@ export const standardLimits = {
   listsMax: 200,
   /** Watches, in shares. Some ten KB each: what one edge node and its operators never reach, and a runaway client does. */
   watchesMax: 20_000,
+  /** A selector that fills a URL takes 3 MB: its watch counts for as many as would fit there. */
+  watchBytes: 10 * 1024,
   /** Requests passed on to the API server, in shares; below what the connections to it take (`upstream/limits`). */
   passedMax: 2_000,
   /** In shares: connections that were upgraded (exec, port-forward), or are about to be: each holds two sockets and their buffers. */
   upgradesMax: 256,
+  upgradeBytes: 200 * 1024,
   /** A body has to arrive within this time; of a known caller's that is passed on, each next piece. Else 408. */
   bodyMsMax: 60_000,
   /** The first bytes and the TLS handshake. */

@@ -82,3 +82,13 @@ test('callers by their tokens: as one where the API server says so, nobody where
   assert.equal(await whose.ask(request('Bearer bad')), undefined)
   assert.equal(await whose.ask(request()), undefined)
 })
+
+test('[A8] what is passed on with a long selector takes the places of many, and gives them back', async () => {
+  const passed = world(400)
+  const path = `/?labelSelector=${'!a,'.repeat(20_000)}`
+  const first = await ask(passed, token('good1'), path)
+  await assert.rejects(ask(passed, token('good1'), path), is429)
+  assert.equal((await ask(passed, token('good1'))).status, 200)
+  await first.body.return?.()
+  assert.equal((await ask(passed, token('good1'), path)).status, 200)
+})

@@ -8,7 +8,8 @@ import type { Answered, Asked, Connected, Identity, Upstream } from '../upstream
 import { bearerIdentity } from './asker.ts'
 import type { Request } from './endpoint.ts'
 import type { Whose } from './exchanges.ts'
-import { type Holder, Shares, strangers } from './shares.ts'
+import { standardLimits } from './limits.ts'
+import { type Holder, placesOf, Shares, strangers } from './shares.ts'
 
 /** Whom tokens name, by what the API server said of them. */
 export function tokenCallers(access: Pick<Access, 'held' | 'caller'>): Whose {
@@ -46,7 +47,7 @@ export class PassedOn implements Upstream {
 
   async ask(asked: Asked): Promise<Answered> {
     const holder = this.#holderOf(asked.identity)
-    const leave = this.#enter(holder)
+    const leave = this.#enter(holder, asked.path)
     try {
       const answer = await this.#parts.upstream.ask({ ...asked, byStranger: holder === strangers })
       return { ...answer, body: new Counted(answer.body, leave) }
@@ -58,7 +59,7 @@ export class PassedOn implements Upstream {
 
   async connect(asked: Asked): Promise<Connected> {
     const holder = this.#holderOf(asked.identity)
-    const leave = this.#enter(holder)
+    const leave = this.#enter(holder, asked.path)
     try {
       const connected = await this.#parts.upstream.connect({ ...asked, byStranger: holder === strangers })
       if (connected.socket.closed) leave()
@@ -78,13 +79,14 @@ export class PassedOn implements Upstream {
     return this.#parts.upstream.run(signal)
   }
 
-  #enter(holder: Holder): () => void {
-    if (!this.#shares.take(holder)) {
+  #enter(holder: Holder, path: string): () => void {
+    const places = placesOf(path, standardLimits.requestBytes)
+    if (!this.#shares.take(holder, places)) {
       throw tooManyRequests('too many requests of this caller are with the API server', 1)
     }
     let inside = true
     return () => {
-      if (inside) this.#shares.give(holder)
+      if (inside) this.#shares.give(holder, places)
       inside = false
     }
   }

@@ -1,7 +1,7 @@
 /** Who gets how much of what is scarce. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Holder, Shares, strangers } from './shares.ts'
+import { type Holder, placesOf, Shares, strangers } from './shares.ts'
 
 const own = (name: string): Holder => ({ standing: 'own', name })
 const known = (name: string): Holder => ({ standing: 'known', name })
@@ -46,4 +46,10 @@ test('what is given back is free again', () => {
   assert.equal(shares.take(one, 1), false)
   shares.give(one, 75)
   assert.equal(shares.take(one, 76), true, 'in one piece it may be what is free')
+})
+
+test('[A8] a URL takes one place, and one that a selector fills as many as its memory is worth', () => {
+  for (const length of [1, 300, 1_024]) assert.equal(placesOf('x'.repeat(length), 10_000), 1)
+  assert.equal(placesOf('x'.repeat(1_025), 10_000), 2)
+  assert.equal(placesOf('x'.repeat(61_024), 10_000), 301)
 })

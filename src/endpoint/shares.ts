@@ -26,6 +26,17 @@ const strangersDivisor = 8
 /** What only the machine's administrator may take: one part of so many. */
 const reserveDivisor = 16
 
+/** Up to here a URL goes with its request's one place. */
+const plainUrlCharacters = 1_024
+/** What is kept of a selector while its request or watch goes on, for each character of the URL: `!ab1,` takes some 240. */
+const keptBytesPerCharacter = 50
+
+/** How many places a request takes where each stands for so many bytes: a selector may be as long as a URL. */
+export function placesOf(url: string, placeBytes: number): number {
+  const characters = url.length - plainUrlCharacters
+  return characters <= 0 ? 1 : 1 + Math.ceil((characters * keptBytesPerCharacter) / placeBytes)
+}
+
 export class Shares {
   readonly #max: number
   readonly #held = new Map<string, number>()

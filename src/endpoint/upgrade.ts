@@ -9,7 +9,7 @@ import { STATUS_CODES } from '../base/http.ts'
 import type { Response } from './endpoint.ts'
 import type { Limits } from './limits.ts'
 import type { Traffic } from './measures.ts'
-import { type Holder, Shares } from './shares.ts'
+import { type Holder, placesOf, Shares } from './shares.ts'
 
 /** The other end's answer to an upgrade, and the connection behind it. */
 export type Upgraded = {
@@ -34,8 +34,9 @@ export class Upgrades {
   }
 
   /** A place for one more, to be given back; undefined when its holder has too many. */
-  take(holder: Holder): (() => void) | undefined {
-    return this.#shares.take(holder) ? () => this.#shares.give(holder) : undefined
+  take(holder: Holder, url: string): (() => void) | undefined {
+    const places = placesOf(url, this.#limits.upgradeBytes)
+    return this.#shares.take(holder, places) ? () => this.#shares.give(holder, places) : undefined
   }
 
   /** Answers the client and joins the two; `behind` is what it sent behind its head. Resolves when both are closed. */
