@@ -86,18 +86,20 @@ function positions(list: Json[], idOf: (element: Json) => string): Map<string, n
  * that renames a container sees the difference, so the same slots are filled here.
  */
 export function orderAfterMerge(before: Json[], deleted: string[], added: Json[], mergeKey: string): Json[] {
-  const slots = [...before]
-  const ids = slots.map((element) => identity(mergeValue(element, mergeKey)))
-  const known = new Set(ids)
-  let used = slots.length
-  for (const id of deleted) {
-    if (!known.delete(id)) continue
-    for (let index = ids.indexOf(id); index >= 0 && index < used; index = ids.indexOf(id, index)) {
-      slots.copyWithin(index, index + 1, used)
-      ids.copyWithin(index, index + 1, used)
-      used--
-    }
+  const placesOf = new Map<string, number[]>()
+  for (const [place, element] of before.entries()) {
+    const id = identity(mergeValue(element, mergeKey))
+    const places = placesOf.get(id)
+    if (places === undefined) placesOf.set(id, [place])
+    else places.push(place)
   }
+  const { slots, used: kept } = movedUp(
+    before,
+    deleted.flatMap((id) => placesOf.get(id) ?? []),
+  )
+  const known = new Set(placesOf.keys())
+  for (const id of deleted) known.delete(id)
+  let used = kept
   for (const element of added) {
     const id = identity(mergeValue(element, mergeKey))
     if (known.has(id)) continue
@@ -105,4 +107,21 @@ export function orderAfterMerge(before: Json[], deleted: string[], added: Json[]
     if (used < slots.length) slots[used++] = element
   }
   return slots
+}
+
+/**
+ * A list after items were taken out one by one, each time moving up what was behind: the slot that becomes free keeps
+ * what was last at that time. Only the first `used` slots are in use.
+ */
+function movedUp(list: Json[], places: readonly number[]): { slots: Json[]; used: number } {
+  const gone = new Set<number>()
+  const free: Json[] = []
+  let last = list.length - 1
+  for (const place of places) {
+    free.push(list[last]!)
+    gone.add(place)
+    while (gone.has(last)) last--
+  }
+  const slots = list.filter((_, place) => !gone.has(place))
+  return { slots: [...slots, ...free.reverse()], used: slots.length }
 }

@@ -102,23 +102,32 @@ function kindText(tree: JsonObject): string {
 
 /** 409 with one cause for each field and owner. */
 function applyConflict(conflicts: readonly Conflict[]): StatusError {
-  const causes = conflicts.map(({ owner, path }) => {
-    return { reason: 'FieldManagerConflict', message: `conflict with ${ownerText(owner)}`, field: printPath(path) }
+  const told: Told[] = []
+  for (const { owner, path } of conflicts) {
+    const last = told.at(-1)
+    // They come by owner, and there may be thousands of each.
+    const by = last?.owner === owner ? last.by : ownerText(owner)
+    told.push({ owner, by, field: printPath(path) })
+  }
+  const causes = told.map(({ by: whom, field: path }) => {
+    return { reason: 'FieldManagerConflict', message: `conflict with ${whom}`, field: path }
   })
-  return failure(409, 'Conflict', conflictText(conflicts), { causes })
+  return failure(409, 'Conflict', conflictText(told), { causes })
 }
 
-function conflictText(conflicts: readonly Conflict[]): string {
+type Told = { readonly owner: string; readonly by: string; readonly field: string }
+
+function conflictText(conflicts: readonly Told[]): string {
   const [only] = conflicts
   if (only !== undefined && conflicts.length === 1) {
-    return `Apply failed with 1 conflict: conflict with ${ownerText(only.owner)}: ${printPath(only.path)}`
+    return `Apply failed with 1 conflict: conflict with ${only.by}: ${only.field}`
   }
   const lines: string[] = []
   let before = ''
-  for (const { owner, path } of conflicts) {
-    if (owner !== before) lines.push(`conflicts with ${ownerText(owner)}:`)
+  for (const { owner, by, field: path } of conflicts) {
+    if (owner !== before) lines.push(`conflicts with ${by}:`)
     before = owner
-    lines.push(`- ${printPath(path)}`)
+    lines.push(`- ${path}`)
   }
   return `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`
 }
