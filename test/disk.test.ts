@@ -1,6 +1,15 @@
 /** Disks that lie, seen from outside: what is lost is named, the rest is served, and an edge gets it again by itself. */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { outputOf, type Site, until, withSite } from './edgeprocess.ts'
@@ -84,6 +93,89 @@ test('[D4] an authority whose log and index are both beyond use says what to do,
     assert.match(stderr, /cannot be used, and cannot be made again: there is no log: restore the folder from a backup/)
     assert.ok(existsSync(join(folder, 'ake.db')))
   }))
+
+function lastSegment(folder: string): string {
+  const names = readdirSync(join(folder, 'log')).filter((name) => name.endsWith('.log'))
+  return join(folder, 'log', names.sort().at(-1) as string)
+}
+
+test('[D4] an authority whose log has lost its end, alone or with the index after an orderly stop, names it, and versions go on', () =>
+  withFolder(async (folder, serve) => {
+    let newest = 0
+    for (const isIndexLost of [false, true]) {
+      const before = await serve()
+      const client = new Client(before)
+      const made = await client.json<Item>('POST', configMaps, configMap(`a-${isIndexLost}`, { value: 'a' }))
+      newest = Number(made.metadata.resourceVersion)
+      client.close()
+      await before.end('SIGTERM')
+      truncateSync(lastSegment(folder), statSync(lastSegment(folder)).size - 1)
+      if (isIndexLost) loseIndex(folder)
+      const serving = await serve()
+      const again = new Client(serving)
+      const { status, body } = await again.ask('GET', '/readyz?verbose')
+      assert.equal(status, 500)
+      assert.match(body.toString(), /\[-\]data failed: .*the end of the log from \d+ of segment \d+ on is lost/)
+      assert.match((await again.ask('GET', '/metrics')).body.toString(), /ake_store_lost_frames [1-9]/)
+      const { metadata } = await again.json<Item>('POST', configMaps, configMap(`b-${isIndexLost}`, {}))
+      assert.ok(Number(metadata.resourceVersion) > newest + 1_000_000)
+      again.close()
+      const { stderr } = await serving.end('SIGTERM')
+      assert.match(stderr, /error store\.corrupt segment=\d+ offset=\d+ frames=0/)
+    }
+  }))
+
+test('[D2] [D4] half a frame at the end is cut and told, and an authority is ready; a whole one with a turned bit is named', () =>
+  withFolder(async (folder, serve) => {
+    const first = await serve()
+    const client = new Client(first)
+    await client.json('POST', configMaps, configMap('a', { value: 'a' }))
+    await client.json('POST', configMaps, configMap('last', { value: 'unmistakable' }))
+    client.close()
+    await first.end('SIGKILL')
+    turnBit(folder, 'unmistakable')
+    const second = await serve()
+    const again = new Client(second)
+    assert.equal((await again.ask('GET', `${configMaps}/last`)).status, 500)
+    assert.match(
+      (await again.ask('GET', '/readyz?verbose')).body.toString(),
+      /\[-\]data failed: damaged: .*default\/last/,
+    )
+    await again.json('DELETE', `${configMaps}/last`)
+    again.close()
+    await second.end('SIGKILL')
+    appendFileSync(lastSegment(folder), 'half a frame')
+    const third = await serve()
+    const last = new Client(third)
+    assert.equal((await last.ask('GET', '/readyz')).status, 200)
+    last.close()
+    const { stderr } = await third.end('SIGTERM')
+    assert.match(stderr, /warn store\.cut segment=1 offset=\d+ bytes=12/)
+  }))
+
+test('[D4] an authority whose log and index are both gone does not begin as an empty one; an edge says so and mirrors again', async () => {
+  await withFolder(async (folder, serve) => {
+    const serving = await serve()
+    await serving.end('SIGTERM')
+    rmSync(join(folder, 'log'), { recursive: true })
+    loseIndex(folder)
+    const { code, stderr } = await outputOf(['serve', '--data', folder, '--listen', '127.0.0.1:0'])
+    assert.equal(code, 2)
+    assert.match(stderr, /log and .*ake\.db are gone.*remove .*ake\.end.*restore the folder from a backup/)
+    rmSync(join(folder, 'ake.end'))
+    await (await serve()).end('SIGTERM')
+  })
+  await withSite(['--mirror', 'configmaps'], async (site) => {
+    const item = await put(site, 'a', '1')
+    await untilShown(site, item)
+    await site.edge.end('SIGTERM')
+    rmSync(join(site.edgeFolder, 'log'), { recursive: true })
+    loseIndex(site.edgeFolder)
+    await site.startEdge()
+    await untilShown(site, item)
+    assert.match((await site.edge.end('SIGTERM')).stderr, /error store\.setAside .*are gone/)
+  })
+})
 
 async function put(site: Site, name: string, value: string): Promise<Item> {
   const cloud = site.client(site.cloud)

@@ -8,7 +8,7 @@ import { type Store, StoreUnusable } from '../store/store.ts'
 import { reasonOf, UsageError } from './config.ts'
 
 /** Of what the store wrote: keys, certificates and the kubeconfig stay. */
-const stored = ['ake.db', 'ake.db-wal', 'ake.db-shm', 'log']
+const stored = ['ake.db', 'ake.db-wal', 'ake.db-shm', 'ake.end', 'log']
 /** So many names are told; the log has the rest. */
 const namesMax = 10
 
@@ -20,7 +20,9 @@ export function openStore({ data, history, log }: FolderParts): Store {
     historyBytesMax: history,
     onDamage: (damage) => {
       if (damage.kind === 'remade') log.warn('store.remade', { why: damage.why })
-      else log.error('store.corrupt', { segment: damage.segment, offset: damage.offset, frames: damage.frames })
+      else if (damage.kind === 'cut') {
+        log.warn('store.cut', { segment: damage.segment, offset: damage.offset, bytes: damage.bytes })
+      } else log.error('store.corrupt', { segment: damage.segment, offset: damage.offset, frames: damage.frames })
     },
   })
 }

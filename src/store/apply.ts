@@ -149,8 +149,9 @@ export class Applier {
   }
 
   /** Steps over what is lost: it may have concerned every interest, and borne any version that came next. */
-  lose({ next, bytes }: Hole): void {
+  lose({ next, bytes, version = 0 }: Hole): void {
     this.#hasHoles = true
+    this.raised = Math.max(this.raised, version)
     this.raise(bytes)
     for (const row of this.#interests.values()) {
       row.isDoubted = true
@@ -163,9 +164,13 @@ export class Applier {
 
   /** So many bytes were lost: whatever versions they held are not given out again. */
   raise(bytes: number): void {
+    this.raised = this.newestVersion() + Math.ceil(bytes / changeBytesMin)
+  }
+
+  newestVersion(): number {
     let newest = this.raised
     for (const row of this.#interests.values()) newest = Math.max(newest, readInterest(this.#use, row).lastVersion)
-    this.raised = newest + Math.ceil(bytes / changeBytesMin)
+    return newest
   }
 
   /** The floors that forgetting has raised, told once. */

@@ -2,7 +2,17 @@
  * What recovery takes out of the way without knowing that nobody needs it goes into `log/aside`, under a name that says
  * where it was. What was lost of the log is noted there too, and counts as lost until somebody removes the note.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { ownerOnly, segmentPath, syncFolder } from './segment.ts'
 import type { Hole } from './tail.ts'
@@ -12,7 +22,7 @@ const asideBytesMax = 64 * 1024 * 1024
 const asideFilesMax = 64
 const ownerOnlyFolder = 0o700
 
-/** A part of the log that is lost: where it was, and how many frames. */
+/** A part of the log that is lost: where it was, and how many frames; 0 where nobody knows. */
 export type Loss = { readonly segment: number; readonly offset: number; readonly frames: number }
 
 export class Aside {
@@ -32,6 +42,18 @@ export class Aside {
     this.#bound()
   }
 
+  /** Keeps what is about to be cut off. A disk that takes nothing keeps nobody from starting. */
+  keepEnd(path: string, from: number): void {
+    try {
+      this.#make()
+      const kept = join(this.folder, this.#free(`cut-${basename(path)}-${from}`))
+      writeFileSync(kept, readFileSync(path).subarray(from), { mode: ownerOnly })
+      this.#bound()
+    } catch {
+      // What was cut is told all the same.
+    }
+  }
+
   #free(name: string): string {
     let free = name
     for (let i = 1; existsSync(join(this.folder, free)); i++) free = `${name}.${i}`
@@ -39,8 +61,9 @@ export class Aside {
   }
 
   /** Notes what was lost, with the segment as it is. On a disk that is full only what is said of it is left. */
-  note({ at, next }: Hole): Loss {
-    const loss = { segment: at.segment, offset: at.offset, frames: next.sequence - at.sequence }
+  note({ at, next, isEnd = false }: Hole): Loss {
+    const frames = isEnd ? 0 : next.sequence - at.sequence
+    const loss = { segment: at.segment, offset: at.offset, frames }
     try {
       this.#make()
       const note = join(this.folder, `${loss.segment}-${loss.offset}-${loss.frames}.lost`)

@@ -79,7 +79,7 @@ export function writeBase(db: DatabaseSync, { folder, ...says }: { folder: strin
 }
 
 /** One that could not be written as a whole is removed: half a base is none. */
-function writeSynced(path: string, bytes: Buffer): void {
+export function writeSynced(path: string, bytes: Buffer): void {
   const file = openSync(path, 'w', ownerOnly)
   try {
     for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)

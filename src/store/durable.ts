@@ -27,6 +27,7 @@ import {
   StoreUnusable,
 } from './store.ts'
 import { IndexThread, startWorker } from './thread.ts'
+import type { Cut } from './tidyfiles.ts'
 import type { FromWorker, Reach } from './wire.ts'
 
 /** What was committed without a sync reaches the disk within this time: a power cut takes back no more. */
@@ -49,7 +50,10 @@ type DurableParts = {
   readonly onDamage?: (damage: Damage) => void
 }
 
-export type Damage = ({ readonly kind: 'lost' } & Loss) | { readonly kind: 'remade'; readonly why: string }
+export type Damage =
+  | ({ readonly kind: 'lost' } & Loss)
+  | ({ readonly kind: 'cut' } & Cut)
+  | { readonly kind: 'remade'; readonly why: string }
 
 export function openDurable(parts: DurableParts): Store {
   return new DurableStore(parts)
@@ -201,7 +205,7 @@ class DurableStore implements Store {
   }
 
   #noteLosses(losses: readonly Loss[]): void {
-    for (const { frames } of losses) this.figures.lostFrames += frames
+    for (const { frames } of losses) this.figures.lostFrames += Math.max(1, frames)
     this.figures.losses = [...this.figures.losses, ...losses.map(lossText)]
   }
 
@@ -238,6 +242,7 @@ class DurableStore implements Store {
         return
       case 'news':
         for (const loss of message.losses) this.#onDamage({ kind: 'lost', ...loss })
+        for (const cut of message.cuts) this.#onDamage({ kind: 'cut', ...cut })
         this.#noteLosses(message.losses.filter((loss) => !this.figures.losses.includes(lossText(loss))))
         if (message.remade !== undefined) this.#onDamage({ kind: 'remade', why: message.remade })
         return
@@ -316,6 +321,7 @@ function closedError(): Error {
 }
 
 function lossText({ segment, offset, frames }: Loss): string {
+  if (frames === 0) return `the end of the log from ${offset} of segment ${segment} on is lost`
   return `${frames} frames of log segment ${segment} at ${offset} are lost`
 }
 

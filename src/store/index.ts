@@ -7,7 +7,7 @@
  * A disk that takes no write stops no reads: what was read from the log then stays in an open transaction, which answers
  * questions until it can be committed.
  */
-import { closeSync, fdatasyncSync, openSync, statfsSync } from 'node:fs'
+import { statfsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { Applier } from './apply.ts'
 import { Aside, type Loss } from './aside.ts'
@@ -16,13 +16,16 @@ import { Bodies } from './bodies.ts'
 import { LogRewritten } from './chain.ts'
 import { IndexDamaged, isDamage, open, prepare, type Statements } from './connection.ts'
 import { Kept } from './kept.ts'
+import type { LogEnd } from './log.ts'
+import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readHistory, readInterest, readObjects, readRecords } from './reading.ts'
+import { Reads } from './reads.ts'
 import { openSound, remake } from './remake.ts'
-import { makeLogFolder, type Position, segmentPath, syncFolder } from './segment.ts'
+import { makeLogFolder, type Position } from './segment.ts'
 import { makeBase, tidy } from './space.ts'
 import { type Cursor, HistoryGone, type HistoryLimit } from './store.ts'
 import { type Hole, readLog } from './tail.ts'
-import { needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
+import { type Cut, needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
 
 /** One transaction takes at most about so many changes: its pages are held in memory. */
 const transactionChangesMax = 2_048
@@ -36,18 +39,12 @@ export type IndexParts = {
   readonly segmentBytes: number
 }
 
-/** What a start has found. */
-export type Recovered = {
-  readonly end: Position
-  /** Whether the file ends there too. */
-  readonly isWhole: boolean
-  /** Whether everything up to there is known to be on the disk. */
-  readonly isSynced: boolean
-  readonly identity: number
-}
-
 /** What somebody has to hear of. `remade`: why the index could not be used. */
-export type IndexNews = { readonly losses: readonly Loss[]; readonly remade: string | undefined }
+export type IndexNews = {
+  readonly losses: readonly Loss[]
+  readonly cuts: readonly Cut[]
+  readonly remade: string | undefined
+}
 
 export class Index {
   readonly #parts: IndexParts
@@ -58,23 +55,26 @@ export class Index {
   #applier: Applier
   #kept: Kept
   #base: Base | undefined
-  /** Segments that were read from since the last commit. */
-  readonly #read = new Set<number>()
-  #newest = 0
+  /** Since the last commit. */
+  readonly #reads: Reads
   /** Why what was applied is not committed. */
   #held: Error | undefined
   #triesAgain = true
   /** The log before this sequence stays where it is: a base may say where that is. */
   #proven = 0
   #losses: Loss[] = []
+  #cuts: readonly Cut[] = []
+  readonly #ending: Ending
   #remade: string | undefined
 
   constructor(parts: IndexParts) {
     this.#parts = parts
     makeLogFolder(parts.folder)
     this.bodies = new Bodies(parts.folder)
+    this.#reads = new Reads(parts.folder)
     this.#aside = new Aside(parts.folder)
     this.#base = newestBase(parts.folder)
+    this.#ending = new Ending(parts)
     const { db, statements, applier } = this.#openTables()
     this.#db = db
     this.#statements = statements
@@ -151,31 +151,50 @@ export class Index {
 
   /** What was found since it was last asked. */
   takeNews(): IndexNews {
-    const news = { losses: this.#losses, remade: this.#remade }
+    const news = { losses: this.#losses, cuts: this.#cuts, remade: this.#remade }
     this.#losses = []
+    this.#cuts = []
     this.#remade = undefined
     return news
   }
 
   /** After a start: applies what counts, cuts off what was torn, and answers where the log ends. */
-  recover(): Recovered {
+  recover(): LogEnd {
     this.#applyOrRemake()
     const { folder } = this.#parts
     const base = this.#base
+    this.#loseEnd()
     const { counts } = this.#applier.segments
     const end = this.applied
     const isRemade = this.#remade !== undefined
-    const { isWhole, tornBytes } = tidyFiles({ folder, end, counts, aside: this.#aside, base, isRemade })
+    const { isWhole, cuts } = tidyFiles({ folder, end, counts, aside: this.#aside, base, isRemade })
     const identity = this.#applier.identity || newIdentity(folder)
-    if (tornBytes > 0 || this.#applier.identity === 0) {
+    this.#cuts = cuts
+    if (cuts.length > 0 || this.#applier.identity === 0) {
       this.#note((applier) => {
-        applier.raise(tornBytes)
+        applier.raise(cuts.reduce((sum, { bytes }) => sum + bytes, 0))
         applier.identity = identity
       })
     }
     if (this.#held === undefined) this.#proven = end.sequence
     if (this.#held === undefined && needsBase({ folder, end, counts, base })) this.#tryBase()
+    this.#markReached()
     return { end, isWhole, isSynced: this.#held === undefined, identity }
+  }
+
+  /** The log ends before what is known to have been in it. */
+  #loseEnd(): void {
+    const identity = this.#applier.identity || newIdentity(this.#parts.folder)
+    const hole = this.#ending.lost(this.applied, identity)
+    if (hole === undefined) return
+    this.#losses.push(this.#aside.note(hole))
+    this.#note((applier) => applier.lose(hole))
+  }
+
+  /** Once for each segment, and at the end. */
+  #markReached({ isLast = false } = {}): void {
+    if (this.#held !== undefined || this.applied.sequence > this.#proven) return
+    this.#ending.reach(this.#applier, isLast)
   }
 
   /** Of an older ake, whose log does not say it all. */
@@ -209,6 +228,7 @@ export class Index {
     this.#reopen()
     this.#triesAgain = triesAgain
     if (to.sequence > this.applied.sequence || (this.#held !== undefined && triesAgain)) this.#applyOrRemake(to)
+    this.#markReached()
   }
 
   #applyOrRemake(to?: Position): void {
@@ -249,7 +269,7 @@ export class Index {
       }
       const { frame } = step
       this.#applier.apply(frame)
-      this.#read.add(frame.at.segment)
+      this.#reads.add(frame.at.segment)
       changes += frame.changes.length + frame.records.length
       if (changes < changesMax || this.#held !== undefined) continue
       if (!this.#commit()) return false
@@ -263,7 +283,7 @@ export class Index {
     this.#applier.finish()
     if (this.#held !== undefined && !(this.#triesAgain && this.#hasRoom())) return true
     try {
-      this.#syncRead()
+      this.#reads.sync()
       this.#db.exec('COMMIT')
       this.#held = undefined
       return true
@@ -276,21 +296,6 @@ export class Index {
   #hasRoom(): boolean {
     const { bavail, bsize } = statfsSync(this.#parts.folder)
     return bavail * bsize >= roomBytesMin
-  }
-
-  /** The log first: an index that knew more than the log after a power cut would point at nothing. */
-  #syncRead(): void {
-    for (const segment of this.#read) {
-      const file = openSync(segmentPath(this.#parts.folder, segment), 'r')
-      try {
-        fdatasyncSync(file)
-      } finally {
-        closeSync(file)
-      }
-      if (segment > this.#newest) syncFolder(this.#parts.folder)
-      this.#newest = Math.max(this.#newest, segment)
-    }
-    this.#read.clear()
   }
 
   /** Applies again what could not be committed, to be read until it can. */
@@ -384,6 +389,7 @@ export class Index {
   }
 
   close(): void {
+    if (this.#db.isOpen) this.#markReached({ isLast: true })
     this.bodies.closeAll()
     this.#kept.close()
     if (this.#db.isOpen) this.#db.close()

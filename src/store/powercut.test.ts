@@ -134,21 +134,29 @@ test('[D2] after a kill at any instant everything acknowledged is there; a torn 
     await live(world, { writer, random, steps: 80 })
     world.follow()
     const applied = world.frames.length
+    const at = world.index.applied
     for (let i = 0; i < 4; i++) await world.commit(writer.batch())
     const { frames } = world
     const end = world.log.end as { segment: number; offset: number }
+    const appliedAt = at.segment < end.segment ? 0 : at.offset
     const whole = join(folder, 'whole')
     copyKilled(first, whole)
     await world.close()
     // Every byte of the last ones, and some of those before.
-    for (let length = end.offset; length > end.offset - 2_000; length -= end.offset - length < 120 ? 1 : 31) {
+    for (
+      let length = end.offset;
+      length > Math.max(0, end.offset - 2_000);
+      length -= end.offset - length < 120 ? 1 : 31
+    ) {
       const cut = join(folder, 'cut')
       copyKilled(whole, cut)
       truncateSync(segmentPath(logFolder(cut), end.segment), length)
       const again = new World({ folder: cut, limits: small, frames })
       if (length === end.offset) assert.equal(again.frames.length, frames.length)
       assert.ok(again.frames.length >= applied, 'what the index has seen counts')
-      if (again.frames.length > applied) {
+      // Below what the index has seen: that is lost, and named.
+      assert.equal(again.index.losses.length > 0, length < appliedAt)
+      if (length >= appliedAt && again.frames.length > applied) {
         await check(again, { atLeast: applied, frames })
         const more = writer.batch()
         assert.ok(await again.commit(more))

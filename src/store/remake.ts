@@ -8,6 +8,7 @@ import { Applier } from './apply.ts'
 import type { Aside } from './aside.ts'
 import { type Base, hasBase, newestBase, readBase, restoreBase } from './base.ts'
 import { IndexDamaged, open, prepare, type Statements } from './connection.ts'
+import { isUsed, markPath, readMark } from './mark.ts'
 import { headerBytes, parseHeader, readSegments, segmentPath } from './segment.ts'
 import { StoreUnusable } from './store.ts'
 import { Window } from './window.ts'
@@ -24,7 +25,14 @@ type Opened = { readonly db: DatabaseSync; readonly statements: Statements; read
 /** The file as it is, if it is what was written into it and belongs to this log. */
 export function openSound(parts: RemakeParts, base: Base | undefined): Opened {
   const { path, folder } = parts
-  if (!existsSync(path) && readSegments(folder).length > 0) throw new IndexDamaged(`${path} is missing`)
+  if (!existsSync(path)) {
+    if (readSegments(folder).length > 0 || hasBase(folder)) throw new IndexDamaged(`${path} is missing`)
+    const mark = markPath(path)
+    if (isUsed(readMark(mark))) {
+      const why = `${folder} and ${path} are gone, and were in use (to begin anew with nothing, remove ${mark})`
+      throw new StoreUnusable(why, { damaged: true })
+    }
+  }
   const db = open(path, parts)
   try {
     const statements = prepare(db)

@@ -2,7 +2,7 @@
  * Reads the log in order. What it tells apart (decision 6 of docs/architecture.md):
  *
  * A frame that is not whole is the torn end of the log if nothing behind it was written in the knowledge that it is on the
- * disk: then it, and what follows, was never acknowledged as synced, and the log ends before it. Otherwise it is damage.
+ * disk, and if a crash can have left it as it is (`torn.ts`): the log ends before it. Otherwise it is damage.
  * Where its head is whole it is told all the same: its bodies fail their checksums when they are read. Where it is not,
  * what it held is unknown: a hole, and the log goes on with the next frame whose head is whole.
  */
@@ -10,6 +10,7 @@ import { crc32 } from 'node:zlib'
 import { type Link, readChain } from './chain.ts'
 import { claimedSequence, type Frame, frameLengths, type Piece, parseFrame, prefixBytes } from './frame.ts'
 import { type Position, segmentPath } from './segment.ts'
+import { isHarmed, isHarmedAt } from './torn.ts'
 import { Window, windowBytes } from './window.ts'
 
 /** How far sequences may jump over a hole, at most: more is chance, which a checksum of 32 bits lets through now and then. */
@@ -25,6 +26,10 @@ export type Hole = {
   /** Where the log goes on. */
   readonly next: Position
   readonly bytes: number
+  /** The newest version that is known to have been among them, where that is known. */
+  readonly version?: number
+  /** Nobody knows how many: nothing follows them. */
+  readonly isEnd?: boolean
 }
 
 export type Step = { readonly frame: TailFrame } | { readonly hole: Hole }
@@ -41,15 +46,26 @@ export function* readLog(parts: { folder: string; from: Position; to?: Position 
     const isWhole = to !== undefined || frame.pieces.every((piece) => isSound(file, frame.at.offset, piece))
     if (isHole || !isWhole) {
       proven ??= provenBy(folder, links, at)
-      if (at.sequence >= proven) return
+      const isProven = at.sequence < proven
+      if (!isProven && !(isHole ? isHarmedAt(folder, links, at) : isHarmed(file, at.offset, frame.next.offset))) return
     }
     if (isHole) yield { hole: { at, next: frame.at, bytes: skipped } }
     yield { frame }
     at = frame.next
   }
-  if (to !== undefined && at.sequence < to.sequence) {
+  if (to === undefined) yield* harmedEnd(folder, links, at)
+  else if (at.sequence < to.sequence) {
     yield { hole: { at, next: to, bytes: Math.max(0, to.offset - (to.segment === at.segment ? at.offset : 0)) } }
   }
+}
+
+/** The last frames, of which no head is whole, if they were written as a whole once. */
+function* harmedEnd(folder: string, links: readonly Link[], at: Position): Iterable<Step> {
+  const last = links.at(-1)
+  if (last === undefined || !isHarmedAt(folder, links, at)) return
+  const next = { segment: last.segment, offset: last.end, sequence: at.sequence + 1 }
+  const before = last.segment === at.segment ? at.offset : 0
+  yield { hole: { at, next, bytes: last.end - before, isEnd: true } }
 }
 
 /** Everything before this sequence was on the disk: some whole frame behind was written in that knowledge. */

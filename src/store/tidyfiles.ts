@@ -13,7 +13,10 @@ import { removeFile } from './space.ts'
 
 type Counts = ReadonlyMap<number, { readonly live: number }>
 
-/** Answers whether a file ends where the log does, and how much was cut off. */
+/** What was cut off, since it cannot have been acknowledged as synced. */
+export type Cut = { readonly segment: number; readonly offset: number; readonly bytes: number }
+
+/** Answers whether a file ends where the log does, and what was cut off. */
 export function tidyFiles(parts: {
   readonly folder: string
   readonly end: Position
@@ -22,17 +25,19 @@ export function tidyFiles(parts: {
   readonly base: Base | undefined
   /** Whether the index was made from the log just now. */
   readonly isRemade: boolean
-}): { isWhole: boolean; tornBytes: number } {
+}): { isWhole: boolean; cuts: readonly Cut[] } {
   const { folder, end, counts, aside, base, isRemade } = parts
-  let tornBytes = 0
+  const cuts: Cut[] = []
   for (const segment of readSegments(folder)) {
     const path = segmentPath(folder, segment)
     if (segment > end.segment) {
       // Begun, but never synced: nothing in the log goes on from it.
       const { size } = statSync(path)
-      tornBytes += size
       if (size <= headerBytes) removeFile(path)
-      else aside.take(path, `torn-${basename(path)}`)
+      else {
+        cuts.push({ segment, offset: 0, bytes: size })
+        aside.take(path, `torn-${basename(path)}`)
+      }
     } else if (segment < end.segment && !counts.has(segment)) {
       // What a base does without is nobody's, nor is what an index that is whole knows nothing of.
       if (segment > 0 ? segment < (base?.head.segment ?? 0) : base !== undefined || !isRemade) removeFile(path)
@@ -40,13 +45,14 @@ export function tidyFiles(parts: {
     }
   }
   const path = segmentPath(folder, end.segment)
-  if (end.segment === 0 || !existsSync(path)) return { isWhole: false, tornBytes }
+  if (end.segment === 0 || !existsSync(path)) return { isWhole: false, cuts }
   const { size } = statSync(path)
   if (size > end.offset) {
-    tornBytes += size - end.offset
+    cuts.push({ segment: end.segment, offset: end.offset, bytes: size - end.offset })
+    aside.keepEnd(path, end.offset)
     truncateSync(path, end.offset)
   }
-  return { isWhole: size >= end.offset, tornBytes }
+  return { isWhole: size >= end.offset, cuts }
 }
 
 /** Whether segments are gone of which no base says what they said: they were removed by an older ake. */

@@ -3,6 +3,7 @@
  * message, so a load costs one copy and no clone per object.
  */
 import type { Loss } from './aside.ts'
+import type { IndexNews } from './index.ts'
 import type { LogEnd } from './log.ts'
 import type { Position } from './segment.ts'
 import type { Cursor, Entry, EntryKind, HistoryLimit } from './store.ts'
@@ -49,7 +50,7 @@ export type Floors = readonly (readonly [interest: string, floor: number])[]
 
 export type FromWorker =
   | ({ kind: 'opened'; losses: readonly Loss[] } & LogEnd)
-  | { kind: 'news'; losses: readonly Loss[]; remade: string | undefined }
+  | ({ kind: 'news' } & IndexNews)
   | { kind: 'applied'; reach: Reach; floors: Floors; historyBytes: number; behind: string | undefined }
   | { kind: 'stuck'; message: string }
   | {

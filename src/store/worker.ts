@@ -34,7 +34,7 @@ function giveUp(error: unknown): void {
 /** Whatever was found to be lost, or had to be made again. */
 function tellNews(): void {
   const news = index.takeNews()
-  if (news.losses.length > 0 || news.remade !== undefined) say({ kind: 'news', ...news })
+  if (news.losses.length > 0 || news.cuts.length > 0 || news.remade !== undefined) say({ kind: 'news', ...news })
 }
 
 function handle(message: ToWorker): void {

@@ -160,6 +160,8 @@ export function copyCut(folder: string, to: string, { synced, random }: { synced
     if (index > 1 && known !== undefined) fs.writeFileSync(join(to, name), known)
     else if (fs.existsSync(path)) fs.copyFileSync(path, join(to, name))
   }
+  const mark = synced.files.get(join(folder, 'ake.end'))
+  if (mark !== undefined) fs.writeFileSync(join(to, 'ake.end'), mark)
   const inLog = logFolder(folder)
   const present = filesIn(inLog)
   const paths = new Set([...present, ...[...synced.files.keys()].filter((path) => dirname(path) === inLog)])
