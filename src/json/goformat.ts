@@ -26,9 +26,21 @@ export function goValue(value: Json): string {
   return isNumber(value) ? goNumber(value) : String(value)
 }
 
-/** Go's order of strings. */
+const SURROGATES = 0xd800
+
+/** Go's order of strings, by the bytes of UTF-8: code units agree with that up to the surrogates, which belong to the end. */
 export function bytewise(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+  const shared = Math.min(a.length, b.length)
+  for (let at = 0; at < shared; at++) {
+    const left = a.charCodeAt(at)
+    const right = b.charCodeAt(at)
+    if (left !== right) return left >= SURROGATES && right >= SURROGATES ? late(left) - late(right) : left - right
+  }
+  return a.length - b.length
+}
+
+function late(unit: number): number {
+  return unit >= 0xe000 ? unit - 0x800 : unit + 0x2000
 }
 
 /** Floats in the shortest form, with an exponent of at least two digits below 1e-4 and from 1e6 on. */

@@ -22,8 +22,9 @@ const TIME =
 export function plainValue(source: string): null | boolean | number | string | Spelled {
   const word = WORDS.get(source)
   if (word !== undefined) return word
+  if (!/^[-+.0-9]/.test(source)) return source
   if (NOT_FINITE.test(source)) throw new JsonError(`json: unsupported value: ${source}`)
-  if (!/^[-+.0-9]/.test(source) || isTime(source)) return source
+  if (isTime(source)) return source
   const digits = source.startsWith('.') ? source : source.replaceAll('_', '')
   return integer(digits) ?? (FLOAT.test(digits) ? Number(digits) : source)
 }

@@ -15,10 +15,15 @@ export function checkEmbedded(value: Json, schema: Schema | undefined): FieldErr
 function visit(value: Json, schema: Schema | undefined, path: string, found: FieldError[]): void {
   if (schema === undefined) return
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) visit(item, schema.items, keyed(path, index), found)
+    for (let index = 0; index < value.length; index++) {
+      const item = value[index]!
+      // No path is made for what holds nothing, of which there may be very much.
+      if (typeof item === 'object' && item !== null) visit(item, schema.items, keyed(path, index), found)
+    }
   } else if (isObject(value)) {
     if (schema['x-kubernetes-embedded-resource'] === true) found.push(...checkOne(value, path))
     for (const [key, item] of value) {
+      if (typeof item !== 'object') continue
       const property = propertyOf(schema, key)
       if (property !== undefined) visit(item, property, child(path, key), found)
       else visit(item, valuesOf(schema), keyed(path, key), found)

@@ -18,6 +18,7 @@ function visit(value: Json, schema: Schema | undefined, path: string, found: Fie
   if (isObject(value)) {
     const values = valuesOf(schema)
     for (const [key, item] of value) {
+      if (typeof item !== 'object') continue
       if (values !== undefined) visit(item, values, keyed(path, key), found)
       const property = propertyOf(schema, key)
       if (property !== undefined) visit(item, property, child(path, key), found)
@@ -38,14 +39,18 @@ function visit(value: Json, schema: Schema | undefined, path: string, found: Fie
       for (const index of repeated(keys)) found.push(duplicateField(keyed(path, index), keys[index]))
     }
   }
-  for (const [index, item] of value.entries()) visit(item, schema.items, keyed(path, index), found)
+  // Paths are made for what can hold a list: most items cannot, and there may be very many.
+  for (let index = 0; index < value.length; index++) {
+    const item = value[index]!
+    if (typeof item === 'object' && item !== null) visit(item, schema.items, keyed(path, index), found)
+  }
 }
 
 function repeated(values: readonly Json[]): number[] {
   const times = new Map<string, number>()
   const found: number[] = []
-  for (const [index, value] of values.entries()) {
-    const key = marshal(value)
+  for (let index = 0; index < values.length; index++) {
+    const key = marshal(values[index]!)
     const before = times.get(key) ?? 0
     if (before === 1) found.push(index)
     times.set(key, before + 1)

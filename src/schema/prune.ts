@@ -27,13 +27,16 @@ function visit(value: Json, schema: Schema | undefined, path: string, removed: s
   if (schema?.[PRESERVE] === true) {
     keep(value, schema, path, removed)
   } else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) visit(item, schema?.items, `${path}[${index}]`, removed)
+    for (let index = 0; index < value.length; index++) {
+      const item = value[index]!
+      if (hasInside(item)) visit(item, schema?.items, `${path}[${index}]`, removed)
+    }
   } else if (isObject(value)) {
     for (const [key, item] of value) {
       if (schema?.[EMBEDDED] === true && META_FIELDS.has(key)) continue
       const property = propertyOf(schema, key)
       if (property !== undefined || schema?.additionalProperties !== undefined) {
-        visit(item, property ?? valuesOf(schema), at(path, key), removed)
+        if (hasInside(item)) visit(item, property ?? valuesOf(schema), at(path, key), removed)
       } else {
         if (schema === undefined || path !== '' || !META_FIELDS.has(key)) removed.push(at(path, key))
         value.delete(key)
@@ -56,6 +59,11 @@ function keep(value: Json, schema: Schema | undefined, path: string, removed: st
       }
     }
   }
+}
+
+/** Only there can be something to remove; no path is made for the rest, of which there may be very much. */
+function hasInside(value: Json): boolean {
+  return Array.isArray(value) || isObject(value)
 }
 
 function at(path: string, key: string): string {

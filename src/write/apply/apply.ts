@@ -11,6 +11,7 @@
  * keys, and a map one field or many, its type says (fieldtype, read from OpenAPI by typesfrom).
  */
 
+import { bytewise } from '../../json/goformat.ts'
 import { equalJson, type JsonObject } from '../../json/json.ts'
 import { admit, admitStored } from './admit.ts'
 import { type Comparison, compareValues } from './comparevalues.ts'
@@ -18,7 +19,7 @@ import { FieldSet } from './fieldset.ts'
 import { fieldsOf } from './fieldsof.ts'
 import { mergeValues } from './mergevalue.ts'
 import { type Owned, type Owners, typeFor, type Versions } from './owner.ts'
-import { compareText, type Path } from './pathelement.ts'
+import type { Path } from './pathelement.ts'
 import { pruneFields } from './prune.ts'
 import { reconcileFields } from './reconcile.ts'
 
@@ -152,7 +153,7 @@ const conflictTextMax = 1024 * 1024
 function refuseConflicts(lost: ReadonlyMap<string, FieldSet>): void {
   const conflicts: Conflict[] = []
   let size = 0
-  for (const [owner, fields] of [...lost].sort(([a], [b]) => compareText(a, b))) {
+  for (const [owner, fields] of [...lost].sort(([a], [b]) => bytewise(a, b))) {
     for (const path of fields.paths()) {
       conflicts.push({ owner, path })
       for (const { text } of path) size += text.length

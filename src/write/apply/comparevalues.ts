@@ -129,29 +129,39 @@ class Walk {
       }
       let known = items.get(element.text)
       if (known === undefined) {
-        known = { element, before: [], after: [] }
+        known = { element, before: undefined, after: undefined, twice: undefined }
         items.set(element.text, known)
       }
-      known[side].push(item)
+      if (known[side] === undefined) known[side] = item
+      else {
+        known.twice ??= { before: [], after: [] }
+        known.twice[side].push(item)
+      }
     }
   }
 
   /** Items that stand more than once are one field, without any below. */
-  #items({ element, before, after }: Items, type: FieldType): void {
+  #items({ element, before, after, twice }: Items, type: FieldType): void {
     this.#path.push(element)
-    const wereMany = before.length > 1
-    const areMany = after.length > 1
+    const wereMany = twice !== undefined && twice.before.length > 0
+    const areMany = twice !== undefined && twice.after.length > 0
     if (wereMany && areMany) {
-      if (!equalJson(before, after)) this.modified.insert(this.#path)
+      if (!equalJson([before!, ...twice.before], [after!, ...twice.after])) this.modified.insert(this.#path)
     } else if (wereMany) {
-      if (after.length > 0) this.value(undefined, after[0], type)
+      if (after !== undefined) this.value(undefined, after, type)
       this.removed.insert(this.#path)
     } else if (areMany) {
-      if (before.length > 0) this.value(before[0], undefined, type)
+      if (before !== undefined) this.value(before, undefined, type)
       this.added.insert(this.#path)
-    } else this.value(before[0], after[0], type)
+    } else this.value(before, after, type)
     this.#leave()
   }
 }
 
-type Items = { readonly element: PathElement; readonly before: Json[]; readonly after: Json[] }
+/** The first of an item on each side and, rarely, those after it: there may be as many items as a body has room for. */
+type Items = {
+  readonly element: PathElement
+  before: Side
+  after: Side
+  twice: { readonly before: Json[]; readonly after: Json[] } | undefined
+}

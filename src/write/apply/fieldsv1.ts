@@ -3,10 +3,11 @@
  * also leads further.
  */
 
+import { bytewise } from '../../json/goformat.ts'
 import { parseInt64 } from '../../json/gotext.ts'
 import { type Json, JsonError, type JsonObject, parseJson } from '../../json/json.ts'
 import { FieldSet } from './fieldset.ts'
-import { compareText, fieldElement, keyElement, type PathElement, valueElement } from './pathelement.ts'
+import { fieldElement, keyElement, type PathElement, valueElement } from './pathelement.ts'
 
 /** FieldsV1 that no field set can be read from; the message says why. */
 export class FieldsFault extends Error {}
@@ -44,7 +45,7 @@ function parseElement(key: string): PathElement | undefined {
     case 'k': {
       const keys = parseContent(content)
       if (!(keys instanceof Map)) throw unreadable('ReadObjectCB: expect { or n')
-      const names = [...keys.keys()].sort(compareText)
+      const names = [...keys.keys()].sort(bytewise)
       return keyElement(
         names,
         names.map((name) => keys.get(name)!),

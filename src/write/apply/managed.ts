@@ -3,11 +3,11 @@
  * known by a text that is JSON itself: conflicts and the cap on owners are ordered by it.
  */
 
+import { bytewise } from '../../json/goformat.ts'
 import { equalJson, isObject, type Json, type JsonObject, printJson, text } from '../../json/json.ts'
 import type { FieldSet } from './fieldset.ts'
 import { FieldsFault, parseFields, printFields } from './fieldsv1.ts'
 import type { Owned, Owners } from './owner.ts'
-import { compareText } from './pathelement.ts'
 
 export type Managed = {
   readonly owners: Owners
@@ -121,11 +121,11 @@ type Entry = OwnerName & { readonly set: FieldSet; readonly time: string }
 
 function compareEntries(a: Entry, b: Entry): number {
   return (
-    compareText(a.operation, b.operation) ||
-    compareText(a.time, b.time) ||
-    compareText(a.manager, b.manager) ||
-    compareText(a.apiVersion, b.apiVersion) ||
-    compareText(a.subresource, b.subresource)
+    bytewise(a.operation, b.operation) ||
+    bytewise(a.time, b.time) ||
+    bytewise(a.manager, b.manager) ||
+    bytewise(a.apiVersion, b.apiVersion) ||
+    bytewise(a.subresource, b.subresource)
   )
 }
 
@@ -138,7 +138,7 @@ function printEntry({ manager, operation, apiVersion, time, set, subresource }: 
   entry.set('fieldsType', 'FieldsV1')
   entry.set('fieldsV1', fieldsOf(set, custom))
   if (subresource !== '') entry.set('subresource', subresource)
-  return custom ? new Map([...entry].sort(([a], [b]) => compareText(a, b))) : entry
+  return custom ? new Map([...entry].sort(([a], [b]) => bytewise(a, b))) : entry
 }
 
 const entryTexts = new WeakMap<Json[], string>()
@@ -185,9 +185,17 @@ function fieldsOf(set: FieldSet, custom: boolean): JsonObject {
   return fields
 }
 
+/** The object itself where it is in order with all below it, as most of it is. */
 function sorted(object: JsonObject): JsonObject {
-  const members = [...object].sort(([a], [b]) => compareText(a, b))
-  return new Map(members.map(([key, value]) => [key, isObject(value) ? sorted(value) : value]))
+  let inOrder = true
+  let before: string | undefined
+  for (const [key, value] of object) {
+    if (before !== undefined && bytewise(before, key) > 0) inOrder = false
+    before = key
+    // Nobody has seen it yet: it has just been printed.
+    if (isObject(value) && value.size > 0) object.set(key, sorted(value))
+  }
+  return inOrder ? object : new Map([...object].sort(([a], [b]) => bytewise(a, b)))
 }
 
 /** A client asks for a fresh start by one empty entry or, where a list can be told from none, by an empty list. */

@@ -1,7 +1,7 @@
 /** The cap on owners by update: programs that change their name would make an object grow without end. */
 
+import { bytewise } from '../../json/goformat.ts'
 import { type Managed, ownerKey, setTime } from './managed.ts'
-import { compareText } from './pathelement.ts'
 
 const updatersMax = 10 // the real server's
 const bucketName = 'ancient-changes'
@@ -12,7 +12,7 @@ export function capped(managed: Managed): Managed {
   if (updaters.length <= updatersMax) return managed
   const owners = new Map(managed.owners)
   const times = new Map(managed.times)
-  updaters.sort((a, b) => compareText(timeOf(managed, a), timeOf(managed, b)) || compareText(a, b))
+  updaters.sort((a, b) => bytewise(timeOf(managed, a), timeOf(managed, b)) || bytewise(a, b))
   const firsts = new Map<string, string>()
   let left = updaters.length
   for (const key of updaters) {

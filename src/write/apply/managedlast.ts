@@ -4,6 +4,7 @@
  * the annotation is kept in step, so that the object can go back to the old way.
  */
 
+import { bytewise } from '../../json/goformat.ts'
 import { cloneJson, field, isObject, type Json, type JsonObject, parseJson, printJson, text } from '../../json/json.ts'
 import { admit } from './admit.ts'
 import { ApplyConflict } from './apply.ts'
@@ -12,7 +13,6 @@ import type { FieldSet } from './fieldset.ts'
 import { fieldsOf } from './fieldsof.ts'
 import { type Application, type Applying, recordApply, type Writing } from './managedrecord.ts'
 import { typeFor } from './owner.ts'
-import { compareText } from './pathelement.ts'
 
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration'
 const kubectl = 'kubectl'
@@ -80,6 +80,6 @@ function printLast(config: JsonObject): string {
 function sorted(value: Json): Json {
   if (Array.isArray(value)) return value.map(sorted)
   if (!isObject(value)) return value
-  const members = [...value].sort(([a], [b]) => compareText(a, b))
+  const members = [...value].sort(([a], [b]) => bytewise(a, b))
   return new Map(members.map(([key, member]) => [key, sorted(member)]))
 }

@@ -3,7 +3,7 @@
  * index. Two steps are the same where their texts are; the text is what FieldsV1 has as key.
  */
 
-import { goValue } from '../../json/goformat.ts'
+import { bytewise, goValue } from '../../json/goformat.ts'
 import { quoted } from '../../json/gotext.ts'
 import { isNumber, type Json, printJson, type Spelled } from '../../json/json.ts'
 import { isInt64 } from '../../json/number.ts'
@@ -84,7 +84,7 @@ const ranks = { field: 0, key: 1, value: 2, index: 3 } as const
 
 /** The order in which FieldsV1 is printed and conflicts are listed. */
 export function compareElements(a: PathElement, b: PathElement): number {
-  if (a.kind === 'field' && b.kind === 'field') return compareText(a.name, b.name)
+  if (a.kind === 'field' && b.kind === 'field') return bytewise(a.name, b.name)
   if (a.kind === 'key' && b.kind === 'key') return compareKeys(a, b)
   if (a.kind === 'value' && b.kind === 'value') return compareValues(a.value, b.value)
   if (a.kind === 'index' && b.kind === 'index') return a.index - b.index
@@ -97,7 +97,7 @@ function compareKeys(a: Key, b: Key): number {
   for (let at = 0; at < a.names.length; at++) {
     const other = b.names[at]
     if (other === undefined) return 1
-    const order = compareText(a.names[at]!, other) || compareValues(a.values[at]!, b.values[at]!)
+    const order = bytewise(a.names[at]!, other) || compareValues(a.values[at]!, b.values[at]!)
     if (order !== 0) return order
   }
   return a.names.length - b.names.length
@@ -106,8 +106,8 @@ function compareKeys(a: Key, b: Key): number {
 /** Numbers before strings, then booleans, lists, objects and null. */
 function compareValues(a: Json, b: Json): number {
   if (isNumber(a) && isNumber(b)) return asFloat(a) - asFloat(b)
-  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b)
-  return rankOf(a) - rankOf(b) || compareText(printJson(a), printJson(b))
+  if (typeof a === 'string' && typeof b === 'string') return bytewise(a, b)
+  return rankOf(a) - rankOf(b) || bytewise(printJson(a), printJson(b))
 }
 
 function asFloat(value: number | Spelled): number {
@@ -120,21 +120,4 @@ function rankOf(value: Json): number {
   if (typeof value === 'string') return 1
   if (typeof value === 'boolean') return 2
   return Array.isArray(value) ? 3 : 4
-}
-
-const SURROGATES = 0xd800
-
-/** By the bytes of UTF-8, as Go compares: code units agree with that up to the surrogates, which belong to the end. */
-export function compareText(a: string, b: string): number {
-  const shared = Math.min(a.length, b.length)
-  for (let at = 0; at < shared; at++) {
-    const left = a.charCodeAt(at)
-    const right = b.charCodeAt(at)
-    if (left !== right) return left >= SURROGATES && right >= SURROGATES ? late(left) - late(right) : left - right
-  }
-  return a.length - b.length
-}
-
-function late(unit: number): number {
-  return unit >= 0xe000 ? unit - 0x800 : unit + 0x2000
 }

@@ -3,6 +3,7 @@
  * A type is built once for a component or schema and kept.
  */
 
+import { bytewise } from '../../json/goformat.ts'
 import { fromPlain } from '../../json/json.ts'
 import { type Components, referenceOf } from '../../schema/gostruct.ts'
 import type { Schema } from '../../schema/schema.ts'
@@ -15,7 +16,7 @@ import {
   type Scalar,
   untypedType,
 } from './fieldtype.ts'
-import { compareText, fieldElement, keyHead } from './pathelement.ts'
+import { fieldElement, keyHead } from './pathelement.ts'
 
 /** Beside the extensions of definitions: some lists of built-in kinds tell only strategic merge how they are merged. */
 type Node = Schema & {
@@ -135,7 +136,7 @@ export class FieldTypes {
   #list(schema: Node, preserve: boolean): ListType {
     const element = schema.items === undefined ? untypedType : this.#reference(schema.items, preserve)
     const keys = listKeys(schema)
-    const sortedKeys = [...(keys ?? [])].sort(compareText)
+    const sortedKeys = [...(keys ?? [])].sort(bytewise)
     return { element, atomic: keys === undefined, keys: keys ?? [], sortedKeys, keyHeads: sortedKeys.map(keyHead) }
   }
 }
