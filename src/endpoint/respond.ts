@@ -78,9 +78,10 @@ const warningCharactersMax = 256
 
 /** Adds warnings to an answer: once each, cut short if they are many, none that would break a header. */
 export function warn(response: Response, texts: readonly string[]): void {
-  const distinct = [...new Set(texts)].filter((text) => text !== '' && !/[\x00-\x1f\x7f]/.test(text))
-  if (distinct.length === 0) return
-  const total = distinct.reduce((sum, text) => sum + text.length, 0)
+  const distinct = firstDistinct(texts)
+  if (distinct.size === 0) return
+  let total = 0
+  for (const text of distinct) total += text.length
   let left = warningsCharactersMax
   const shown: string[] = []
   for (const text of distinct) {
@@ -90,6 +91,19 @@ export function warn(response: Response, texts: readonly string[]): void {
     shown.push(warningHeader(cut))
   }
   response.headers.warning = shown
+}
+
+/** As many as can be shown, and one more than fits where there are more: a body may give cause for hundreds of thousands. */
+function firstDistinct(texts: readonly string[]): ReadonlySet<string> {
+  const distinct = new Set<string>()
+  let shown = 0
+  for (const text of texts) {
+    if (text === '' || distinct.has(text) || /[\x00-\x1f\x7f]/.test(text)) continue
+    distinct.add(text)
+    shown += Math.min(text.length, warningCharactersMax)
+    if (shown > warningsCharactersMax) break
+  }
+  return distinct
 }
 
 /** RFC 7234's form, as kube-apiserver sends it: 299, no agent, the text quoted. */

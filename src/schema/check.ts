@@ -44,7 +44,11 @@ const BLOCKED =
  */
 export async function checkCustom(object: JsonObject, schema: Schema, options: CheckOptions = {}): Promise<Verdict> {
   const { old, before = [], effort = new Effort() } = options
-  const errors = await inTurns(effort, () => checkValues(object, schema, options, effort))
+  effort.begin()
+  const values = await inTurns(effort, () => checkValues(object, schema, options, effort))
+  // Each of the two takes as long as the object is large.
+  if (effort.isOver()) await effort.rest()
+  const errors = [...values, ...checkListsUnlessOld(object, schema, old)]
   if (!hasRules(schema)) return { errors, warnings: [] }
   if ([...before, ...errors].some((error) => BLOCKING.has(error.reason))) {
     return { errors: [...errors, invalidField(NO_PATH, null, BLOCKED)], warnings: [] }
@@ -67,7 +71,6 @@ function checkValues(object: JsonObject, schema: Schema, options: CheckOptions, 
     found.push(validate(object, schema, { old, matches }), checkEmbedded(object, schema))
   }
   if (scale !== undefined) found.push(checkScaled(object, scale, status))
-  found.push(checkListsUnlessOld(object, schema, old))
   return found.flat()
 }
 

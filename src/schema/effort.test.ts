@@ -20,6 +20,15 @@ function passing(ms: number): () => number {
   return () => (time += ms)
 }
 
+class Counted extends Effort {
+  rests = 0
+
+  override async rest() {
+    this.rests++
+    await super.rest()
+  }
+}
+
 test('check: many texts are held to their patterns in turns, and the verdict is the same', async () => {
   const at = async (effort: Effort) => (await checkCustom(object, schema, { effort })).errors
   const whole = await at(new Effort(() => 0))
@@ -27,15 +36,19 @@ test('check: many texts are held to their patterns in turns, and the verdict is 
     whole.map((error) => error.field),
     ['<nil>', 'l[500]'],
   )
-  let rests = 0
-  class Counted extends Effort {
-    override async rest() {
-      rests++
-      await super.rest()
-    }
-  }
-  assert.deepEqual(await at(new Counted(passing(15))), whole)
-  assert.ok(rests > 3, `${rests} rests`)
+  const effort = new Counted(passing(15))
+  assert.deepEqual(await at(effort), whole)
+  assert.ok(effort.rests > 3, `${effort.rests} rests`)
+})
+
+test('[A8] check: others are let in between the values of a large object and its lists', async () => {
+  const plain = { type: 'object', properties: { l: { type: 'array', 'x-kubernetes-list-type': 'set' } } } as Schema
+  const twice = fromPlain({ l: ['a', 'b', 'a'] }) as JsonObject
+  const [quick, slow] = [new Counted(passing(1)), new Counted(passing(30))]
+  const whole = await checkCustom(twice, plain, { effort: quick })
+  assert.deepEqual(await checkCustom(twice, plain, { effort: slow }), whole)
+  assert.equal(whole.errors[0]?.field, 'l[2]')
+  assert.deepEqual([quick.rests, slow.rests], [0, 1])
 })
 
 test('check: an object whose patterns take too many turns is refused', async () => {

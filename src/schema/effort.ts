@@ -30,6 +30,11 @@ export class Effort {
     this.#now = now
   }
 
+  /** What is done from now on counts for this turn. */
+  begin(): void {
+    this.#began ??= this.#now()
+  }
+
   /** A turn begins with the first thing that was not done in an earlier one. */
   isOver(): boolean {
     const now = this.#now()
