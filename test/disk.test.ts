@@ -268,3 +268,33 @@ test('[D4] an edge whose index is lost, garbage or unreadable makes it again fro
     assert.match(stdout, /Damage: +what could not be used is in .*aside/)
     assert.match((await site.edge.end('SIGTERM')).stderr, /error store\.setAside/)
   }))
+
+test('[D4] an edge that lost what it wrote down of an interest names it until it was mirrored again, and drops nothing unseen', () =>
+  withSite([], async (site) => {
+    await site.client().json('GET', configMaps)
+    const item = await put(site, 'a', '1')
+    await untilShown(site, item)
+    await new Promise((resolve) => setTimeout(resolve, syncedMs))
+    await site.edge.end('SIGKILL')
+    turnBit(site.edgeFolder, '"resource":"configmaps"')
+    await site.link.set('refuse')
+    for (let life = 0; life < 2; life++) {
+      await site.startEdge()
+      assert.equal((await site.client().ask('GET', any)).status, 503)
+      const { text } = await site.readyz()
+      assert.match(text, /\[\+\]data ok: what v1\/configmaps.* is was lost: .*damaged: v1\/configmaps.* "\*"/)
+      const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
+      assert.match(stdout, /Damage: +what v1\/configmaps.* is was lost/)
+      const { stderr } = await site.edge.end('SIGTERM')
+      assert.match(stderr, /error store\.corrupt record=interest key=v1\/configmaps/)
+    }
+    await site.link.set('up')
+    await site.startEdge()
+    await untilShown(site, item)
+    await until(async () => /\[\+\]data ok: whole/.test((await site.readyz()).text), 'it is whole')
+    await site.edge.end('SIGTERM')
+    await site.link.set('refuse')
+    await site.startEdge()
+    const { items } = await site.client().json<Listed>('GET', any)
+    assert.ok(items.some(({ metadata }) => metadata.resourceVersion === item.metadata.resourceVersion))
+  }))

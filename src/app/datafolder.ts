@@ -20,6 +20,7 @@ export function openStore({ data, history, log }: FolderParts): Store {
     historyBytesMax: history,
     onDamage: (damage) => {
       if (damage.kind === 'remade') log.warn('store.remade', { why: damage.why })
+      else if (damage.kind === 'record') log.error('store.corrupt', { record: damage.of, key: damage.key })
       else if (damage.kind === 'cut') {
         log.warn('store.cut', { segment: damage.segment, offset: damage.offset, bytes: damage.bytes })
       } else log.error('store.corrupt', { segment: damage.segment, offset: damage.offset, frames: damage.frames })
@@ -73,12 +74,13 @@ function takeAside(folder: string): string {
 export function damageOf(copy: Copy, { figures }: Store): string[] {
   const names: string[] = []
   let more = 0
-  for (const { interest, corrupt, isDoubted } of copy.caches.values()) {
-    for (const key of [...corrupt, ...(isDoubted ? ['*'] : [])]) {
-      if (names.length < namesMax) names.push(`${interest} "${key}"`)
-      else more++
-    }
+  const tell = (interest: string, key: string) => {
+    if (names.length < namesMax) names.push(`${interest} "${key}"`)
+    else more++
   }
+  // What concerns a whole interest comes first.
+  for (const { interest, isDoubted } of copy.caches.values()) if (isDoubted) tell(interest, '*')
+  for (const { interest, corrupt } of copy.caches.values()) for (const key of corrupt) tell(interest, key)
   const others = more > 0 ? ` and ${more} more` : ''
   return [...figures.losses, ...(names.length > 0 ? [`damaged: ${names.join(', ')}${others}`] : [])]
 }

@@ -75,7 +75,9 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const reads = { front, upstream, passing, written, measures, clock, release }
     const reading = new EdgeReading({ access, watches, catalog, ...reads })
     const aside = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
-    const damage = () => [...aside, ...damageOf(copy, store)]
+    const lost = () =>
+      interests.lost.map((name) => `what ${name} is was lost: it is read again when somebody asks for it`)
+    const damage = () => [...aside, ...lost(), ...damageOf(copy, store)]
     const health = new Health({
       checks: [
         { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },

@@ -118,8 +118,23 @@ export class Interests {
     for (const interest of this.#restore.splice(0)) {
       this.#tell(this.#add(interest, this.#records.get(interest.name) as KeptRecord))
     }
-    // Objects without a record: it was being ended.
-    for (const name of [...copy.caches.keys()]) if (!this.#kept.has(name)) void copy.end(name, 'over').catch(() => {})
+    for (const [name, cache] of [...copy.caches]) {
+      if (this.#kept.has(name)) continue
+      // Objects without a record: it was being ended, unless the disk has lost the record.
+      if (this.#isRecordLost(name)) {
+        cache.isDoubted = true
+        this.#plans.delete(name)
+      } else void copy.end(name, 'over').catch(() => {})
+    }
+  }
+
+  #isRecordLost(name: string): boolean {
+    return this.#parts.store.figures.damagedRecords.some(({ kind, key }) => kind === recordKind && key === name)
+  }
+
+  /** Those the disk has lost the record of: they are doubted, and read again once somebody asks for them. */
+  get lost(): string[] {
+    return [...(this.#copy?.caches.keys() ?? [])].filter((name) => !this.#kept.has(name) && this.#isRecordLost(name))
   }
 
   get all(): Iterable<Kept> {
@@ -189,6 +204,8 @@ export class Interests {
       },
       options.firstVersion,
     )
+    // What is here of one whose record was lost was read without knowing its fields.
+    kept.cache?.replan(this.planOf(interest.name))
     kept.begunBy = options.by
     this.#parts.log.info('interest.begun', { interest: interest.name })
     void this.#save(kept).catch(() => {})

@@ -53,6 +53,7 @@ type DurableParts = {
 export type Damage =
   | ({ readonly kind: 'lost' } & Loss)
   | ({ readonly kind: 'cut' } & Cut)
+  | { readonly kind: 'record'; readonly of: string; readonly key: string }
   | { readonly kind: 'remade'; readonly why: string }
 
 export function openDurable(parts: DurableParts): Store {
@@ -88,6 +89,7 @@ class DurableStore implements Store {
     failures: 0,
     lostFrames: 0,
     losses: [],
+    damagedRecords: [],
   }
 
   constructor(parts: DurableParts) {
@@ -209,6 +211,13 @@ class DurableStore implements Store {
     this.figures.losses = [...this.figures.losses, ...losses.map(lossText)]
   }
 
+  /** Told once, however often it is asked for. */
+  #noteRecord(of: string, key: string): void {
+    if (this.figures.damagedRecords.some((one) => one.kind === of && one.key === key)) return
+    this.figures.damagedRecords = [...this.figures.damagedRecords, { kind: of, key }]
+    this.#onDamage({ kind: 'record', of, key })
+  }
+
   floor(interest: string): number {
     return this.#floors.of(interest)
   }
@@ -266,6 +275,10 @@ class DurableStore implements Store {
         return
       case 'interest':
         this.#floors.told([[message.name, message.floor]])
+        this.#questions.receive(message)
+        return
+      case 'records':
+        for (const key of message.corrupt) this.#noteRecord(message.of, key)
         this.#questions.receive(message)
         return
       case 'unusable':

@@ -44,6 +44,7 @@ class MemoryStore implements Store {
     historyBytes: 0,
     failures: 0,
     lostFrames: 0,
+    damagedRecords: [],
     losses: [],
   }
 

@@ -34,8 +34,12 @@ export function* packObjects(
   if (waiting.length > 0) yield packRows(bodies, waiting, corrupt)
 }
 
-export function packRecords(bodies: Bodies, records: readonly ReadRecord[]): Slab<PackedRecord> {
-  return packRows(bodies, records, () => {})
+export function packRecords(
+  bodies: Bodies,
+  records: readonly ReadRecord[],
+  corrupt: (key: string) => void = () => {},
+): Slab<PackedRecord> {
+  return packRows(bodies, records, corrupt)
 }
 
 function packRows<Row extends { readonly key: string; readonly body: BodyRow }>(

@@ -120,6 +120,8 @@ export type StoreFigures = {
   failures: number
   /** Frames of the log that are lost, and a sentence for each place: until somebody has removed the note of it. */
   lostFrames: number
+  /** Records that were asked for and whose bytes fail their checksum. */
+  damagedRecords: readonly { readonly kind: string; readonly key: string }[]
   losses: readonly string[]
 }
 

@@ -68,7 +68,7 @@ export type FromWorker =
   | { kind: 'loaded'; version: number; historyBytes: number }
   | { kind: 'unloaded'; message: string }
   | { kind: 'page'; id: number; entries: PackedEntry[]; bytes: Uint8Array; more: boolean }
-  | { kind: 'records'; id: number; records: PackedRecord[]; bytes: Uint8Array }
+  | { kind: 'records'; id: number; of: string; records: PackedRecord[]; bytes: Uint8Array; corrupt: string[] }
   | { kind: 'gone'; id: number; floor: number }
   | { kind: 'failed'; id: number; message: string }
   | { kind: 'unusable'; message: string; damaged: boolean }

@@ -59,8 +59,10 @@ function handle(message: ToWorker): void {
       return
     case 'records':
       answer(message, () => {
-        const { rows: records, bytes } = packRecords(index.bodies, index.records(message.of, message.key))
-        say({ kind: 'records', id: message.id, records, bytes }, [bytes.buffer])
+        const corrupt: string[] = []
+        const found = index.records(message.of, message.key)
+        const { rows: records, bytes } = packRecords(index.bodies, found, (key) => corrupt.push(key))
+        say({ kind: 'records', id: message.id, of: message.of, records, bytes, corrupt }, [bytes.buffer])
       })
       return
     case 'close':
