@@ -98,3 +98,20 @@ test('keys that stand twice are named with their lines', async () => {
   ])
   assert.deepEqual(await repeatedKeys(Buffer.from('{"a":{"a":1},"b":[{"a":1},{"a":2}]}')), [])
 })
+
+test('[A8] others are let in between two readings of a text, and a long one is not read for each of its complaints', async () => {
+  let readings = 0
+  const between = async () => {
+    readings++
+  }
+  const twice = (keys: number) => Array.from({ length: keys }, (_, at) => `k${at % (keys / 2)}: 1`).join('\n')
+  const short = await repeatedKeys(Buffer.from(twice(100)), between)
+  assert.deepEqual([short.length, readings], [20, 20])
+  readings = 0
+  const long = await repeatedKeys(Buffer.from(`${twice(100)}\n# ${'x'.repeat(600_000)}`), between)
+  assert.deepEqual([long.length, readings], [2, 2])
+  assert.deepEqual(long, short.slice(0, 2))
+  readings = 0
+  await parseYaml('a: 1', between)
+  assert.equal(readings, 1)
+})

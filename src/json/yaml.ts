@@ -16,26 +16,34 @@ const NODES_MAX = 2_000_000
 /** More complaints than this help nobody, and each costs a reading of the text. */
 const REPEATED_MAX = 20
 
+/** Characters that are read for complaints after the first one: a body of 3 MiB, which takes a second, is not read 20 times. */
+const REREAD_CHARACTERS_MAX = 1024 * 1024
+
+/** Lets others in between two readings of a text, or its reading and what is made of it. */
+type Between = () => Promise<void>
+
 /** `spared`: how many repeated keys are let pass; the next one is an error. */
 type Load = (text: string, spared?: number) => unknown
 
 let loading: Promise<Load> | undefined
 
 /** The first document, the keys of each object in order, as Go leaves them; throws JsonError. Of repeated keys the last wins. */
-export async function parseYaml(source: Buffer | string): Promise<Json> {
+export async function parseYaml(source: Buffer | string, between?: Between): Promise<Json> {
   loading ??= loader()
   const load = await loading
-  const text = typeof source === 'string' ? source : source.toString('utf8')
-  return converter()(load(text), 0)
+  const document = load(typeof source === 'string' ? source : source.toString('utf8'))
+  await between?.()
+  return converter()(document, 0)
 }
 
 /** The keys that stand twice in a document that can be read, as Go complains: `line 3: key "a" already set in map`. */
-export async function repeatedKeys(source: Buffer): Promise<string[]> {
+export async function repeatedKeys(source: Buffer, between?: Between): Promise<string[]> {
   loading ??= loader()
   const load = await loading
   const text = source.toString('utf8')
   const found: string[] = []
-  while (found.length < REPEATED_MAX) {
+  while (found.length < REPEATED_MAX && found.length * text.length <= REREAD_CHARACTERS_MAX) {
+    await between?.()
     try {
       load(text, found.length)
       break

@@ -14,7 +14,7 @@ import { type Application, applyTo, ownersOf } from './merging.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
 import { setManaged } from './ownership.ts'
-import { pause } from './pause.ts'
+import { isMuch, pause } from './pause.ts'
 import { plainFailure } from './refusals.ts'
 import { inVersion, shapeApplied } from './shape.ts'
 import { type Draft, replace } from './update.ts'
@@ -68,6 +68,7 @@ export type Config = { readonly tree: JsonObject; readonly repeated: readonly st
 /** JSON and YAML are the same to the real server; most send JSON. */
 export async function readConfig(body: Buffer | undefined, fieldValidation: FieldValidation): Promise<Config> {
   const source = body ?? Buffer.alloc(0)
+  const between = isMuch({ body }) ? pause : undefined
   let tree: Json
   let twice = false
   try {
@@ -75,7 +76,7 @@ export async function readConfig(body: Buffer | undefined, fieldValidation: Fiel
       tree = parseJson(source, { duplicates: () => (twice = true) })
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
-      tree = source.length === 0 ? null : await parseYaml(source)
+      tree = source.length === 0 ? null : await parseYaml(source, between)
       twice = true
     }
   } catch (error) {
@@ -86,7 +87,7 @@ export async function readConfig(body: Buffer | undefined, fieldValidation: Fiel
     const type = `json: cannot unmarshal ${goKind(tree)} into Go value of type map[string]interface {}`
     return { fault: `error unmarshaling JSON: while decoding JSON: ${type}` }
   }
-  const repeated = twice && fieldValidation !== 'Ignore' ? await repeatedKeys(source) : []
+  const repeated = twice && fieldValidation !== 'Ignore' ? await repeatedKeys(source, between) : []
   return { tree: tree ?? new Map(), repeated }
 }
 

@@ -4,6 +4,7 @@ import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../j
 import { parseYaml } from '../json/yaml.ts'
 import type { TypeMeta } from '../kube/protobuf/protobuf.ts'
 import { failure, type StatusError } from '../kube/status.ts'
+import { isMuch, pause } from './pause.ts'
 import { openProtobuf } from './protobufbody.ts'
 import type { BodyFormat } from './write.ts'
 
@@ -30,6 +31,7 @@ export async function parseBody(
 ): Promise<Parsed> {
   const duplicates: string[] = []
   const source = body ?? Buffer.alloc(0)
+  const much = isMuch({ body })
   if (format === 'protobuf') {
     const opened = openProtobuf(source, expected, expected)
     if ('fault' in opened) return opened
@@ -39,7 +41,9 @@ export async function parseBody(
   let tree: Json
   try {
     tree =
-      format === 'yaml' ? await parseYaml(source) : parseJson(source, { duplicates: (path) => duplicates.push(path) })
+      format === 'yaml'
+        ? await parseYaml(source, much ? pause : undefined)
+        : parseJson(source, { duplicates: (path) => duplicates.push(path) })
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     if (format === 'yaml') return { fault: error.message.replace(/^error converting YAML to JSON: /, '') }

@@ -10,7 +10,7 @@ import type { WriteRequest } from './write.ts'
 const muchBytes = 64 * 1024
 
 /** Rarely so: a write of little is not put off. `stored`: the size of what it changes, in bytes. */
-export function isMuch({ body }: WriteRequest, stored = 0): boolean {
+export function isMuch({ body }: Pick<WriteRequest, 'body'>, stored = 0): boolean {
   return stored > muchBytes || (body !== undefined && body.length > muchBytes)
 }
 
