@@ -49,10 +49,8 @@ async function admit(engine: Engine, scope: Scope, request: WriteRequest, asked:
   }
   setManaged(meta, managed, scope.resource.custom)
   fillStored(scope, tree)
-  return entering(engine, request, nameOf(tree), async () => {
-    if (much) await pause()
-    return createNamed(engine, scope, request, asked)
-  })
+  const named = () => createNamed(engine, scope, request, asked)
+  return entering(engine, request, nameOf(tree), () => (much ? pause().then(named) : named()))
 }
 
 /** The body may have taken its time: the definition that was there before may be gone, or going. */
