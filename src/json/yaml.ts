@@ -23,7 +23,7 @@ const REREAD_CHARACTERS_MAX = 1024 * 1024
 type Between = () => Promise<void>
 
 /** `spared`: how many repeated keys are let pass; the next one is an error. */
-type Load = (text: string, spared?: number) => unknown
+type Load = (text: string, between?: Between, spared?: number) => Promise<unknown>
 
 let loading: Promise<Load> | undefined
 
@@ -31,7 +31,7 @@ let loading: Promise<Load> | undefined
 export async function parseYaml(source: Buffer | string, between?: Between): Promise<Json> {
   loading ??= loader()
   const load = await loading
-  const document = load(typeof source === 'string' ? source : source.toString('utf8'))
+  const document = await load(typeof source === 'string' ? source : source.toString('utf8'), between)
   await between?.()
   return converter()(document, 0)
 }
@@ -45,7 +45,7 @@ export async function repeatedKeys(source: Buffer, between?: Between): Promise<s
   while (found.length < REPEATED_MAX && found.length * text.length <= REREAD_CHARACTERS_MAX) {
     await between?.()
     try {
-      load(text, found.length)
+      await load(text, between, found.length)
       break
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
@@ -87,10 +87,12 @@ async function loader(): Promise<Load> {
     identify: () => false,
   })
   const schema = new yaml.Schema([yaml.strTag, yaml.seqTag, mapping, plain, ...typed, yaml.mergeTag])
-  return (text, spared = Number.POSITIVE_INFINITY) => {
-    left = spared
+  return async (text, between, spared = Number.POSITIVE_INFINITY) => {
     try {
-      return yaml.loadAll(text, { schema, maxDepth: DEPTH_MAX })[0] ?? null
+      const events = yaml.parseEvents(text, { maxDepth: DEPTH_MAX })
+      await between?.()
+      left = spared
+      return yaml.constructFromEvents(events, { schema, source: text })[0] ?? null
     } catch (error) {
       if (!(error instanceof yaml.YAMLException)) throw error
       const line = error.mark === undefined ? '' : `line ${error.mark.line + 1}: `
