@@ -144,7 +144,10 @@ export const customs: Group = {
     ]),
     post('sent as a version that there is not', boats, { ...boat('b'), apiVersion: 'fleet.example.com/v9' }),
     put('another kind under another name', `${boats}/a`, { ...boat('b'), kind: 'Ship' }),
-    put('another kind', `${boats}/a`, { ...boat('a', { masts: 1 }, { resourceVersion: '<rv>' }), kind: 'Ship' }),
+    put('replaced by another kind', `${boats}/a`, {
+      ...boat('a', { masts: 1 }, { resourceVersion: '<rv>' }),
+      kind: 'Ship',
+    }),
     get('read', `${boats}/a`),
     get('list', boats),
     getAs('list as Table', boats, table),
