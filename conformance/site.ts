@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from '../test/process.ts'
 import type { Ake } from './ake.ts'
-import { startEdge } from './edge.ts'
+import { startEdge } from './edge/edge.ts'
 import { type Link, startLink } from './link.ts'
 import { ask, type Oracle, startOracle } from './oracle.ts'
 

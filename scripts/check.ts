@@ -11,6 +11,7 @@ const steps: readonly (readonly [name: string, command: string, ...args: string[
   ['import directions', node, 'scripts/imports.ts'],
   ['dead code', 'knip', '--no-progress'],
   ['rules have tests', node, 'scripts/rules.ts'],
+  ['mentions exist', node, 'scripts/mentions.ts'],
   ['README is fresh', node, 'scripts/readme.ts', '--check'],
   ['nothing leaks', node, 'scripts/leaks.ts'],
   ['tests', node, 'scripts/test.ts'],

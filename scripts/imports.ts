@@ -1,7 +1,8 @@
 /**
  * Who may import whom: checks every import between the folders of src (type imports too) against the table in
- * docs/architecture.md, so that the table cannot lie. Also: one form of path, and no cycles between files or folders.
- * Tests may compose what they need; for them only the form is checked.
+ * docs/architecture.md, so that the table cannot lie. A folder is `kube`, and each folder in it is one too, `kube/json`;
+ * what lies deeper belongs to that. Who may import `kube` may import all that is in it. Also: one form of path, and no
+ * cycles between files or folders. Tests may compose what they need; for them only the form is checked.
  */
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -53,7 +54,7 @@ function parseTable(document: string): Map<string, Set<string> | 'everything'> |
   for (const line of lines.slice(header + 2)) {
     const cells = /^\|([^|]*)\|([^|]*)\|/.exec(line)
     if (!cells) break
-    const names = (cell = '') => [...cell.matchAll(/`([\w-]+)`/g)].map((match) => match[1] ?? '')
+    const names = (cell = '') => [...cell.matchAll(/`([\w/-]+)`/g)].map((match) => match[1] ?? '')
     const imports = /\beverything\b/.test(cells[2] ?? '') ? 'everything' : new Set(names(cells[2]))
     for (const folder of names(cells[1])) allowed.set(folder, imports)
   }
@@ -63,7 +64,7 @@ function parseTable(document: string): Map<string, Set<string> | 'everything'> |
 function mayImport(allowed: NonNullable<ReturnType<typeof parseTable>>, from: string, to: string): boolean {
   if (from === '') return to === 'app' // main.ts starts a command, nothing else
   const imports = allowed.get(from)
-  return imports === 'everything' || imports?.has(to) === true
+  return imports === 'everything' || imports?.has(to) === true || imports?.has(to.replace(/\/.*/, '')) === true
 }
 
 /** The relative imports of a module: static, re-exported, dynamic, and files named by URL (workers). */
@@ -77,9 +78,9 @@ function importsOf(text: string): string[] {
   return forms.flatMap((form) => [...text.matchAll(form)].map((match) => match[1] ?? ''))
 }
 
-/** `src/kube/status.ts` → `kube`; files directly in src have none. */
+/** `src/kube/status.ts` → `kube`, `src/kube/schema/cel/cel.ts` → `kube/schema`; files directly in src have none. */
 function folderOf(path: string): string {
-  return /^src\/([^/]+)\//.exec(path)?.[1] ?? ''
+  return /^src\/([^/]+(?:\/[^/]+)?)\//.exec(path)?.[1] ?? ''
 }
 
 /** The one form of a path from file to file: the shortest. */
@@ -99,7 +100,11 @@ function link(graph: Graph, from: string, to: string): void {
 function foldersOf(files: Graph): Graph {
   const graph: Graph = new Map()
   for (const [from, targets] of files) {
-    for (const to of targets) if (folderOf(from) !== folderOf(to)) link(graph, folderOf(from), folderOf(to))
+    for (const to of targets) {
+      const [a, b] = [folderOf(from), folderOf(to)]
+      // A folder and what is in it are one room: its files may not go in circles, it may hold parts that use each other.
+      if (a !== b && !a.startsWith(`${b}/`) && !b.startsWith(`${a}/`)) link(graph, a, b)
+    }
   }
   return graph
 }

@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { writeKubeconfig } from '../src/app/kubeconfig.ts'
-import { openPki } from '../src/app/pki.ts'
+import { writeKubeconfig } from '../src/pki/kubeconfig.ts'
+import { openPki } from '../src/pki/pki.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkImports } from '../scripts/imports.ts'
 import { checkLeaks } from '../scripts/leaks.ts'
+import { checkMentions } from '../scripts/mentions.ts'
 import { renewParts } from '../scripts/readme.ts'
 import { checkRules } from '../scripts/rules.ts'
 
@@ -61,13 +62,21 @@ test('cycles between files and between folders are found', () => {
   assert.match(folders.join(), /^cycle between folders: .*base/)
 })
 
+test('a folder in a folder has a row of its own, and who may import the outer one may import it', () => {
+  const rooms = table.replace('| `base` | |', '| `base` | |\n| `kube/json` | |')
+  const inner = { 'src/kube/json/json.ts': '', 'src/cache/other.ts': "import '../kube/json/json.ts'" }
+  assert.deepEqual(faults(inner, rooms), [])
+  assert.match(faults(inner).join(), /the table does not list the folder kube\/json/)
+  const wrong = { ...inner, 'src/kube/json/json.ts': "import '../../base/log.ts'" }
+  assert.match(faults(wrong, rooms).join(), /kube\/json may not import base/)
+})
+
 test('another form of path, a missing file, and a table that lies are found', () => {
   assert.match(
     faults({ 'src/app/other.ts': "import '../../src/kube/kind.ts'" })[0] ?? '',
     /write ".*" as "..\/kube\/kind.ts"/,
   )
   assert.match(faults({ 'src/app/in/other.ts': "import '../../app/cli.ts'" })[0] ?? '', /write ".*" as "..\/cli.ts"/)
-  assert.deepEqual(faults({ 'src/cache/in/other.ts': "import '../cache.ts'\nimport '../../kube/kind.ts'" }), [])
   assert.match(faults({ 'src/app/other.ts': "import '../kube/gone.ts'" })[0] ?? '', /does not exist/)
   assert.deepEqual(faults({ 'src/new/x.ts': '' }), ['the table does not list the folder new'])
   assert.deepEqual(faults({}, table.replace('`cache` |', '`cache` `store` |')), [
@@ -83,6 +92,15 @@ test('a rule in force needs a test, and a cited rule a statement', () => {
   assert.deepEqual(checkRules(documents, tests('[A1][A2] and [A3] too')), [])
   assert.deepEqual(checkRules(documents, tests('[A1] one')), ['docs/api.md: A2 is in force, but no test cites [A2]'])
   assert.match(checkRules(documents, tests('[A1, A2] [Z9]')).join(), /cites \[Z9\], which no document states/)
+})
+
+test('a decision or a place that a comment names has to exist', () => {
+  const architecture = '## Decisions\n\n1. **First.** a\n2. **Second.** b\n\n## Flows\n3. **No.** decision\n'
+  const found = (text: string) =>
+    checkMentions(new Map(Object.entries({ 'src/cache/in/copy.ts': '', 'docs/a.md': text })), architecture)
+  assert.deepEqual(found('decisions 1 and 2; `cache/in/copy`, `cache/in`, `src/cache/in/copy.ts`, `etc/passwd`'), [])
+  assert.deepEqual(found('decision 3 of docs/architecture.md'), ['docs/a.md: there is no decision 3'])
+  assert.deepEqual(found('see `cache/copy`'), ['docs/a.md: there is no cache/copy'])
 })
 
 test('generated parts of the README are renewed between their markers', () => {

@@ -8,7 +8,6 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Caller } from './access.ts'
-import type { Behind } from './behind.ts'
 import { evictOldest } from './evict.ts'
 import { idOf, parseCaller, printCaller } from './identity.ts'
 import { readClaims } from './jwt.ts'
@@ -16,6 +15,7 @@ import { Lately } from './lately.ts'
 import type { Latest } from './latest.ts'
 import type { Flight, Reviewer, Subject } from './review.ts'
 import { strangers } from './turns.ts'
+import type { Behind } from './writebehind.ts'
 
 /** A caller that is known, with the key of its decisions. */
 export type Known = {

@@ -4,7 +4,7 @@
  * also downwards, because a clock that once ran ahead must not expire everything for good.
  */
 import type { Clock } from '../base/clock.ts'
-import type { Behind } from './behind.ts'
+import type { Behind } from './writebehind.ts'
 
 const recordEveryMs = 60_000 // what a power cut may take back
 const aheadMsMax = 300_000 // clocks a few minutes apart are usual; more than that is an error of ours

@@ -6,7 +6,6 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Access, Records } from './access.ts'
-import { Behind } from './behind.ts'
 import { Callers, callerKind } from './callers.ts'
 import { Changes } from './changes.ts'
 import { Decisions, decisionKind } from './decisions.ts'
@@ -14,6 +13,7 @@ import { Latest } from './latest.ts'
 import { Reviewer } from './review.ts'
 import { TokenKeeper, tokenKind } from './tokens.ts'
 import { OpenWatches } from './watches.ts'
+import { Behind } from './writebehind.ts'
 
 export type OpenAccess = {
   readonly access: Access

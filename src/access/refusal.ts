@@ -1,7 +1,7 @@
 /**
  * Refusals in kube-apiserver's own words: clients and people match on them.
  */
-import { quoted } from '../json/gotext.ts'
+import { quoted } from '../kube/json/gotext.ts'
 import { failure, qualified, type StatusDetails, type StatusError } from '../kube/status.ts'
 import type { Caller } from './access.ts'
 import type { Question } from './question.ts'

@@ -5,10 +5,10 @@
  */
 import type { TokenRequestFacts } from '../kube/tokenrequest.ts'
 import type { Caller } from './access.ts'
-import type { Behind } from './behind.ts'
 import type { Callers } from './callers.ts'
 import { idOf } from './identity.ts'
 import { type Account, type Claims, readClaims } from './jwt.ts'
+import type { Behind } from './writebehind.ts'
 
 /** The part of a request that says for what a token is. */
 export type TokenWish = Pick<TokenRequestFacts, 'audiences' | 'expirationSeconds' | 'boundTo'>

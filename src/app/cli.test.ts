@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
+import { UsageError } from '../base/fault.ts'
 import { sentenceOf } from './cli.ts'
-import { UsageError } from './config.ts'
 
 async function listenError(port: number, host: string): Promise<unknown> {
   const server = createServer().listen(port, host)

@@ -4,8 +4,9 @@
  * fault of ours, 2 the operator has to change something.
  */
 import { systemClock } from '../base/clock.ts'
+import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
 import { createLog } from '../base/log.ts'
-import { type Configs, isNear, readConfig, reasonOf, Unavailable, UsageError } from './config.ts'
+import { type Configs, isNear, readConfig } from './config.ts'
 import { optionsHelp } from './options.ts'
 
 type Command = {

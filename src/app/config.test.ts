@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { isNear, readConfig, UsageError } from './config.ts'
+import { UsageError } from '../base/fault.ts'
+import { isNear, readConfig } from './config.ts'
 
 const serve = (args: string[], env: Record<string, string> = {}) => readConfig('serve', { args, env })
 const refuses = (args: string[], sentence: RegExp, env: Record<string, string> = {}) =>

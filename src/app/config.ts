@@ -3,17 +3,8 @@
  * through the option table into one typed value. Whatever is wrong is said in one sentence with what to do about it.
  */
 import { readFile } from 'node:fs/promises'
+import { reasonOf, UsageError } from '../base/fault.ts'
 import { type ConfigOf, kinds, type Option, optionsOf } from './options.ts'
-
-/** Something only the operator can put right: shown as one sentence, exit 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
-/** What nobody did wrong and still cannot be had: one sentence too, exit 1. */
-export class Unavailable extends Error {
-  override readonly name = 'Unavailable'
-}
 
 export type ServeConfig = ConfigOf<'serve'>
 export type EdgeConfig = ConfigOf<'edge'>
@@ -163,10 +154,4 @@ function camel(name: string): string {
 
 function quote(text: string): string {
   return text.startsWith('"') ? text : JSON.stringify(text)
-}
-
-/** `ENOENT: no such file or directory, open '…'` → `no such file or directory`. */
-export function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
-  return /^(?:\w+ )?E[A-Z]+: ([a-z -]+)/.exec(message)?.[1]?.trim() ?? message
 }

@@ -1,5 +1,5 @@
 /** Whether a refusal is what the API server really means, asked with the edge's own credential while it is ready. */
-import type { Catalog } from '../mirror/catalog.ts'
+import type { Catalog } from '../mirror/documents/catalog.ts'
 import type { Interest } from '../mirror/interest.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { readWhole } from '../upstream/whole.ts'

@@ -1,11 +1,11 @@
 /** The store of a data folder: what is wrong with it is said, and what an edge cannot use at all is put out of its way. */
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import type { Copy } from '../cache/copy.ts'
 import { openDurable } from '../store/durable.ts'
 import { type Store, StoreUnusable } from '../store/store.ts'
-import { reasonOf, UsageError } from './config.ts'
 
 /** Of what the store wrote: keys, certificates and the kubeconfig stay. */
 const stored = ['ake.db', 'ake.db-wal', 'ake.db-shm', 'ake.end', 'log']

@@ -1,5 +1,5 @@
 /** The end of a server: first nothing new comes, then what is under way ends, then what it was made of. */
-import type { Server } from '../endpoint/server.ts'
+import type { Server } from '../endpoint/sockets/server.ts'
 
 /** Resolves when every connection is gone; `drained` is called once nothing is waited for any longer. */
 export async function endInOrder(signal: AbortSignal, server: Server, drained: () => void = () => {}): Promise<void> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeJwt } from '../access/access.test-support.ts'
 import { aliceToken, answered, EdgeCloud, EdgeWorld } from '../endpoint/edgeworld.test-support.ts'
-import { definition } from '../mirror/cloud.test-support.ts'
+import { definition } from '../mirror/documents/cloud.test-support.ts'
 
 const names = (world: EdgeWorld) => [...world.interests.all].map(({ interest }) => interest.name).sort()
 

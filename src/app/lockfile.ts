@@ -5,8 +5,8 @@
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { reasonOf, UsageError } from './config.ts'
-import { makePrivateFolder } from './privatefile.ts'
+import { reasonOf, UsageError } from '../base/fault.ts'
+import { makePrivateFolder } from '../pki/privatefile.ts'
 
 const sqliteBusy = 5
 /** Damaged, or no database at all: whoever held it would be met first, as busy. */

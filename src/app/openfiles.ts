@@ -3,7 +3,7 @@
  * would fail before ours is reached and anybody is chosen to go, and so would the files of the store.
  */
 import { readFileSync } from 'node:fs'
-import { standardLimits } from '../endpoint/limits.ts'
+import { standardLimits } from '../endpoint/sockets/limits.ts'
 
 /** The log and its segments, the index, connections to the API server: generous. */
 const ownFilesMax = 256

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fakeClock } from '../base/clock.ts'
-import { Unavailable, UsageError } from './config.ts'
-import { writeKubeconfig } from './kubeconfig.ts'
-import { openPki } from './pki.ts'
+import { Unavailable, UsageError } from '../base/fault.ts'
+import { writeKubeconfig } from '../pki/kubeconfig.ts'
+import { openPki } from '../pki/pki.ts'
 import { type StatusDocument, status, statusText } from './status.ts'
 
 const data = mkdtempSync(join(tmpdir(), 'ake-status-'))

@@ -5,9 +5,10 @@
 import { request } from 'node:https'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import { humanDuration, parseTime } from '../table/duration.ts'
-import { reasonOf, type StatusConfig, Unavailable, UsageError } from './config.ts'
-import { readPrivateFile } from './privatefile.ts'
+import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
+import { humanDuration, parseTime } from '../kube/table/duration.ts'
+import { readPrivateFile } from '../pki/privatefile.ts'
+import type { StatusConfig } from './config.ts'
 
 export type StatusDocument = {
   readonly upstream: {

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Copy } from '../cache/copy.ts'
 import type { Interests } from '../mirror/interests.ts'
-import type { Kept } from '../mirror/kept.ts'
+import type { Kept } from '../mirror/mirrored.ts'
 import type { Store } from '../store/store.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { akeVersion } from './version.ts'

@@ -13,9 +13,9 @@ import type { Copy } from '../cache/copy.ts'
 import type { SelectableFields } from '../kube/fields.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Resource } from '../kube/resource.ts'
-import type { PrinterColumn } from '../table/printers.ts'
+import type { PrinterColumn } from '../kube/table/printers/printers.ts'
 import type { Caller, Definition, WriteRequest, WriteResult } from '../write/write.ts'
-import type { Spelling } from './spelling.ts'
+import type { Spelling } from './forms/spelling.ts'
 
 export type Request = {
   readonly method: string

@@ -5,16 +5,16 @@
  */
 import { createHash } from 'node:crypto'
 import { planFor } from '../cache/filter.ts'
-import { readConverter } from '../convert/convert.ts'
-import { field, isObject, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
 import { builtinFacts } from '../kube/builtin.ts'
+import { readConverter } from '../kube/convert/convert.ts'
 import { selectableFields } from '../kube/fields.ts'
+import { field, isObject, type JsonObject, parseJson, printJson, text } from '../kube/json/json.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Resource, Verb } from '../kube/resource.ts'
-import { definitionResources, definitionVersions } from '../schema/versions.ts'
+import { definitionResources, definitionVersions } from '../kube/schema/versions.ts'
 import type { Definition, Registry as WriteRegistry } from '../write/write.ts'
 import type { Registry as ReadRegistry, Served } from './endpoint.ts'
-import { Spelling } from './spelling.ts'
+import { Spelling } from './forms/spelling.ts'
 
 export type GroupVersion = { readonly version: string; readonly resources: readonly Resource[] }
 

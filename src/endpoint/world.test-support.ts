@@ -8,10 +8,10 @@ import { Copy } from '../cache/copy.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
+import { Measures } from './documents/measures.ts'
 import type { Response } from './endpoint.ts'
-import { Measures } from './measures.ts'
 import { Resources } from './registry.ts'
-import { Endpoint } from './route.ts'
+import { Endpoint } from './request/route.ts'
 
 export type Answer = { status: number; headers: Response['headers']; bytes: Buffer; text: string; json: any }
 

@@ -1,6 +1,6 @@
 /**
  * What Kubernetes' own resources are: names, discovery, write rules, schemas, OpenAPI operations and Table columns, as a
- * real kube-apiserver told conformance/facts.ts. builtin.jsonl holds one part per line, and a part is parsed when asked
+ * real kube-apiserver told conformance/facts/facts.ts. builtin.jsonl holds one part per line, and a part is parsed when asked
  * for: serving pods does not need schemas. The prose (descriptions, examples) of all parts is dropped.
  */
 

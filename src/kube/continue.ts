@@ -2,7 +2,7 @@
  * Continue tokens: where a paged list goes on and at which version. The form is kube-apiserver's, so that a client may carry
  * one between edge and cloud; `t`, the time of issue, is ours and ignored by others.
  */
-import { parseJson } from '../json/json.ts'
+import { parseJson } from './json/json.ts'
 import { badRequest } from './status.ts'
 
 /** How long a token is good for: kube-apiserver's tokens die with etcd's compaction, every 5 minutes. */

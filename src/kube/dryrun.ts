@@ -2,8 +2,8 @@
  * Whether a deletion is only tried: its options may stand in its body instead of the query, as kubectl puts them. The body of
  * an eviction holds the same options one level deeper.
  */
-import { field, type Json, JsonError, parseJson } from '../json/json.ts'
-import { parseYaml } from '../json/yaml.ts'
+import { field, type Json, JsonError, parseJson } from './json/json.ts'
+import { parseYaml } from './json/yaml/yaml.ts'
 import { wantsDryRun } from './protobuf/peek.ts'
 import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'
 

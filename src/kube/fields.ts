@@ -3,8 +3,8 @@
  * scanner can fetch just those. Built-ins have a fixed list each, custom resources name theirs in the CRD.
  */
 
-import { quoted } from '../json/gotext.ts'
 import { FieldSelector } from './fieldselector.ts'
+import { quoted } from './json/gotext.ts'
 import { apiVersion, type Resource } from './resource.ts'
 import { badRequest, qualified } from './status.ts'
 

@@ -2,8 +2,8 @@
  * A watch as an API server streams it, cut into its frames: one line of JSON each, `{"type":"ADDED","object":{…}}`. Every
  * frame is checked to the letter, because what it carries is kept and served; its object stays the bytes that came.
  */
-import { eachMember, isKey, openBrace, ScanFault, skipSpace } from './scan.ts'
-import { endOfJson } from './wellformed.ts'
+import { eachMember, isKey, openBrace, ScanFault, skipSpace } from './json/scan.ts'
+import { endOfJson } from './json/wellformed.ts'
 
 const frameTypes = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const
 

@@ -2,7 +2,7 @@
  * Whether an object's labels meet a selector's requirements. A caller may write thousands of these, and they are tried on
  * each of thousands of objects: many are gathered by key first, so that an object costs a look at each of its labels.
  */
-import { parseInt64 } from '../json/gotext.ts'
+import { parseInt64 } from './json/gotext.ts'
 
 /** `=`, `==` are `in` with one value, `!=` is `notin` with one: the wish is the same. */
 export type LabelOperator = 'in' | 'notin' | 'exists' | 'absent' | 'gt' | 'lt'

@@ -4,9 +4,9 @@
  * Refusals come in kube-apiserver's order: numbers, selectors, the table, then versions and tokens.
  */
 
-import { clamped, parseInt64, parseUint64, quoted } from '../json/gotext.ts'
 import { type ContinueToken, decodeContinue } from './continue.ts'
 import type { FieldSelector } from './fieldselector.ts'
+import { clamped, parseInt64, parseUint64, quoted } from './json/gotext.ts'
 import { type Query, truthy } from './request.ts'
 import type { LabelSelector } from './selector.ts'
 import { badRequest, type FieldError, failure, invalid } from './status.ts'

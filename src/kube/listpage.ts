@@ -14,8 +14,8 @@ import {
   skipSpace,
   skipValue,
   stringAt,
-} from './scan.ts'
-import { endOfJson } from './wellformed.ts'
+} from './json/scan.ts'
+import { endOfJson } from './json/wellformed.ts'
 
 export type ListPage = {
   /** As spelled: `PodList`. */

@@ -2,7 +2,7 @@
  * One pass over an object's JSON bytes that finds what reading needs: identity, version, labels, the selectable fields
  * asked for, and where metadata and the version stand, so that other forms of the object are made by splicing bytes.
  */
-import { comma, eachMember, isKey, openBrace, openBracket, quote, skipSpace, skipValue, stringAt } from './scan.ts'
+import { comma, eachMember, isKey, openBrace, openBracket, quote, skipSpace, skipValue, stringAt } from './json/scan.ts'
 
 /** What a scan of one object's bytes found. Offsets are into those bytes. */
 export type Scan = {

@@ -2,9 +2,7 @@
  * What an API server's answer to a write says about the object it concerns, in whatever form the caller asked for it: a
  * client that wrote version n must not be shown an older one afterwards, so n has to be read from an answer passed through.
  */
-import { scanObject } from './object.ts'
-import { isEnding, readListItems, readObjectMeta, readStatus } from './protobuf/peek.ts'
-import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'
+
 import {
   closeBracket,
   comma,
@@ -17,8 +15,11 @@ import {
   skipSpace,
   skipValue,
   stringAt,
-} from './scan.ts'
-import { isJson } from './wellformed.ts'
+} from './json/scan.ts'
+import { isJson } from './json/wellformed.ts'
+import { scanObject } from './object.ts'
+import { isEnding, readListItems, readObjectMeta, readStatus } from './protobuf/peek.ts'
+import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'
 
 export type Reply = {
   /** As the answer spells it: that of the form, where it is a Table, PartialObjectMetadata or Status. */

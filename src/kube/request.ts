@@ -3,8 +3,8 @@
  * read this one answer. Runs once per request, so there is no URL object and no regular expression here.
  */
 
-import { quoted } from '../json/gotext.ts'
 import { type FieldSelector, parseFieldSelector } from './fieldselector.ts'
+import { quoted } from './json/gotext.ts'
 import { type LabelSelector, parseLabelSelector } from './selector.ts'
 import { badRequest, StatusError } from './status.ts'
 

@@ -2,7 +2,7 @@
  * Label selectors: parsed once, compiled into one closure, and normalised so that two spellings of the same wish look the
  * same to indexes and to the covering test. Texts of complaints are kube-apiserver's.
  */
-import { quoted } from '../json/gotext.ts'
+import { quoted } from './json/gotext.ts'
 import {
   compiled,
   fewTerms,

@@ -1,8 +1,8 @@
 /**
  * The Kubernetes `Status`: every refusal this program makes is one of these, thrown by name where the fault is found and
- * rendered in one place (endpoint/respond). Texts are those of kube-apiserver, because clients match on them.
+ * rendered in one place (endpoint/answer/respond). Texts are those of kube-apiserver, because clients match on them.
  */
-import { quoted } from '../json/gotext.ts'
+import { quoted } from './json/gotext.ts'
 
 export type StatusCause = { reason?: string; message?: string; field?: string }
 

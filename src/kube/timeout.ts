@@ -1,6 +1,6 @@
 /** The `timeout` of a request: kube-apiserver refuses one it cannot read, whatever else is asked. */
 
-import { parseGoDuration } from '../json/gotext.ts'
+import { parseGoDuration } from './json/gotext.ts'
 import type { ApiRequest } from './request.ts'
 import { badRequest } from './status.ts'
 

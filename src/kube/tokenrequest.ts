@@ -2,7 +2,7 @@
  * A TokenRequest: what somebody asks a service account's token for, and what was granted. Read from JSON here (from
  * protobuf in protobuf/peek.ts) and printed as an API server prints it, so that a token can be granted again by the edge.
  */
-import { field, fromPlain, isObject, type Json, JsonError, parseJson, printJson, text } from '../json/json.ts'
+import { field, fromPlain, isObject, type Json, JsonError, parseJson, printJson, text } from './json/json.ts'
 
 export type TokenRequestFacts = {
   /** Of the service account, in answers; '' in requests. */

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import type { Form } from '../cache/event.ts'
 import type { Watcher } from '../cache/watcher.ts'
+import type { Place, Read } from '../endpoint/request/front.ts'
 import { type Status, StatusError } from '../kube/status.ts'
-import type { Place, Read } from './front.ts'
 import { filterOf, type MirrorWorld, settle, type Wish } from './world.test-support.ts'
 
 const form: Form = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
-import type { Kept } from './kept.ts'
+import type { Kept } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 const narrowWish: Wish = { labels: 'app=web' }

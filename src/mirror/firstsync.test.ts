@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer, type Fault, type ServerRequest } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
-import type { Kept } from './kept.ts'
 import { mirrorLimits } from './mirror.ts'
+import type { Kept } from './mirrored.ts'
 import { MirrorWorld } from './world.test-support.ts'
 
 const page = (version: string, item = '') =>

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client } from './client.test-support.ts'
 import { interestOf } from './interest.ts'
-import type { Kept } from './kept.ts'
 import { mirrorLimits } from './mirror.ts'
+import type { Kept } from './mirrored.ts'
 import { MirrorWorld, scopeOf, settle } from './world.test-support.ts'
 
 const hourMs = 3_600_000

@@ -20,11 +20,11 @@ import {
   resourceName,
   type Scope,
 } from './interest.ts'
-import { Kept, type KeptRecord, recordOf } from './kept.ts'
 import { Leaving, tickMs } from './leaving.ts'
 import type { ListingLimits } from './listing.ts'
 import type { Mirrored } from './mirror.ts'
 import { mirrorLimits } from './mirror.ts'
+import { Kept, type KeptRecord, recordOf } from './mirrored.ts'
 
 const recordKind = 'interest'
 /** The time nobody asked is written down this often: a restart may forget as much of it. */

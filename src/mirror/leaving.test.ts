@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { createLog } from '../base/log.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
-import type { Kept } from './kept.ts'
 import { mirrorLimits } from './mirror.ts'
+import type { Kept } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 const minuteMs = 60_000

@@ -6,8 +6,8 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Interest, interestOf, scopeOfName } from './interest.ts'
-import type { Kept } from './kept.ts'
 import { mirrorLimits } from './mirror.ts'
+import type { Kept } from './mirrored.ts'
 import { Source } from './source.ts'
 
 /** How often somebody looks; what a restart forgets of a time is at most this, and what is written down less often. */

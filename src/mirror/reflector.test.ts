@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { openDurable } from '../store/durable.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
-import type { Kept } from './kept.ts'
+import type { Kept } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 async function opened(objects = 3, pageMax = 500): Promise<MirrorWorld> {

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Engine, storeContract } from './contract.ts'
+import { type Engine, storeContract } from './contract.test-support.ts'
 import { openDurable } from './durable.ts'
 import { openMemory } from './memory.ts'
-import { mirrorContract } from './mirrorcontract.ts'
+import { mirrorContract } from './mirrorcontract.test-support.ts'
 
 const engines: Record<string, Engine> = {
   memory: { open: async (historyBytesMax) => ({ store: openMemory({ historyBytesMax }), remove: () => {} }) },

@@ -3,7 +3,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
-import { upstreamContract, type World } from './contract.ts'
+import { upstreamContract, type World } from './contract.test-support.ts'
 import { DirectUpstream } from './direct.ts'
 import { FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
 

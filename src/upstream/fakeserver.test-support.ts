@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { type CertificateRequest, type Credential, issueCertificate } from '../app/certificate.ts'
+import { type CertificateRequest, type Credential, issueCertificate } from '../pki/certificate.ts'
 
 const dates = { notBefore: Date.UTC(2020, 0, 1), notAfter: Date.UTC(2090, 0, 1) }
 const authority = issueCertificate({ ...dates, use: 'authority', subject: { commonName: 'fake-ca' } })

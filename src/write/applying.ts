@@ -3,8 +3,8 @@
  * From there on it is an update like any other.
  */
 
-import { isObject, type Json, JsonError, type JsonObject, parseJson, text } from '../json/json.ts'
-import { parseYaml, repeatedKeys } from '../json/yaml.ts'
+import { isObject, type Json, JsonError, type JsonObject, parseJson, text } from '../kube/json/json.ts'
+import { parseYaml, repeatedKeys } from '../kube/json/yaml/yaml.ts'
 import { badRequest, conflict } from '../kube/status.ts'
 import { goKind } from './body.ts'
 import { ensureName, ensureNamespace } from './decode.ts'

@@ -1,7 +1,7 @@
 /** The body of a request as a tree, with Go's words for what cannot be one. */
 
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../json/json.ts'
-import { parseYaml } from '../json/yaml.ts'
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from '../kube/json/json.ts'
+import { parseYaml } from '../kube/json/yaml/yaml.ts'
 import type { TypeMeta } from '../kube/protobuf/protobuf.ts'
 import { failure, type StatusError } from '../kube/status.ts'
 import { isMuch, pause } from './pause.ts'

@@ -1,8 +1,8 @@
 /** The OpenAPI components of built-in kinds, found by kind: `io.k8s.api.core.v1.Pod`. */
 
 import { builtinSchemas } from '../kube/builtin.ts'
-import { mergeSchemaOf, type OpenApiSchema } from '../patch/mergeschema.ts'
-import type { MergeSchema } from '../patch/strategic.ts'
+import { mergeSchemaOf, type OpenApiSchema } from '../kube/patch/mergeschema.ts'
+import type { MergeSchema } from '../kube/patch/strategic.ts'
 
 export type KindName = { readonly group: string; readonly version: string; readonly kind: string }
 

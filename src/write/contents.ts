@@ -3,9 +3,9 @@
  * The rest of what the real server knows about built-in kinds stays with it.
  */
 
-import { equalJson, field, isObject, type Json, type JsonObject } from '../json/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject } from '../kube/json/json.ts'
+import { forbiddenField, invalidField, tooLong } from '../kube/schema/errors.ts'
 import type { FieldError } from '../kube/status.ts'
-import { forbiddenField, invalidField, tooLong } from '../schema/errors.ts'
 import { type Scope, secretsInterest } from './engine.ts'
 
 const configMapsInterest = '/configmaps'

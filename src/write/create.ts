@@ -1,6 +1,6 @@
 /** Create: a new object gets its name, uid and time, is completed and validated, and is stored if its key is free. */
 
-import { cloneJson, equalJson, type JsonObject, parseJson, text } from '../json/json.ts'
+import { cloneJson, equalJson, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import { objectKey } from '../kube/resource.ts'
 import { alreadyExists, type FieldError, failure, forbidden, pathNotFound, StatusError } from '../kube/status.ts'
 import { type Decoded, decodeObject, ensureNamespace } from './decode.ts'

@@ -1,7 +1,7 @@
 // All texts are what kube-apiserver 1.36.3 says; the corpus of the differential step asks it again.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Schema } from '../schema/schema.ts'
+import type { Schema } from '../kube/schema/schema.ts'
 import { FakeWorld, widgets } from './fakeworld.test-support.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'

@@ -3,12 +3,12 @@
  * and brought into shape. What a strict reader would object to is collected for `fieldValidation`.
  */
 
-import type { Json, JsonObject } from '../json/json.ts'
-import { text } from '../json/json.ts'
+import type { Json, JsonObject } from '../kube/json/json.ts'
+import { text } from '../kube/json/json.ts'
 import { apiVersion } from '../kube/resource.ts'
+import { invalidField } from '../kube/schema/errors.ts'
+import { quote } from '../kube/schema/values.ts'
 import { badRequest, type FieldError, invalid, type StatusError } from '../kube/status.ts'
-import { invalidField } from '../schema/errors.ts'
-import { quote } from '../schema/values.ts'
 import { bodyShown, parseBody } from './body.ts'
 import { isBuiltinKind, type KindName } from './components.ts'
 import type { Scope } from './engine.ts'

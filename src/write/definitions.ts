@@ -3,12 +3,12 @@
  * it in steps), marked when they are deleted, and looked at again when the names of another one become free.
  */
 
-import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../json/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import type { Resource } from '../kube/resource.ts'
-import { definitionWarnings } from '../schema/advice.ts'
-import type { Verdict } from '../schema/check.ts'
-import { validateDefinition } from '../schema/definition.ts'
-import { definitionStatus } from '../schema/naming.ts'
+import { definitionWarnings } from '../kube/schema/advice.ts'
+import type { Verdict } from '../kube/schema/check.ts'
+import { validateDefinition } from '../kube/schema/definition.ts'
+import { definitionStatus } from '../kube/schema/naming.ts'
 import { definitionsInterest, type Engine, lockKey, type Scope } from './engine.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'

@@ -3,7 +3,7 @@
  * the two events of a forced pod deletion (marked, then gone) are the real registry's.
  */
 
-import { cloneJson, type JsonObject, parseJson, text } from '../json/json.ts'
+import { cloneJson, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import { objectKey } from '../kube/resource.ts'
 import { conflict, notFound, type Status } from '../kube/status.ts'
 import { markDefinition } from './definitions.ts'

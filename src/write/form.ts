@@ -4,13 +4,13 @@
  * keeps the order it came in (A5), though the real server sorts all keys of custom resources.
  */
 
-import { fromStored, toStored } from '../convert/convert.ts'
-import { bytewise } from '../json/goformat.ts'
-import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
+import { fromStored, toStored } from '../kube/convert/convert.ts'
+import { bytewise } from '../kube/json/goformat.ts'
+import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
-import { applyDefaults } from '../schema/defaulting.ts'
-import { prune } from '../schema/prune.ts'
-import { managedText, sameOwners } from './apply/managed.ts'
+import { applyDefaults } from '../kube/schema/defaulting.ts'
+import { prune } from '../kube/schema/prune.ts'
+import { managedText, sameOwners } from './apply/managed/managed.ts'
 import { metaFields, metaOf } from './meta.ts'
 import type { Definition, Stored } from './write.ts'
 

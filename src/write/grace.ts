@@ -1,6 +1,6 @@
 /** The grace period of pods: how long one that is deleted may take to end. */
 
-import { field, isNumber, type JsonObject, text } from '../json/json.ts'
+import { field, isNumber, type JsonObject, text } from '../kube/json/json.ts'
 
 const defaultGraceSeconds = 30 // what the API server would have written into the pod
 

@@ -1,7 +1,7 @@
 /** The few built-in kinds whose objects the server completes itself, because clients and this engine depend on it. */
 
-import { cloneJson, field, fromPlain, isObject, type Json, type JsonObject, text } from '../json/json.ts'
-import { definitionDefaults } from '../schema/definition.ts'
+import { cloneJson, field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
+import { definitionDefaults } from '../kube/schema/definition.ts'
 import { definitionsInterest, namespacesInterest, podsInterest, type Scope, secretsInterest } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'
 

@@ -1,6 +1,6 @@
 /** Object metadata: reading it, and the parts of it that only the server writes. */
 
-import { isNumber, isObject, type Json, type JsonObject, text } from '../json/json.ts'
+import { isNumber, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
 
 /** Go's order, in which built-ins print their metadata. Everything else a client may send is dropped. */
 export const metaFields = [

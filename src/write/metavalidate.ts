@@ -1,11 +1,11 @@
 /** Validation of object metadata for every kind, in the words and the order of apimachinery. */
 
-import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../json/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../kube/json/json.ts'
 import { labelKeyFaults, labelValueFaults } from '../kube/labels.ts'
 import type { Resource } from '../kube/resource.ts'
+import { forbiddenField, invalidField, requiredField, tooLong } from '../kube/schema/errors.ts'
+import { quote } from '../kube/schema/values.ts'
 import type { FieldError } from '../kube/status.ts'
-import { forbiddenField, invalidField, requiredField, tooLong } from '../schema/errors.ts'
-import { quote } from '../schema/values.ts'
 import { goKind } from './body.ts'
 import { finalizersOf, isDeleting, listOf, wholeOf } from './meta.ts'
 import { type NameRule, nameFaults } from './names.ts'

@@ -1,6 +1,6 @@
 /** Namespaces around writes: they must exist, the first ones cannot be deleted, and nothing new enters a leaving one. */
 
-import { parseJson, text } from '../json/json.ts'
+import { parseJson, text } from '../kube/json/json.ts'
 import { forbidden, notFound } from '../kube/status.ts'
 import { type Engine, namespacesInterest } from './engine.ts'
 import { interestPlace, namespacePlace } from './entering.ts'

@@ -4,7 +4,7 @@
  * server.
  */
 
-import { isObject, type Json, type JsonObject } from '../json/json.ts'
+import { isObject, type Json, type JsonObject } from '../kube/json/json.ts'
 import { nullable } from './nullable.ts'
 import { type Plan, planOf } from './zeros.ts'
 

@@ -1,9 +1,9 @@
 /** The options of write requests: read from the query (or, for deletes, from the body) and validated as the real ones. */
 
-import { isPrintable, parseInt64 } from '../json/gotext.ts'
-import { field, isNumber, isObject, type Json, text } from '../json/json.ts'
+import { isPrintable, parseInt64 } from '../kube/json/gotext.ts'
+import { field, isNumber, isObject, type Json, text } from '../kube/json/json.ts'
+import { forbiddenField, invalidField, requiredField, tooLong, unsupportedField } from '../kube/schema/errors.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
-import { forbiddenField, invalidField, requiredField, tooLong, unsupportedField } from '../schema/errors.ts'
 import { goKind, parseBody } from './body.ts'
 import { unregistered } from './protobufbody.ts'
 import type { WriteRequest } from './write.ts'

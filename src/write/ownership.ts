@@ -3,10 +3,18 @@
  * the engine; what an apply does with the marks is in merging.ts, the types and versions of a kind in kindversions.ts.
  */
 
-import { equalJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
 import { apiVersion } from '../kube/resource.ts'
-import { isCleared, isOwn, type Managed, ManagedFault, parseManaged, printManaged, unmanaged } from './apply/managed.ts'
-import { recordUpdate } from './apply/managedrecord.ts'
+import {
+  isCleared,
+  isOwn,
+  type Managed,
+  ManagedFault,
+  parseManaged,
+  printManaged,
+  unmanaged,
+} from './apply/managed/managed.ts'
+import { recordUpdate } from './apply/managed/record.ts'
 import type { Versions } from './apply/owner.ts'
 import { isBuiltinKind, type KindName } from './components.ts'
 import type { Engine, Scope } from './engine.ts'

@@ -1,12 +1,21 @@
 /** Patch: JSON, merge and strategic; apply has a file of its own. The patch is applied to the stored object under its lock, then it is an update. */
 
-import { bytewise, goValue } from '../json/goformat.ts'
-import { field, isObject, type Json, JsonError, type JsonObject, parseJson, printJson, text } from '../json/json.ts'
+import { bytewise, goValue } from '../kube/json/goformat.ts'
+import {
+  field,
+  isObject,
+  type Json,
+  JsonError,
+  type JsonObject,
+  parseJson,
+  printJson,
+  text,
+} from '../kube/json/json.ts'
+import { applyPatch, type PatchKind } from '../kube/patch/patch.ts'
 import { apiVersion } from '../kube/resource.ts'
+import { invalidField } from '../kube/schema/errors.ts'
+import { quote } from '../kube/schema/values.ts'
 import { badRequest, invalid, type StatusError } from '../kube/status.ts'
-import { applyPatch, type PatchKind } from '../patch/patch.ts'
-import { invalidField } from '../schema/errors.ts'
-import { quote } from '../schema/values.ts'
 import { applyPatchTo } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
 import {

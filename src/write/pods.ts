@@ -1,8 +1,8 @@
 /** The subresources of pods that bind them to a node and evict them. */
 
-import { cloneJson, field, isObject, type Json, type JsonObject, printJson, text } from '../json/json.ts'
+import { cloneJson, field, isObject, type Json, type JsonObject, printJson, text } from '../kube/json/json.ts'
+import { quote } from '../kube/schema/values.ts'
 import { badRequest, conflict, type Status } from '../kube/status.ts'
-import { quote } from '../schema/values.ts'
 import { decodeKind } from './decode.ts'
 import { deleteKey } from './delete.ts'
 import { type Engine, scopeOf } from './engine.ts'

@@ -3,9 +3,9 @@
  * caller is the administrator; about others it is only known that members of system:masters may do everything.
  */
 
-import { field, fromPlain, isObject, type Json, type JsonObject, text } from '../json/json.ts'
+import { field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
+import { invalidField } from '../kube/schema/errors.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
-import { invalidField } from '../schema/errors.ts'
 import { decodeKind, ensureNamespace } from './decode.ts'
 import type { Engine } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'

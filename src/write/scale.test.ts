@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printJson } from '../json/json.ts'
+import { printJson } from '../kube/json/json.ts'
 import { FakeWorld, widgets } from './fakeworld.test-support.ts'
 import { readScale } from './scale.ts'
 

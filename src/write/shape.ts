@@ -3,13 +3,13 @@
  * go, defaults of custom resources come, metadata keeps only what metadata may hold.
  */
 
-import { cloneJson, isObject, type Json, type JsonObject } from '../json/json.ts'
 import { builtinSchemas } from '../kube/builtin.ts'
+import { cloneJson, isObject, type Json, type JsonObject } from '../kube/json/json.ts'
+import { checkBuiltin } from '../kube/schema/builtin.ts'
+import { applyDefaults, fillDefaults } from '../kube/schema/defaulting.ts'
+import type { Components } from '../kube/schema/gostruct.ts'
+import { prune } from '../kube/schema/prune.ts'
 import type { FieldError } from '../kube/status.ts'
-import { checkBuiltin } from '../schema/builtin.ts'
-import { applyDefaults, fillDefaults } from '../schema/defaulting.ts'
-import type { Components } from '../schema/gostruct.ts'
-import { prune } from '../schema/prune.ts'
 import { componentOf, type KindName } from './components.ts'
 import type { Scope } from './engine.ts'
 import { metaFields, metaOf } from './meta.ts'

@@ -3,7 +3,7 @@
  * does both, begins with whatever an earlier process left unfinished, and waits for finalizers others have to remove.
  */
 
-import { field, type Json, type JsonObject, parseJson, text } from '../json/json.ts'
+import { field, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import type { Resource } from '../kube/resource.ts'
 import { StatusError } from '../kube/status.ts'
 import { cleanupFinalizer, settleNames } from './definitions.ts'

@@ -2,7 +2,7 @@
  * Objects by which kube-apiserver judges or redirects other requests, and which are only stored here: whoever writes one is
  * told, so that nobody takes a guard for on duty that never comes. Pure.
  */
-import { equalJson, field, isObject, type Json, type JsonObject } from '../json/json.ts'
+import { equalJson, field, isObject, type Json, type JsonObject } from '../kube/json/json.ts'
 import { namespacesInterest } from './engine.ts'
 
 const webhooks = 'admission webhooks are only stored by this server: they are never called'

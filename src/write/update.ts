@@ -4,11 +4,11 @@
  * waiting for its finalizers and has none left is removed instead.
  */
 
-import { parseUint64 } from '../json/gotext.ts'
-import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, text } from '../json/json.ts'
+import { parseUint64 } from '../kube/json/gotext.ts'
+import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
 import { objectKey } from '../kube/resource.ts'
 import { type FieldError, notFound } from '../kube/status.ts'
-import type { Managed } from './apply/managed.ts'
+import type { Managed } from './apply/managed/managed.ts'
 import { makeNew, requireDefinition, storeNew } from './create.ts'
 import { decodeObject, ensureName, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'

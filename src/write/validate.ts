@@ -1,10 +1,10 @@
 /** Validation of a whole object before it is stored: metadata for every kind, the schema of custom resources. */
 
-import type { JsonObject } from '../json/json.ts'
-import { text } from '../json/json.ts'
+import type { JsonObject } from '../kube/json/json.ts'
+import { text } from '../kube/json/json.ts'
+import { type CheckOptions, checkCustom, type Verdict } from '../kube/schema/check.ts'
+import { invalidField } from '../kube/schema/errors.ts'
 import { type FieldError, invalid } from '../kube/status.ts'
-import { type CheckOptions, checkCustom, type Verdict } from '../schema/check.ts'
-import { invalidField } from '../schema/errors.ts'
 import { contentFaults, frozenFaults } from './contents.ts'
 import type { Scope } from './engine.ts'
 import { metaOf } from './meta.ts'

@@ -10,14 +10,14 @@
  * and supplied by whoever builds it.
  */
 
-import type { JsonObject } from '../json/json.ts'
 import type { FieldSelector } from '../kube/fieldselector.ts'
+import type { JsonObject } from '../kube/json/json.ts'
+import type { PatchKind } from '../kube/patch/patch.ts'
 import type { Resource } from '../kube/resource.ts'
+import type { ScalePaths } from '../kube/schema/scaled.ts'
+import type { Schema } from '../kube/schema/schema.ts'
 import type { LabelSelector } from '../kube/selector.ts'
 import type { Status } from '../kube/status.ts'
-import type { PatchKind } from '../patch/patch.ts'
-import type { ScalePaths } from '../schema/scaled.ts'
-import type { Schema } from '../schema/schema.ts'
 
 /** An object at a committed version (0 for what a dry run made). */
 export type Stored = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fromPlain, type JsonObject, parseJson, printJson } from '../json/json.ts'
 import { builtinFacts } from '../kube/builtin.ts'
+import { fromPlain, type JsonObject, parseJson, printJson } from '../kube/json/json.ts'
 import { decodeMessage, messageOf } from '../kube/protobuf/protobuf.ts'
 import { nothingOf, withoutZeros, withZeros } from './zeros.ts'
 

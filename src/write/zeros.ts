@@ -4,11 +4,11 @@
  * the same way; what was filled in is known by its identity and is taken out again before anything is stored.
  */
 
-import { isObject, type Json, type JsonObject } from '../json/json.ts'
 import { builtinSchemas } from '../kube/builtin.ts'
+import { isObject, type Json, type JsonObject } from '../kube/json/json.ts'
 import { apiVersion } from '../kube/resource.ts'
-import { type Components, referenceOf } from '../schema/gostruct.ts'
-import type { Schema } from '../schema/schema.ts'
+import { type Components, referenceOf } from '../kube/schema/gostruct.ts'
+import type { Schema } from '../kube/schema/schema.ts'
 import { componentOf, type KindName } from './components.ts'
 import { nullable } from './nullable.ts'
 

@@ -3,7 +3,7 @@
  * numbers; what is no pointer in Go always, even when empty; maps by key. First everything is found (gather.ts), then the
  * message is written from its end (writer.ts).
  */
-import { ScanFault } from '../scan.ts'
+import { ScanFault } from '../json/scan.ts'
 import {
   BOOL,
   BYTES,

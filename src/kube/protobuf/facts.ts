@@ -1,5 +1,5 @@
 /**
- * Which messages there are and what their fields are, from messages.txt (written by conformance/facts-protobuf.ts). The file
+ * Which messages there are and what their fields are, from messages.txt (written by conformance/facts/protobuf.ts). The file
  * is read when protobuf is first asked for, and a line of it is taken apart when its message is first met.
  *
  * Its first lines name a group version and its kinds, each with the number of its message (`*`: kinds of every group

@@ -2,7 +2,7 @@
  * JSON as Go prints it, growing in one buffer: strings with `<`, `>`, `&` and the line separators of Unicode escaped, and
  * each byte that is no UTF-8 as `\ufffd`. Members are written with a comma behind them; the closing bracket takes its place.
  */
-import { isJson } from '../wellformed.ts'
+import { isJson } from '../json/wellformed.ts'
 import { ProtobufFault } from './fault.ts'
 
 /** What stays allocated between two objects: most are smaller than this. */

@@ -1,8 +1,8 @@
 /** Whether a value is one its type admits: the check an applied configuration has to pass before it is merged. */
 
-import { goType, goValue } from '../../json/goformat.ts'
-import { quoted } from '../../json/gotext.ts'
-import { isNumber, type Json } from '../../json/json.ts'
+import { goType, goValue } from '../../kube/json/goformat.ts'
+import { quoted } from '../../kube/json/gotext.ts'
+import { isNumber, type Json } from '../../kube/json/json.ts'
 import { below, type Fault, fault, faultsMax, TypeFault } from './faults.ts'
 import {
   deducedType,

@@ -11,8 +11,8 @@
  * keys, and a map one field or many, its type says (fieldtype, read from OpenAPI by typesfrom).
  */
 
-import { bytewise } from '../../json/goformat.ts'
-import { equalJson, type JsonObject } from '../../json/json.ts'
+import { bytewise } from '../../kube/json/goformat.ts'
+import { equalJson, type JsonObject } from '../../kube/json/json.ts'
 import { admit, admitStored } from './admit.ts'
 import { type Comparison, compareValues } from './comparevalues.ts'
 import { FieldSet } from './fieldset.ts'

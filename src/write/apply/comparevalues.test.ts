@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fromPlain, parseJson } from '../../json/json.ts'
+import { fromPlain, parseJson } from '../../kube/json/json.ts'
 import { compareValues } from './comparevalues.ts'
 import { TypeFault } from './faults.ts'
 import { fieldsOf } from './fieldsof.ts'

@@ -1,6 +1,6 @@
 /** What changed from one object to the next, as sets of fields. */
 
-import { equalJson, type Json } from '../../json/json.ts'
+import { equalJson, type Json } from '../../kube/json/json.ts'
 import { scalarFault } from './admit.ts'
 import { below, type Fault, fault, faultsMax, TypeFault } from './faults.ts'
 import type { FieldSet } from './fieldset.ts'

@@ -1,6 +1,6 @@
 /** Which fields a value names: every leaf and every item of its lists and maps. */
 
-import type { Json } from '../../json/json.ts'
+import type { Json } from '../../kube/json/json.ts'
 import type { FieldSet } from './fieldset.ts'
 import { type FieldType, formsOf, type ListType, leadingForm, type MapType, memberType } from './fieldtype.ts'
 import { itemElement } from './listitem.ts'

@@ -3,9 +3,9 @@
  * also leads further.
  */
 
-import { bytewise } from '../../json/goformat.ts'
-import { parseInt64 } from '../../json/gotext.ts'
-import { type Json, JsonError, type JsonObject, parseJson } from '../../json/json.ts'
+import { bytewise } from '../../kube/json/goformat.ts'
+import { parseInt64 } from '../../kube/json/gotext.ts'
+import { type Json, JsonError, type JsonObject, parseJson } from '../../kube/json/json.ts'
 import { FieldSet } from './fieldset.ts'
 import { fieldElement, keyElement, type PathElement, valueElement } from './pathelement.ts'
 

@@ -3,7 +3,7 @@
  * may be any of them), and whether its parts are owned one by one or only together.
  */
 
-import type { Json } from '../../json/json.ts'
+import type { Json } from '../../kube/json/json.ts'
 import type { PathElement } from './pathelement.ts'
 
 export type Scalar = 'numeric' | 'string' | 'boolean' | 'untyped'

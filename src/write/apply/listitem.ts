@@ -1,7 +1,7 @@
 /** How an item of a list that is a set or a map is found again: by its value, or by the fields that are its keys. */
 
-import { quoted } from '../../json/gotext.ts'
-import type { Json, JsonObject } from '../../json/json.ts'
+import { quoted } from '../../kube/json/gotext.ts'
+import type { Json, JsonObject } from '../../kube/json/json.ts'
 import type { FieldType, ListType } from './fieldtype.ts'
 import { keyElement, type PathElement, valueElement } from './pathelement.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FieldSet } from './fieldset.ts'
-import { ownerKey, printManaged } from './managed.ts'
+import { ownerKey, printManaged } from './managed/managed.ts'
 import { fieldElement, type Path, valueElement } from './pathelement.ts'
 
 /** How many maps are made while something is done. */

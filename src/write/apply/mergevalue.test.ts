@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { equalJson, fromPlain, parseJson, printJson } from '../../json/json.ts'
+import { equalJson, fromPlain, parseJson, printJson } from '../../kube/json/json.ts'
 import { deducedType, type FieldType, untypedType } from './fieldtype.ts'
 import { mergeValues } from './mergevalue.ts'
 import { FieldTypes } from './typesfrom.ts'

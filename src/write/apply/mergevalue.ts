@@ -3,7 +3,7 @@
  * maps and lists of items are merged member by member.
  */
 
-import type { Json, JsonObject } from '../../json/json.ts'
+import type { Json, JsonObject } from '../../kube/json/json.ts'
 import { fault, TypeFault } from './faults.ts'
 import { type FieldType, formsOf, type ListType, leadingForm, type MapType, memberType } from './fieldtype.ts'
 import { itemElement } from './listitem.ts'

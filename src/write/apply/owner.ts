@@ -1,6 +1,6 @@
 /** What one owner has, and what is known of the versions of the kind it writes. */
 
-import type { JsonObject } from '../../json/json.ts'
+import type { JsonObject } from '../../kube/json/json.ts'
 import type { FieldSet } from './fieldset.ts'
 import type { FieldType } from './fieldtype.ts'
 

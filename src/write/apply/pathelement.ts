@@ -3,10 +3,10 @@
  * index. Two steps are the same where their texts are; the text is what FieldsV1 has as key.
  */
 
-import { bytewise, goValue } from '../../json/goformat.ts'
-import { quoted } from '../../json/gotext.ts'
-import { isNumber, type Json, printJson, type Spelled } from '../../json/json.ts'
-import { isInt64 } from '../../json/number.ts'
+import { bytewise, goValue } from '../../kube/json/goformat.ts'
+import { quoted } from '../../kube/json/gotext.ts'
+import { isNumber, type Json, printJson, type Spelled } from '../../kube/json/json.ts'
+import { isInt64 } from '../../kube/json/number.ts'
 
 export type PathElement =
   | { readonly kind: 'field'; readonly text: string; readonly name: string }

@@ -3,7 +3,7 @@
  * them. What would only go along with them (fields nobody owns inside of what is given up) stays.
  */
 
-import type { JsonObject } from '../../json/json.ts'
+import type { JsonObject } from '../../kube/json/json.ts'
 import { FieldSet } from './fieldset.ts'
 import { fieldsOf } from './fieldsof.ts'
 import type { FieldType } from './fieldtype.ts'

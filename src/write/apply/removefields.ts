@@ -1,6 +1,6 @@
 /** An object without some of its fields. */
 
-import type { Json, JsonObject } from '../../json/json.ts'
+import type { Json, JsonObject } from '../../kube/json/json.ts'
 import type { FieldSet } from './fieldset.ts'
 import { type FieldType, formsOf, type ListType, leadingForm, type MapType, memberType } from './fieldtype.ts'
 import { itemElement } from './listitem.ts'

@@ -3,8 +3,17 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { equalJson, field, type Json, type JsonObject, parseJson, printJson, text, toPlain } from '../../json/json.ts'
-import type { Components } from '../../schema/gostruct.ts'
+import {
+  equalJson,
+  field,
+  type Json,
+  type JsonObject,
+  parseJson,
+  printJson,
+  text,
+  toPlain,
+} from '../../kube/json/json.ts'
+import type { Components } from '../../kube/schema/gostruct.ts'
 import { ApplyConflict, applyConfiguration, updateOwners } from './apply.ts'
 import { TypeFault } from './faults.ts'
 import { FieldSet } from './fieldset.ts'

@@ -3,10 +3,10 @@
  * A type is built once for a component or schema and kept.
  */
 
-import { bytewise } from '../../json/goformat.ts'
-import { fromPlain } from '../../json/json.ts'
-import { type Components, referenceOf } from '../../schema/gostruct.ts'
-import type { Schema } from '../../schema/schema.ts'
+import { bytewise } from '../../kube/json/goformat.ts'
+import { fromPlain } from '../../kube/json/json.ts'
+import { type Components, referenceOf } from '../../kube/schema/gostruct.ts'
+import type { Schema } from '../../kube/schema/schema.ts'
 import {
   deducedType,
   type FieldType,

@@ -1,0 +1,87 @@
+/**
+ * The real code of kubelet and kube-proxy (kubemark) through `ake edge`: a node becomes Ready, pods run, services arrive;
+ * the cloud is cut, both are killed and started again, and they sync from the edge alone; the cloud returns, and nothing
+ * was evicted, deleted or restarted. Openyurt 1.4 by the way: a kubelet that dies says nothing about the cloud.
+ */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Ake } from '../ake.ts'
+import { startEdge } from '../edge/edge.ts'
+import { Findings } from '../findings.ts'
+import { writeKubeconfig } from '../kubeconfig.ts'
+import { type Link, startLink } from '../link.ts'
+import { type Credential, type Oracle, startOracle } from '../oracle.ts'
+import { applyRbac, creatorOf, type Make } from '../rights/objects.ts'
+import type { Step, StepContext, StepResult } from '../step.ts'
+import { type Hollow, prepareHollow } from './node.ts'
+import { HollowScene } from './scene.ts'
+import { node } from './view.ts'
+
+export const step: Step = { name: 'hollow', tier: 'default', minutes: 4, run }
+
+async function run(context: StepContext): Promise<StepResult> {
+  await mkdir(context.dir, { recursive: true })
+  const { signal, progress } = context
+  const oracle = await startOracle({ dir: join(context.dir, 'oracle'), controllers: true, signal, progress })
+  const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
+  const ended: (() => Promise<unknown>)[] = []
+  try {
+    const make = creatorOf(oracle)
+    await applyRbac(oracle)
+    await account(make)
+    const credential = await oracle.nodeCredential(node)
+    const edge = await edgeOf(context, oracle, link, credential)
+    ended.push(() => edge.kill())
+    const kubelet = await hollowOf(context, 'kubelet', edge, credential)
+    const proxy = await hollowOf(context, 'proxy', edge, { token: await oracle.tokenFor('kube-system', 'kube-proxy') })
+    ended.push(
+      () => kubelet.end(),
+      () => proxy.end(),
+    )
+    const findings = new Findings()
+    await new HollowScene({ context, oracle, link, edge, kubelet, proxy, make, findings }).play()
+    return findings.result
+  } finally {
+    await Promise.all(ended.map((end) => end()))
+    await link.close()
+    oracle.stop()
+  }
+}
+
+async function account(make: Make): Promise<void> {
+  const subject = { kind: 'ServiceAccount', name: 'kube-proxy', namespace: 'kube-system' }
+  await make('/api/v1/namespaces/kube-system/serviceaccounts', { metadata: { name: 'kube-proxy' } })
+  await make('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+    metadata: { name: 'hollow-proxier' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:node-proxier' },
+    subjects: [subject],
+  })
+}
+
+async function edgeOf(context: StepContext, oracle: Oracle, link: Link, kubelet: Credential): Promise<Ake> {
+  const own = await oracle.userCredential('edge-1', ['ake:edges'])
+  return startEdge({
+    dir: join(context.dir, 'edge'),
+    server: link.url,
+    kubeconfig: own.kubeconfig,
+    signal: context.signal,
+    args: [
+      ...['--client-ca', join(oracle.dir, 'ca.crt')],
+      ...['--client-credential', `system:node:${node}=${kubelet.certFile},${kubelet.keyFile}`],
+    ],
+  })
+}
+
+type Known = { readonly cert?: string; readonly key?: string; readonly token?: string }
+
+async function hollowOf(
+  { dir }: StepContext,
+  morph: 'kubelet' | 'proxy',
+  { url, ca }: Ake,
+  { cert, key, token }: Known,
+): Promise<Hollow> {
+  const kubeconfig = join(dir, `${morph}.kubeconfig`)
+  const credential = token === undefined ? { ...(cert && { cert }), ...(key && { key }) } : { token }
+  await writeKubeconfig(kubeconfig, { url, ca, ...credential })
+  return prepareHollow({ dir, morph, node, kubeconfig })
+}

@@ -1,0 +1,40 @@
+/**
+ * What comments and documents point at exists: decisions by their number ("decision 3 of docs/architecture.md", "decisions 5
+ * and 11"), and places in backticks (`cache/copy`, `endpoint/sockets`). A pointer to nothing is worse than none.
+ */
+import { posix } from 'node:path'
+import { readTexts, report } from './tree.ts'
+
+/** `files`: path → text of documents and code; the decisions are the numbered entries below "## Decisions". */
+export function checkMentions(files: ReadonlyMap<string, string>, architecture: string): string[] {
+  const [, decisions = ''] = /^## Decisions\n([\s\S]*?)^## /m.exec(architecture) ?? []
+  const numbers = new Set([...decisions.matchAll(/^(\d+)\. \*\*/gm)].map(([, number]) => number))
+  const places = placesOf([...files.keys()])
+  const faults: string[] = []
+  for (const [path, text] of files) {
+    for (const [, list = ''] of text.matchAll(/\b[Dd]ecisions? (\d+(?:(?:, | and |, and )\d+)*)\b/g)) {
+      for (const [number] of list.matchAll(/\d+/g))
+        if (!numbers.has(number)) faults.push(`${path}: there is no decision ${number}`)
+    }
+    for (const [, place = ''] of text.matchAll(/`(?:src\/)?([a-z]+(?:\/[a-z0-9]+)+)(?:\.ts|\/)?`/g)) {
+      const [room = ''] = place.split('/')
+      if (places.has(room) && !places.has(place)) faults.push(`${path}: there is no ${place}`)
+    }
+  }
+  return faults
+}
+
+/** Files and folders of src as prose names them: without `src/` and `.ts`. */
+function placesOf(paths: readonly string[]): Set<string> {
+  const places = new Set<string>()
+  for (const path of paths) {
+    if (!path.startsWith('src/') || !path.endsWith('.ts')) continue
+    for (let place = path.slice(4, -3); place !== '.'; place = posix.dirname(place)) places.add(place)
+  }
+  return places
+}
+
+if (import.meta.main) {
+  const files = readTexts(/^(?:src|test|bench|conformance|scripts|docs)\/(?!gate\.test).*\.(?:ts|md)$|^README\.md$/)
+  report(checkMentions(files, files.get('docs/architecture.md') ?? ''))
+}

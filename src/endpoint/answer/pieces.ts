@@ -1,0 +1,20 @@
+/** Bodies as what is pulled, and what becomes of one that has no reader. */
+import type { Body } from '../endpoint.ts'
+
+/** A body that nobody will read. */
+export function cancel(body: Body): void {
+  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) leave(body[Symbol.asyncIterator]())
+}
+
+/** Whoever stops listening does not care how the other takes it. */
+export function leave(chunks: AsyncIterator<Buffer>): void {
+  chunks.return?.().catch(() => {})
+}
+
+/** Any body as what is pulled. */
+export function piecesOf(body: Body): AsyncIterator<Buffer> {
+  if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
+  return (async function* () {
+    yield* Buffer.isBuffer(body) ? [body] : body
+  })()
+}

@@ -1,0 +1,82 @@
+/**
+ * Which release of Kubernetes the cloud is of. What a later one than ours has added to its kinds is in the copy, as all of
+ * their JSON is, but has no place in the messages that are known here: protobuf is then for those who take nothing else.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { builtinFacts } from '../../kube/builtin.ts'
+import type { Documents } from '../../mirror/documents/documents.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+
+/** Upgrades are rare, and most are noticed by the line that breaks; the document itself is looked at no more often. */
+const lookEveryMs = 600_000
+/** Nothing is held yet, and the API server did not say: it is starting, or away. */
+const lookAgainMs = 5_000
+
+const noQuery = { get: () => undefined }
+
+export class CloudRelease {
+  readonly #documents: Pick<Documents, 'answer'>
+  readonly #reachability: Pick<Upstream['reachability'], 'observe'>
+  readonly #clock: Clock
+  /** Until it is known, whatever can be shown in JSON is. */
+  #isLater = true
+
+  constructor(parts: {
+    documents: Pick<Documents, 'answer'>
+    reachability: Pick<Upstream['reachability'], 'observe'>
+    clock: Clock
+  }) {
+    this.#documents = parts.documents
+    this.#reachability = parts.reachability
+    this.#clock = parts.clock
+  }
+
+  get isLater(): boolean {
+    return this.#isLater
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const minor = await this.#minor()
+      if (minor !== undefined) this.#isLater = minor > Number.parseInt(builtinFacts().version.minor ?? '', 10)
+      await this.#wait(minor === undefined ? lookAgainMs : lookEveryMs, signal)
+    }
+  }
+
+  async #minor(): Promise<number | undefined> {
+    const answer = await this.#documents
+      .answer('/version', noQuery, { accept: 'application/json' })
+      .catch(() => undefined)
+    if (answer === undefined || typeof answer === 'string') return undefined
+    return minorOf(answer.body)
+  }
+
+  /** Until the time is over, or the API server has come back, perhaps as another one. */
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel()
+        stop()
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const cancel = this.#clock.setTimer(ms, end)
+      const stop = this.#reachability.observe((state) => {
+        if (state === 'reachable') end()
+      })
+      signal.addEventListener('abort', end)
+      if (signal.aborted) end()
+    })
+  }
+}
+
+/** Some clouds write `36+`. */
+function minorOf(body: Buffer): number | undefined {
+  try {
+    const { major, minor } = JSON.parse(body.toString()) as { major?: unknown; minor?: unknown }
+    const number = Number.parseInt(String(minor), 10)
+    return major === '1' && Number.isInteger(number) ? number : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,57 @@
+/** Which interests a write concerns: those that will hear of it, and so can be waited for. */
+import type { Cache } from '../../cache/cache.ts'
+import { makeFilter } from '../../cache/filter.ts'
+import type { Item } from '../../cache/item.ts'
+import type { Known } from '../../mirror/documents/catalog.ts'
+import { covers, type Scope } from '../../mirror/interest.ts'
+import type { Kept } from '../../mirror/mirrored.ts'
+import type { Effect } from './effects.ts'
+
+/** One whose copy is there, and whose watch is not refused. */
+export type Hearing = Kept & { readonly cache: Cache }
+
+export type Told = {
+  readonly effect: Effect
+  readonly scope: Scope
+  /** The object itself in the form in which it is kept, where that is known: made for who asks, which mostly nobody does. */
+  object(): Item | undefined
+}
+
+export function isWithin(interest: Scope, namespace: string): boolean {
+  return interest.namespace === '' || interest.namespace === namespace
+}
+
+/** Whether only the object itself could tell if the interest will show it. */
+export function needsObject(kept: Hearing, one: Told): boolean {
+  if (one.effect.kind !== 'reached' || !maySelect(kept, one) || isHeard(kept, one)) return false
+  return one.object() === undefined
+}
+
+/** Whether the interest will hear of it: as it is, or because it will show it. */
+export function isConcerned(kept: Hearing, one: Told, known: Known | undefined): boolean {
+  if (isHeard(kept, one)) return true
+  const object = known === undefined || !maySelect(kept, one) ? undefined : one.object()
+  if (object === undefined || known === undefined) return false
+  const { namespace, labels, fields } = kept.interest
+  const { namespaced } = kept.record
+  try {
+    const { paths } = known.fields
+    return makeFilter({ namespaced, namespace, labels, fields, paths, plan: known.plan }).matches(object)
+  } catch {
+    // A field that nobody knows any more.
+    return false
+  }
+}
+
+/** It covers the object whatever that holds, or shows it now. */
+function isHeard({ interest, cache }: Hearing, { effect, scope }: Told): boolean {
+  // Versions of a resource are forms of one object: whatever changes it changes them all.
+  return cache.peek(effect.key) !== undefined || covers(interest, { ...scope, version: interest.version })
+}
+
+/** Whether its selectors could choose the object: one of that name would cover it, and another form has other fields. */
+function maySelect({ interest }: Hearing, { effect, scope }: Told): boolean {
+  if (!isWithin(interest, effect.namespace)) return false
+  if (interest.version !== scope.version) return interest.fields.empty
+  return interest.fields.required('metadata.name') === undefined
+}

@@ -1,0 +1,132 @@
+/**
+ * The way to the API server as callers use it, divided among them: each request that is passed on holds a stream of a few
+ * connections that everybody with a token shares, a watch or a log for hours. Whoever has its share waits for itself alone.
+ */
+import type { Access, Caller } from '../../access/access.ts'
+import { tooManyRequests } from '../../kube/status.ts'
+import type { Answered, Asked, Connected, Identity, Upstream } from '../../upstream/upstream.ts'
+import { bearerIdentity } from '../asker.ts'
+import type { Request } from '../endpoint.ts'
+import type { Whose } from '../sockets/exchanges.ts'
+import { standardLimits } from '../sockets/limits.ts'
+import { type Holder, placesOf, Shares, strangers } from '../sockets/shares.ts'
+
+/** Whom tokens name, by what the API server said of them. */
+export function tokenCallers(access: Pick<Access, 'held' | 'caller'>): Whose {
+  const identityOf = ({ peer, headers }: Request): Identity => bearerIdentity(peer, headers)
+  return {
+    held: (request) => {
+      const identity = identityOf(request)
+      return identity.kind === 'token' ? nameOf(access.held(identity)) : undefined
+    },
+    ask: async (request) => {
+      const identity = identityOf(request)
+      return identity.kind === 'token' ? nameOf(await access.caller(identity)) : undefined
+    },
+  }
+}
+
+function nameOf(caller: Caller | undefined): string | undefined {
+  return caller === undefined ? undefined : `caller ${caller.name} ${caller.uid}`
+}
+
+type Parts = { readonly upstream: Upstream; readonly access: Pick<Access, 'held'>; readonly passedMax: number }
+
+export class PassedOn implements Upstream {
+  readonly #parts: Parts
+  readonly #shares: Shares
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#shares = new Shares(parts.passedMax)
+  }
+
+  get reachability(): Upstream['reachability'] {
+    return this.#parts.upstream.reachability
+  }
+
+  async ask(asked: Asked): Promise<Answered> {
+    const holder = this.#holderOf(asked.identity)
+    const leave = this.#enter(holder, asked.path)
+    try {
+      const answer = await this.#parts.upstream.ask({ ...asked, byStranger: holder === strangers })
+      return { ...answer, body: new Counted(answer.body, leave) }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  async connect(asked: Asked): Promise<Connected> {
+    const holder = this.#holderOf(asked.identity)
+    const leave = this.#enter(holder, asked.path)
+    try {
+      const connected = await this.#parts.upstream.connect({ ...asked, byStranger: holder === strangers })
+      if (connected.socket.closed) leave()
+      else connected.socket.once('close', leave)
+      return connected
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  addresses(): ReturnType<Upstream['addresses']> {
+    return this.#parts.upstream.addresses()
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#parts.upstream.run(signal)
+  }
+
+  #enter(holder: Holder, path: string): () => void {
+    const places = placesOf(path, standardLimits.requestBytes)
+    if (!this.#shares.take(holder, places)) {
+      throw tooManyRequests('too many requests of this caller are with the API server', 1)
+    }
+    let inside = true
+    return () => {
+      if (inside) this.#shares.give(holder, places)
+      inside = false
+    }
+  }
+
+  #holderOf(identity: Identity): Holder {
+    if (identity.kind === 'edge') return { standing: 'own', name: 'edge' }
+    if (identity.kind === 'certificate') return { standing: 'known', name: `certificate ${identity.name}` }
+    const name = nameOf(identity.kind === 'token' ? this.#parts.access.held(identity) : undefined)
+    return name === undefined ? strangers : { standing: 'known', name }
+  }
+}
+
+/** Tells when nobody reads it any longer. */
+class Counted implements AsyncIterableIterator<Buffer> {
+  readonly #body: AsyncIterableIterator<Buffer>
+  readonly #over: () => void
+
+  constructor(body: AsyncIterableIterator<Buffer>, over: () => void) {
+    this.#body = body
+    this.#over = over
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    try {
+      const result = await this.#body.next()
+      if (result.done === true) this.#over()
+      return result
+    } catch (error) {
+      this.#over()
+      throw error
+    }
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    this.#over()
+    await this.#body.return?.()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+}

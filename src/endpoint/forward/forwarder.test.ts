@@ -1,0 +1,247 @@
+/** What is passed on: in whose name, untouched both ways, and what is said when nobody can tell what became of it. */
+import assert from 'node:assert/strict'
+import { Duplex } from 'node:stream'
+import { test } from 'node:test'
+import type { Connected } from '../../upstream/upstream.ts'
+import { Unreachable } from '../../upstream/upstream.ts'
+import { type Asking, admin, aliceToken, answered, EdgeWorld, objectText, whole } from '../edgeworld.test-support.ts'
+
+const maps = '/api/v1/namespaces/a/configmaps'
+
+const node = (expiresMs = Number.MAX_SAFE_INTEGER, name = 'system:node:n1') => ({
+  certificate: { name, organizations: [], issuedBy: 'clients' as const, expiresMs },
+})
+
+test('[I1] a request goes up in the name of whoever sent it, and of nobody else', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.script = ({ method }) => (method === 'PATCH' ? answered(200, '{}') : undefined)
+  const rows: [Asking, object][] = [
+    [{ token: 'tok.en.text' }, { kind: 'token', token: 'tok.en.text' }],
+    [{ headers: { authorization: 'bearer tok.en.text' } }, { kind: 'token', token: 'tok.en.text' }],
+    [{ headers: { authorization: 'Basic abc' } }, { kind: 'anonymous' }],
+    [{}, { kind: 'anonymous' }],
+    [{ peer: admin }, { kind: 'edge' }],
+    [{ peer: node() }, { kind: 'certificate', name: 'system:node:n1' }],
+    [
+      { peer: node(), token: 'tok' },
+      { kind: 'certificate', name: 'system:node:n1' },
+    ],
+    [{ peer: node(undefined, 'system:node:n2') }, { kind: 'anonymous' }],
+    [
+      { peer: node(undefined, 'system:node:n2'), token: 'tok' },
+      { kind: 'token', token: 'tok' },
+    ],
+    [{ peer: node(0) }, { kind: 'anonymous' }],
+  ]
+  for (const [asking, identity] of rows) {
+    await world.ask('PATCH', `${maps}/x`, { ...asking, body: '{}' })
+    assert.deepEqual(world.cloud.passed('PATCH', `${maps}/x`).at(-1)?.identity, identity, JSON.stringify(asking))
+  }
+  await world.stop()
+})
+
+test('[I1] groups to be impersonated go up one by one, also with a token request and an upgrade', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.script = ({ path }) => (path.startsWith('/api/v1/namespaces/a/') ? answered(200, '{}') : undefined)
+  const headers = { 'impersonate-user': 'x', 'impersonate-group': 'g1, g2' }
+  const rawHeaders = ['Impersonate-User', 'x', 'Impersonate-Group', 'g1', 'impersonate-group', 'g2']
+  const asking = { peer: admin, headers, rawHeaders, body: '{}' }
+  await world.ask('PATCH', `${maps}/x`, asking)
+  await world.ask('GET', maps, { peer: admin, headers, rawHeaders })
+  await world.ask('POST', '/api/v1/namespaces/a/serviceaccounts/default/token', asking)
+  const { body: _, ...exec } = asking
+  const nothing = {
+    hasBody: false,
+    body: async () => Buffer.alloc(0),
+    stream: async function* () {},
+    caller: undefined,
+  }
+  await world.endpoint.upgrade({ method: 'POST', url: '/api/v1/namespaces/a/pods/p/exec', ...nothing, ...exec })
+  const passed = [...world.cloud.asked, ...world.cloud.connects].filter(
+    ({ headers: sent }) => sent?.['impersonate-user'],
+  )
+  assert.deepEqual(
+    passed.map((one) => one.headers?.['impersonate-group']),
+    Array(4).fill(['g1', 'g2']),
+  )
+  await world.stop()
+})
+
+test('body, query and media type travel untouched, and the answer comes back with its own headers', async () => {
+  const world = await EdgeWorld.open()
+  const reply = Buffer.from([0x6b, 0x38, 0x73, 0, 0xff, 0xfe])
+  const headers = {
+    'content-type': 'application/vnd.kubernetes.protobuf',
+    'audit-id': 'theirs',
+    'retry-after': '7',
+    warning: ['299 - "one"', '299 - "two"'],
+  }
+  let sent: Buffer = Buffer.alloc(0)
+  world.cloud.script = async ({ path, body }) => {
+    if (!path.startsWith('/apis/metrics')) return undefined
+    sent = await whole(body as AsyncIterable<Buffer>)
+    return answered(429, reply, headers)
+  }
+  const body = Buffer.from([1, 2, 3, 0, 255])
+  const url = '/apis/metrics.k8s.io/v1beta1/x?force=true&fieldManager=a%20b'
+  const asked = { 'content-type': 'application/apply-patch+yaml', 'x-other': 'kept', accept: 'a/b' }
+  const answer = await world.ask('PATCH', url, { token: aliceToken, headers: asked, body })
+  assert.deepEqual([answer.status, Buffer.from(answer.text, 'latin1')], [429, reply])
+  assert.deepEqual(answer.headers, headers)
+  assert.deepEqual(sent, body)
+  const passed = world.cloud.passed('PATCH', url)[0]
+  for (const [name, value] of Object.entries(asked)) assert.equal(passed?.headers?.[name], value)
+  await world.stop()
+})
+
+test('an answer that was passed on is as the API server gave it: none of our warnings is added', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.script = ({ path }) => (path.includes('endpoints') ? answered(403, 'no', {}) : undefined)
+  const { headers, status } = await world.get('/api/v1/namespaces/a/endpoints/x')
+  assert.deepEqual([status, headers], [403, {}])
+  await world.stop()
+})
+
+test('a reply too large to look at comes whole all the same', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'a/c1')
+  await world.synced('configmaps', 'a')
+  const pieces = Array.from({ length: 10 }, (_, index) => Buffer.alloc(1 << 20, index + 65))
+  world.cloud.script = ({ method }) => (method === 'PUT' ? answered(200, pieces) : undefined)
+  const { body } = await world.response('PUT', `${maps}/c1`, { token: aliceToken, body: '{}' })
+  assert.ok((await whole(body)).equals(Buffer.concat(pieces)))
+  await world.stop()
+})
+
+test('a write whose outcome nobody knows is 504, one that was never sent 503; neither says that it was done', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'a/c1')
+  await world.synced('configmaps', 'a')
+  for (const sent of [true, false]) {
+    world.cloud.script = ({ method }) => {
+      if (method !== 'PUT') return undefined
+      throw new Unreachable('the line broke', sent)
+    }
+    const { status, json, headers } = await world.ask('PUT', `${maps}/c1`, { token: aliceToken, body: '{}' })
+    assert.deepEqual([status, json.reason], sent ? [504, 'Timeout'] : [503, 'ServiceUnavailable'])
+    assert.equal(headers['retry-after'], undefined)
+    assert.match(json.message, sent ? /may have done/ : /nothing was written/)
+  }
+  // Its head came, and then the line broke.
+  const broken = async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from('{"kind":')
+    throw new Unreachable('the line broke', true)
+  }
+  world.cloud.script = ({ method }) => (method === 'PUT' ? { ...answered(200, ''), body: broken() } : undefined)
+  assert.equal((await world.ask('PUT', `${maps}/c1`, { token: aliceToken, body: '{}' })).status, 504)
+  await world.stop()
+})
+
+test('[A8] a passed-on body is pulled as its reader reads, and let go when he does not', async () => {
+  const world = await EdgeWorld.open()
+  let pulled = 0
+  let ended = false
+  const endless = async function* () {
+    try {
+      for (;;) {
+        pulled++
+        yield Buffer.alloc(1024)
+      }
+    } finally {
+      ended = true
+    }
+  }
+  world.cloud.script = ({ path }) => (path.includes('/log') ? { ...answered(200, ''), body: endless() } : undefined)
+  const { body } = await world.response('GET', '/api/v1/namespaces/a/pods/p/log?follow=1', { token: aliceToken })
+  const reading = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+  await reading.next()
+  await reading.next()
+  await world.pass(100)
+  assert.equal(pulled, 2)
+  await reading.return?.()
+  assert.equal(ended, true)
+  await world.stop()
+})
+
+test('a passed-on watch that breaks off ends in order, so that its client watches again instead of listing', async () => {
+  const world = await EdgeWorld.open()
+  const url = '/apis/events.k8s.io/v1/namespaces/a/events?watch=1'
+  world.cloud.script = ({ path }) => (path === url ? answered(200, '{}') : undefined)
+  const response = await world.response('GET', url, { token: aliceToken })
+  assert.deepEqual([response.passedThrough, response.cutCleanly], [true, true])
+  await world.stop()
+})
+
+test('an upgrade is asked for in its caller’s name, refused while the cloud is away', async () => {
+  const world = await EdgeWorld.open()
+  const socket = new Duplex({ read() {}, write: (_, __, done) => done() })
+  const connected: Connected = { status: 101, rawHeaders: ['upgrade', 'SPDY/3.1'], socket, head: Buffer.alloc(0) }
+  world.cloud.connectAs = () => connected
+  const request = (headers: Record<string, string>) =>
+    world.endpoint.upgrade({
+      method: 'POST',
+      url: '/api/v1/namespaces/a/pods/p/exec?command=sh',
+      headers,
+      hasBody: false,
+      body: async () => Buffer.alloc(0),
+      stream: async function* () {},
+      caller: undefined,
+      peer: {},
+    })
+  assert.equal(await request({ authorization: 'Bearer tok', upgrade: 'SPDY/3.1' }), connected)
+  const [asked] = world.cloud.connects
+  assert.deepEqual([asked?.identity, asked?.headers?.upgrade], [{ kind: 'token', token: 'tok' }, 'SPDY/3.1'])
+  world.cloud.connectAs = () => {
+    throw new Unreachable('refused', false)
+  }
+  for (const state of ['reachable', 'unreachable'] as const) {
+    world.cloud.reachability.set(state)
+    const answer = await request({})
+    assert.equal(answer.status, 503, state)
+    assert.ok(!('socket' in answer))
+  }
+  await world.stop()
+})
+
+test('[I1] what the API server allowed counts from then on, what it refused too', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
+  await world.synced('configmaps', 'a')
+  const { judge } = world.cloud
+  judge.allows = ({ name }) => name !== 'mallory'
+  judge.users.set('mallory-token', { name: 'mallory', uid: 'm', groups: [] })
+  world.cloud.script = ({ identity, path }) =>
+    identity.kind === 'token' && identity.token === 'mallory-token' && path.startsWith(maps)
+      ? answered(403, objectText('configmaps', '{"metadata":{}}'))
+      : undefined
+  const get = (token: string) => world.ask('GET', `${maps}/c1?resourceVersion=0`, { token })
+  assert.equal((await get('mallory-token')).status, 403)
+  await get(aliceToken)
+  world.cloud.reachability.set('unreachable')
+  assert.equal((await get('mallory-token')).status, 403)
+  assert.equal((await get(aliceToken)).status, 200)
+  await world.stop()
+})
+
+test('whoever leaves before the answer takes the request along, and that is no sign against the API server', async () => {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
+  await world.synced('configmaps', 'a')
+  await world.get(`${maps}/c1`)
+  world.cloud.script = ({ method, path }) => (method === 'POST' || path === `${maps}/c1` ? 'hang' : undefined)
+  for (const [method, url] of [
+    ['POST', maps],
+    ['GET', `${maps}/c1`],
+  ] as const) {
+    const leaving = new AbortController()
+    const body = method === 'POST' ? { body: '{}' } : {}
+    const later = world.later(method, url, { token: aliceToken, gone: leaving.signal, ...body })
+    await world.pass(100)
+    assert.equal(later.done, false, method)
+    leaving.abort()
+    assert.equal((await later.answer).status, 499, method)
+    assert.equal(world.cloud.passed(method, url).at(-1)?.signal?.aborted, true)
+    assert.equal(world.cloud.reachability.state, 'reachable', method)
+  }
+  await world.stop()
+})

@@ -1,0 +1,282 @@
+/**
+ * Everything that is the API server's to answer: passed on as the caller's, streamed both ways, untouched. What the answer
+ * says about the caller's rights is learned; the reply to a write is held until the copy has it (A7).
+ */
+import type { Access, Outcome } from '../../access/access.ts'
+import { type Question, questionOf } from '../../access/question.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { isDryRun } from '../../kube/dryrun.ts'
+import type { ApiRequest } from '../../kube/request.ts'
+import { failure } from '../../kube/status.ts'
+import type { Catalog } from '../../mirror/documents/catalog.ts'
+import { doubtWithin } from '../../upstream/doubt.ts'
+import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
+import type { Asker } from '../asker.ts'
+import type { Request, Response } from '../endpoint.ts'
+import { effectsOf } from './effects.ts'
+import type { Offline } from './offline.ts'
+import type { Written } from './readyourwrites.ts'
+import { sentHeaders } from './sentheaders.ts'
+import type { Tokens } from './tokens.ts'
+
+/** A reply to a write is read before it goes on: objects are at most etcd's 1.5 MB, with room for a Table around one. */
+const replyBytesMax = 8 * 1024 * 1024
+/** The options of a deletion are some hundred bytes; what is larger is not listened to. */
+const optionsBytesMax = 64 * 1024
+/** The API server gives up on a request itself after 60 s; one that has not begun to answer by then will not. */
+const headMsMax = 75_000
+/** What a load balancer says when nobody stands behind it. */
+const gatewayCodes: ReadonlySet<number> = new Set([502, 503, 504])
+
+type Parts = {
+  readonly upstream: Upstream
+  readonly access: Access
+  readonly catalog: Catalog
+  readonly written: Written
+  readonly offline: Offline
+  readonly tokens: Tokens
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export class Passing {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async pass(api: ApiRequest, request: Request, asker: Asker, options: { accept?: string } = {}): Promise<Response> {
+    const { access, offline, tokens, upstream } = this.#parts
+    if (upstream.reachability.state === 'unreachable') return await offline.answer(api, request, asker)
+    // Nobody's is passed on like anything else: its body is not read here, and no token is kept for it.
+    if (tokens.concerns(api) && asker.identity.kind !== 'anonymous' && !access.isRefused(asker.identity)) {
+      return await this.#passToken(api, rereadable(request), asker)
+    }
+    const gone = request.gone?.()
+    try {
+      const tap = this.#tap(api, request)
+      const asked = tap === undefined ? request : { ...request, stream: tap.stream }
+      const answer = await this.#ask(api, asked, asker, { ...options, gone })
+      return await this.#reply(api, answer, tap?.sent)
+    } catch (error) {
+      if (gone?.aborted === true) throw hasLeft()
+      if (!(error instanceof Unreachable)) throw error
+      const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
+      // It may have been done: neither yes nor no would be true.
+      if (isWrite && error.sent) throw mayBeDone(error.message)
+      return await offline.answer(api, request, asker, { why: error.message, bodyGone: request.hasBody })
+    }
+  }
+
+  /** One issued in vain harms nobody: unlike any other write, it is answered from what is kept also if it may be done. */
+  async #passToken(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+    const { offline, tokens, upstream } = this.#parts
+    // A pod waits for it: not for a line in doubt, if the one that is kept still serves.
+    const kept = upstream.reachability.state === 'suspect' && (await offline.keptToken(api, request, asker))
+    if (kept) return kept
+    try {
+      return await tokens.pass(api, request, asker)
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      return await offline.answer(api, request, asker, { why: error.message })
+    }
+  }
+
+  /** The answer, if the API server gives one within the time; undefined when somebody else has to. */
+  async tryPass(api: ApiRequest, request: Request, asker: Asker, withinMs: number): Promise<Response | undefined> {
+    const { clock, upstream } = this.#parts
+    const { reachability } = upstream
+    const gone = request.gone?.()
+    const doubt = doubtWithin({ clock, reachability }, withinMs)
+    try {
+      const answer = await this.#ask(api, request, asker, { gone }, withinMs)
+      if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
+      void answer.body.return?.()
+      reachability.suspect(`the API server answered ${answer.status}`)
+    } catch (error) {
+      // That says nothing about the API server.
+      if (gone?.aborted === true) throw hasLeft()
+      if (!(error instanceof Unreachable)) throw error
+      // What the API server lets wait, of one caller or of one object, is no reason for others to go without it.
+      if (!doubt.alive) reachability.suspect(error.message)
+    } finally {
+      doubt.over()
+    }
+    return undefined
+  }
+
+  async connect(request: Request, asker: Asker, question: Question): Promise<Connected> {
+    const { upstream, clock } = this.#parts
+    const { reachability } = upstream
+    if (reachability.state === 'unreachable') throw cannotPass(reachability.why)
+    const askedAt = clock.steady()
+    try {
+      const connected = await upstream.connect({
+        method: request.method,
+        path: request.url,
+        headers: sentHeaders(request),
+        identity: asker.identity,
+        passedOn: true,
+        headMsMax,
+      })
+      this.#learn(asker, question, { status: connected.status, askedAt })
+      return connected
+    } catch (error) {
+      if (error instanceof Unreachable) throw cannotPass(error.message)
+      throw error
+    }
+  }
+
+  async #ask(
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+    { accept, gone }: { accept?: string; gone?: AbortSignal | undefined },
+    withinMs = headMsMax,
+  ): Promise<Answered> {
+    const { upstream, clock } = this.#parts
+    const askedAt = clock.steady()
+    const answer = await upstream.ask({
+      method: request.method,
+      path: request.url,
+      headers: this.#headersFor(api, request, accept),
+      ...(request.hasBody ? { body: request.stream() } : {}),
+      identity: asker.identity,
+      passedOn: true,
+      headMsMax: withinMs,
+      ...(gone === undefined ? {} : { signal: gone }),
+    })
+    this.#learn(asker, questionOf(api), { status: answer.status, askedAt })
+    return answer
+  }
+
+  /** A reply that is read here must not come compressed. */
+  #headersFor(api: ApiRequest, request: Request, accept: string | undefined): Headers {
+    const headers = sentHeaders(request)
+    if (accept !== undefined) return { ...headers, accept }
+    if (headers['accept-encoding'] === undefined || !this.#mayBeHeld(api)) return headers
+    return { ...headers, 'accept-encoding': 'identity' }
+  }
+
+  #learn(asker: Asker, question: Question, outcome: Outcome): void {
+    const { access, catalog } = this.#parts
+    if (asker.impersonates) return
+    const isRefusal = outcome.status === 401 || outcome.status === 403
+    const byAnother = relayed.has(question.subresource) || catalog.isAggregated(question.group, question.version)
+    if (!isRefusal || !byAnother) access.learn(asker.identity, question, outcome)
+  }
+
+  async #reply(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Response> {
+    const { status, headers } = answer
+    const isWatch = api.verb === 'watch'
+    const isDone = status >= 200 && status <= 299 && !api.query.has('dryRun')
+    const isEnd = isDone && this.#parts.tokens.endsAccount(api)
+    if (isEnd && !(await isTried(sent))) this.#parts.tokens.ended(api)
+    const body = isDone && this.#isHeld(api, answer) ? await this.#held(api, answer, sent) : answer.body
+    return { status, headers, body, passedThrough: true, ...(isWatch ? { cutCleanly: true } : {}) }
+  }
+
+  #mayBeHeld(api: ApiRequest): boolean {
+    return api.isResource && writes.has(api.verb) && !unheld.has(api.subresource) && this.#parts.written.concerns(api)
+  }
+
+  /** Listens to what is sent where it may say that nothing is to be done: the options of a deletion. */
+  #tap(api: ApiRequest, request: Request): { stream(): AsyncIterable<Buffer>; sent: Sent } | undefined {
+    const hasOptions = deletions.has(api.verb) || api.subresource === 'eviction'
+    const matters = hasOptions && (this.#mayBeHeld(api) || this.#parts.tokens.endsAccount(api))
+    if (!request.hasBody || !matters) return undefined
+    const sent: { contentType: string | undefined; chunks: Buffer[] } = {
+      contentType: request.headers['content-type'],
+      chunks: [],
+    }
+    return { stream: () => overheard(request.stream(), sent.chunks), sent }
+  }
+
+  /** Replies that tell which state of which object the caller has seen. */
+  #isHeld(api: ApiRequest, { headers }: Answered): boolean {
+    return headers['content-encoding'] === undefined && this.#mayBeHeld(api)
+  }
+
+  async #held(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Buffer | AsyncIterable<Buffer>> {
+    const chunks: Buffer[] = []
+    let size = 0
+    for (;;) {
+      // Not `for await`, which would end the body that is handed on below.
+      const { value, done } = await answer.body.next()
+      if (done === true) break
+      chunks.push(value)
+      size += value.length
+      if (size > replyBytesMax) return rest(chunks, answer.body)
+    }
+    const bytes = Buffer.concat(chunks)
+    if (await isTried(sent)) return bytes
+    const { catalog, written } = this.#parts
+    const { group, version, resource, verb, name } = api
+    const known = catalog.find(group, version, resource)
+    const contentType = String(answer.headers['content-type'] ?? '')
+    const isNamespaces = group === '' && resource === 'namespaces'
+    const namespace = isNamespaces ? '' : api.namespace
+    const effects = effectsOf({ verb, namespace, name, objectKind: known?.resource.kind, contentType, bytes })
+    const of = { group, version, resource }
+    await written.hold({ resource: of, known, effects, reply: { contentType, bytes } })
+    return bytes
+  }
+}
+
+/** Who stands behind these refuses in its own name, and that says nothing about the caller's token at the API server. */
+const relayed: ReadonlySet<string> = new Set(['proxy', 'exec', 'attach', 'portforward', 'log'])
+const deletions: ReadonlySet<string> = new Set(['delete', 'deletecollection'])
+const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', ...deletions])
+/** They change no object that is kept. */
+const unheld: ReadonlySet<string> = new Set(['token', 'exec', 'attach', 'portforward', 'proxy', 'log'])
+
+/** What was sent, as far as somebody listened. */
+type Sent = { readonly contentType: string | undefined; readonly chunks: readonly Buffer[] }
+
+async function isTried(sent: Sent | undefined): Promise<boolean> {
+  return sent !== undefined && (await isDryRun(sent.contentType, Buffer.concat(sent.chunks)))
+}
+
+/** Hands on what comes, and keeps the beginning of it. */
+async function* overheard(body: AsyncIterable<Buffer>, heard: Buffer[]): AsyncGenerator<Buffer, void, void> {
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size <= optionsBytesMax) heard.push(chunk)
+    else heard.length = 0
+    yield chunk
+  }
+}
+
+function rereadable(request: Request): Request {
+  let body: Promise<Buffer> | undefined
+  const read = () => {
+    body ??= request.body()
+    return body
+  }
+  return { ...request, body: read }
+}
+
+async function* rest(chunks: readonly Buffer[], body: AsyncIterableIterator<Buffer>): AsyncIterable<Buffer> {
+  yield* chunks
+  yield* body
+}
+
+function cannotPass(why: string): Error {
+  return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and this is its to answer: ${why}`)
+}
+
+/** For our own count of answers: nobody is there to read it. */
+function hasLeft(): Error {
+  return failure(499, 'Timeout', 'whoever asked has left')
+}
+
+function mayBeDone(why: string): Error {
+  return failure(
+    504,
+    'Timeout',
+    `the connection to the API server broke off before it answered, and it may have done what was asked: ${why}`,
+  )
+}

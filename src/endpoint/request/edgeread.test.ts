@@ -1,0 +1,345 @@
+/** Reads at an edge as their callers see them: held, local, confirmed or passed on, and never ignorance shown as absence. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { encodeContinue } from '../../kube/continue.ts'
+import { readStatus } from '../../kube/protobuf/peek.ts'
+import { encodeMessage, type Message, messageOf, readEnvelope } from '../../kube/protobuf/protobuf.ts'
+import {
+  admin,
+  aliceToken,
+  answered,
+  EdgeWorld,
+  objectText,
+  settle,
+  statusText,
+  warningsOf,
+} from '../edgeworld.test-support.ts'
+
+const maps = '/api/v1/namespaces/a/configmaps'
+const c1 = `${maps}/c1`
+
+async function opened(): Promise<EdgeWorld> {
+  const world = await EdgeWorld.open()
+  world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
+  world.cloud.server.put('configmaps', 'a/c2', { value: 'two' })
+  world.cloud.server.put('configmaps', 'b/c3', { value: 'three' })
+  return world
+}
+
+async function synced(): Promise<EdgeWorld> {
+  const world = await opened()
+  await world.synced('configmaps')
+  return world
+}
+
+const asAdmin = (world: EdgeWorld, url: string) => world.ask('GET', url, { peer: admin })
+
+const names = (list: { items: { metadata: { name: string } }[] }) => list.items.map(({ metadata }) => metadata.name)
+
+test('[A1] a LIST that begins an interest is held until its first sync, and answered from it', async () => {
+  const world = await opened()
+  world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 4_000 } : undefined)
+  const first = world.later('GET', `${maps}?resourceVersion=0`)
+  const second = world.later('GET', `${maps}?resourceVersion=2`)
+  await world.pass(3_000)
+  assert.deepEqual([first.done, second.done], [false, false], 'nothing is committed yet')
+  await world.pass(2_000)
+  for (const { answer } of [first, second]) {
+    const { status, json, passedThrough } = await answer
+    assert.equal(status, 200)
+    assert.deepEqual(names(json), ['c1', 'c2'])
+    assert.equal(passedThrough, false, 'never passed through beside the sync')
+  }
+  assert.equal(world.cloud.passed('GET', `${maps}?resourceVersion=0`).length, 0)
+  await world.stop()
+})
+
+test('[A1] a LIST is held for 10 s, and then told to come again: 429 with Retry-After', async () => {
+  const world = await opened()
+  world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 60_000 } : undefined)
+  const list = world.later('GET', `${maps}?resourceVersion=0`)
+  await world.pass(9_900)
+  assert.equal(list.done, false)
+  await world.pass(200)
+  const { status, headers, json } = await list.answer
+  assert.deepEqual([status, headers['retry-after'], json.reason], [429, '1', 'TooManyRequests'])
+  await world.stop()
+})
+
+test('[A1] a WatchList gets its headers at once and the rest from the first sync', async () => {
+  const world = await opened()
+  world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 15_000 } : undefined)
+  const url = `${maps}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`
+  const opening = world.response('GET', url, { token: aliceToken })
+  await settle()
+  const { status, headers, body } = await opening
+  assert.deepEqual([status, headers['content-type']], [200, 'application/json'])
+  const frames = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+  let text = ''
+  const reading = (async () => {
+    while (!text.includes('k8s.io/initial-events-end')) text += (await frames.next()).value
+  })()
+  await world.pass(14_000)
+  assert.equal(text, '', 'longer than a LIST may wait, and nothing is made up')
+  await world.pass(2_000)
+  await reading
+  const [first, second, ...bookmarks] = text.match(/"type":"\w+"/g) ?? []
+  assert.deepEqual([first, second], ['"type":"ADDED"', '"type":"ADDED"'])
+  assert.deepEqual(new Set(bookmarks), new Set(['"type":"BOOKMARK"']))
+  await frames.return?.()
+  await world.stop()
+})
+
+test('a WatchList that cannot be synced here is passed on in the form its headers promise', async () => {
+  const world = await opened()
+  const { server } = world.cloud
+  server.fault = ({ what }) => (what === 'list' ? { kind: 'status', code: 403 } : undefined)
+  const url = `${maps}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`
+  const passed = '{"type":"ADDED","object":{}}\n'
+  world.cloud.script = ({ path }) => (path === url ? answered(200, passed) : undefined)
+  const protobuf = 'application/vnd.kubernetes.protobuf'
+  const accept = `${protobuf};stream=watch,application/json`
+  const { status, headers, body } = await world.response('GET', url, { token: aliceToken, headers: { accept } })
+  assert.deepEqual([status, headers['content-type']], [200, `${protobuf};stream=watch`])
+  const read = Array.fromAsync(body as AsyncIterable<Buffer>)
+  await world.pass(2_000)
+  assert.equal(Buffer.concat(await read).toString(), passed)
+  assert.equal(world.cloud.passed('GET', url)[0]?.headers?.accept, protobuf)
+  await world.stop()
+})
+
+test('[A5] the copy answers in protobuf whoever prefers it, online and offline: objects, lists, watches, refusals', async () => {
+  const world = await synced()
+  const headers = { accept: 'application/vnd.kubernetes.protobuf,application/json' }
+  const ask = async (url: string) => {
+    const { status, text } = await world.ask('GET', url, { token: aliceToken, headers })
+    return { status, ...readEnvelope(Buffer.from(text, 'latin1')) }
+  }
+  const message = messageOf('v1', 'ConfigMap') as Message
+  for (const state of ['reachable', 'unreachable'] as const) {
+    await world.get(`${maps}?resourceVersion=0`)
+    world.cloud.reachability.set(state)
+    const { text } = await world.get(`${c1}?resourceVersion=0`)
+    const object = await ask(`${c1}?resourceVersion=0`)
+    assert.deepEqual([object.status, object.kind], [200, 'ConfigMap'])
+    assert.deepEqual(object.raw, encodeMessage(message, Buffer.from(text)))
+    const list = await ask(`${maps}?resourceVersion=0`)
+    assert.equal(list.kind, 'ConfigMapList')
+    assert.ok(list.raw.includes(object.raw), 'made of the same messages')
+    const gone = await ask(`${maps}/none?resourceVersion=0`)
+    assert.deepEqual([gone.status, gone.kind, readStatus(gone.raw).reason], [404, 'Status', 'NotFound'])
+    const watch = await world.response('GET', `${maps}?watch=1`, { token: aliceToken, headers })
+    assert.equal(watch.headers['content-type'], 'application/vnd.kubernetes.protobuf;stream=watch')
+    const frames = (watch.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    assert.ok(((await frames.next()).value as Buffer).includes(object.raw))
+    await frames.return?.()
+  }
+  const refused = await ask('/api/v1/namespaces/a/secrets?resourceVersion=0')
+  assert.deepEqual([refused.status, refused.kind], [503, 'Status'], 'never synced')
+  await world.stop()
+})
+
+test('[A5] what a later cloud put into its objects is not lost in protobuf: JSON is preferred wherever it is taken', async () => {
+  const world = await synced()
+  world.release.isLater = true
+  const protobuf = 'application/vnd.kubernetes.protobuf'
+  const url = `${c1}?resourceVersion=0`
+  const ask = (path: string, accept: string) => world.ask('GET', path, { token: aliceToken, headers: { accept } })
+  assert.equal((await ask(url, `${protobuf},application/json`)).json.value, 'one')
+  assert.equal((await ask(`${maps}?resourceVersion=0`, `${protobuf}, */*`)).json.items.length, 2)
+  assert.equal(
+    (await ask(url, protobuf)).headers['content-type'],
+    protobuf,
+    'who takes nothing else gets what there is',
+  )
+  const headers = { accept: `${protobuf},application/json` }
+  const watch = await world.response('GET', `${maps}?watch=1`, { token: aliceToken, headers })
+  assert.equal(watch.headers['content-type'], 'application/json')
+  await (watch.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]().return?.()
+  await world.stop()
+})
+
+test('[A6] a most-recent GET is the API server’s own answer while it is reachable, with a version the copy’s', async () => {
+  const world = await synced()
+  const own = `${objectText('configmaps', '{"metadata":{"name":"c1","resourceVersion":"99"}}')}`
+  const headers = { 'content-type': 'application/json', 'audit-id': 'theirs', warning: '299 - "told"' }
+  world.cloud.script = ({ path, method }) => (path === c1 && method === 'GET' ? answered(200, own, headers) : undefined)
+  const recent = await world.get(c1)
+  assert.equal(recent.text, own)
+  assert.deepEqual([recent.headers['audit-id'], recent.headers.warning], ['theirs', '299 - "told"'])
+  const any = await world.get(`${c1}?resourceVersion=0`)
+  assert.equal(any.json.value, 'one')
+  assert.equal(any.headers.warning, undefined)
+  await world.stop()
+})
+
+test('[A6] an answer that takes longer than the limit is the copy’s, with a warning, and nobody else waits', async () => {
+  const world = await synced()
+  world.cloud.reachability.answersProbes = false
+  world.cloud.script = ({ path }) => (path === c1 ? 'hang' : undefined)
+  await world.get(`${c1}?resourceVersion=0`)
+  const waiting = world.later('GET', c1)
+  await world.pass(299)
+  assert.equal(waiting.done, false)
+  await world.pass(2)
+  const answer = await waiting.answer
+  assert.deepEqual([answer.status, answer.json.value, answer.passedThrough], [200, 'one', false])
+  assert.match(warningsOf(answer).join(), /^299 - "served from the local copy, \d+ s old/)
+  assert.equal(world.cloud.reachability.state, 'suspect')
+  const asked = world.cloud.passed('GET', c1).length
+  const next = await world.get(c1)
+  assert.equal(next.json.value, 'one')
+  assert.match(warningsOf(next).join(), /local copy/)
+  assert.equal(world.cloud.passed('GET', c1).length, asked, 'it was not even asked')
+  await world.stop()
+})
+
+test('[A6] an answer that is late while probes are answered is slow by itself: nobody else goes without the API server', async () => {
+  const world = await synced()
+  world.cloud.script = ({ path }) => (path === c1 ? 'hang' : undefined)
+  const waiting = world.later('GET', c1)
+  await world.pass(301)
+  const answer = await waiting.answer
+  assert.deepEqual([answer.status, answer.json.value, answer.passedThrough], [200, 'one', false])
+  assert.match(warningsOf(answer).join(), /the API server did not answer in time/)
+  assert.equal(world.cloud.reachability.state, 'reachable')
+  await world.stop()
+})
+
+test('[A6] what a load balancer says for an API server that is away is not passed on while there is a copy', async () => {
+  for (const code of [502, 503, 504]) {
+    const world = await synced()
+    world.cloud.script = ({ path }) => (path === c1 ? answered(code, 'no backend', {}) : undefined)
+    const answer = await world.get(c1)
+    assert.deepEqual([answer.status, answer.json.value], [200, 'one'], String(code))
+    assert.equal(world.cloud.reachability.state, 'suspect')
+    await world.stop()
+  }
+})
+
+test('[A6] what the API server says of one object is final: its 403 or 404 is not covered up by the copy (kubeedge 1.2)', async () => {
+  const world = await synced()
+  await world.get(`${c1}?resourceVersion=0`)
+  for (const code of [404, 403]) {
+    world.cloud.script = ({ path }) => (path === c1 ? answered(code, statusText(code, 'theirs')) : undefined)
+    const answer = await world.get(c1)
+    assert.deepEqual([answer.status, answer.json.message], [code, 'theirs'])
+  }
+  await world.stop()
+})
+
+test('[A6] a LIST is local: without a warning while its watch is alive, with one when it is silent', async () => {
+  const world = await synced()
+  world.cloud.server.bookmark()
+  await world.pass(100)
+  const fresh = await world.get(maps)
+  assert.deepEqual([fresh.passedThrough, warningsOf(fresh)], [false, []])
+  await world.pass(6_000)
+  const old = await world.get(maps)
+  assert.match(warningsOf(old).join(), /local copy, 6 s old \(its watch is silent\)/)
+  assert.deepEqual(warningsOf(await world.get(`${maps}?resourceVersion=0`)), [], 'who asks for any state gets one')
+  world.cloud.server.bookmark()
+  await world.pass(100)
+  assert.deepEqual(warningsOf(await world.get(maps)), [])
+  await world.stop()
+})
+
+test('a GET creates an interest of its name and is itself forwarded', async () => {
+  const world = await opened()
+  const first = await world.get(`${c1}?resourceVersion=0`)
+  assert.deepEqual([first.passedThrough, first.json.value], [true, 'one'])
+  await world.pass(1_000)
+  const second = await world.get(`${c1}?resourceVersion=0`)
+  assert.deepEqual([second.passedThrough, second.json.value], [false, 'one'])
+  world.cloud.reachability.set('unreachable')
+  assert.equal((await world.get(c1)).json.value, 'one')
+  assert.equal((await asAdmin(world, `${maps}/c2`)).status, 503, 'its neighbour is not known')
+  await world.stop()
+})
+
+test('a LIST without a version becomes an interest when its caller repeats it, not when another does', async () => {
+  const world = await opened()
+  world.cloud.judge.users.set('bob-token', { name: 'bob', uid: 'u-2', groups: [] })
+  const list = async (token: string) => {
+    const listing = world.later('GET', maps, { token })
+    await world.until(() => listing.done)
+    return await listing.answer
+  }
+  assert.equal((await list(aliceToken)).passedThrough, true)
+  assert.equal((await list('bob-token')).passedThrough, true)
+  await world.pass(600_500)
+  assert.equal((await list(aliceToken)).passedThrough, true, 'ten minutes have passed')
+  const again = await list(aliceToken)
+  assert.deepEqual([again.passedThrough, names(again.json)], [false, ['c1', 'c2']])
+  await world.stop()
+})
+
+test('pages go on where they began: ours here, the API server’s there', async () => {
+  const world = await synced()
+  const first = await world.get(`${maps}?limit=1&resourceVersion=0`)
+  const whole = first.json.metadata.continue === undefined
+  const page = whole ? await world.get(`${maps}?limit=1`) : first
+  assert.deepEqual(names(page.json), ['c1'])
+  const next = await world.get(`${maps}?limit=1&continue=${page.json.metadata.continue}`)
+  assert.deepEqual([next.passedThrough, names(next.json)], [false, ['c2']])
+  const { t, ...theirs } = JSON.parse(Buffer.from(encodeContinue('a/c1', 4, 1, 'a/'), 'base64url').toString())
+  assert.equal(t, 1)
+  const token = Buffer.from(JSON.stringify(theirs)).toString('base64url')
+  const passed = await world.get(`${maps}?limit=1&continue=${token}`)
+  assert.deepEqual([passed.passedThrough, names(passed.json)], [true, ['c2']])
+  world.cloud.reachability.set('unreachable')
+  const offline = await world.get(`${maps}?limit=1&continue=${token}`)
+  assert.deepEqual([offline.status, names(offline.json)], [200, ['c2']])
+  await world.stop()
+})
+
+test('[A1] 404 is for what was verified to be absent, 503 for what nobody here ever saw', async () => {
+  const world = await opened()
+  await world.synced('configmaps', 'a')
+  world.cloud.reachability.set('unreachable')
+  assert.equal((await asAdmin(world, `${maps}/none`)).status, 404)
+  const other = '/api/v1/namespaces/b/configmaps'
+  for (const url of [`${other}/none`, `${other}/c3`, other, `${other}?watch=1`, '/api/v1/nodes?resourceVersion=0']) {
+    const { status, json, headers } = await asAdmin(world, url)
+    assert.deepEqual([status, json.reason, headers['retry-after']], [503, 'ServiceUnavailable', undefined], url)
+  }
+  await world.stop()
+})
+
+test('status shows the object itself, other subresources and a namespaced name without namespace are passed on', async () => {
+  const world = await opened()
+  world.cloud.server.put('pods', 'a/p1', { value: 'pod' })
+  await world.synced('pods')
+  const pod = '/api/v1/namespaces/a/pods/p1'
+  const status = await world.get(`${pod}/status?resourceVersion=0`)
+  assert.deepEqual([status.passedThrough, status.json.value], [false, 'pod'])
+  // The edge's copy of what has no status must not be shown as one.
+  await world.synced('configmaps')
+  const others = [`${pod}/log?resourceVersion=0`, '/api/v1/pods/p1', '/api/v1/namespaces/a/nodes']
+  for (const url of [...others, `${c1}/status?resourceVersion=0`]) {
+    world.cloud.script = ({ path }) => (path === url ? answered(200, 'theirs', {}) : undefined)
+    assert.equal((await world.get(url)).text, 'theirs', url)
+  }
+  await world.stop()
+})
+
+test('offline every read goes on: selectors, pages, a watch that resumes, also after a restart', async () => {
+  const world = await synced()
+  world.cloud.server.put('configmaps', 'a/c2', { value: 'later' })
+  await world.pass(1_000)
+  world.cloud.reachability.set('unreachable')
+  world.cloud.server.cutWatches()
+  for (let life = 0; life < 2; life++) {
+    assert.deepEqual(names((await asAdmin(world, '/api/v1/configmaps?fieldSelector=metadata.name%3Dc3')).json), ['c3'])
+    const { json, headers } = await asAdmin(world, maps)
+    assert.deepEqual(names(json), ['c1', 'c2'])
+    assert.match(String(headers.warning), life === 0 ? /\d+ s old/ : /from before the last start/)
+    const { status, body } = await world.response('GET', `${maps}?watch=1&resourceVersion=4`, { peer: admin })
+    assert.equal(status, 200)
+    const frames = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    assert.match(String((await frames.next()).value), /"type":"MODIFIED".*"value":"later"/)
+    await frames.return?.()
+    await world.restart()
+  }
+  await world.stop()
+})

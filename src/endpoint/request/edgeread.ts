@@ -1,0 +1,290 @@
+/** GET, LIST and WATCH at an edge: from the copy where it covers them, else by the cloud; held while a first sync is on its way. */
+import type { Access } from '../../access/access.ts'
+import type { Question } from '../../access/question.ts'
+import type { OpenWatches } from '../../access/watches.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Cache } from '../../cache/cache.ts'
+import { decodeContinue } from '../../kube/continue.ts'
+import { narrowedTo } from '../../kube/fields.ts'
+import { parseGetOptions, parseListOptions } from '../../kube/listoptions.ts'
+import { acceptOf, negotiate } from '../../kube/negotiate.ts'
+import type { ApiRequest } from '../../kube/request.ts'
+import { objectKey } from '../../kube/resource.ts'
+import type { Catalog, Known } from '../../mirror/documents/catalog.ts'
+import { scopeOfName } from '../../mirror/interest.ts'
+import { mirrorLimits } from '../../mirror/mirror.ts'
+import type { Kept } from '../../mirror/mirrored.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import { piecesOf } from '../answer/pieces.ts'
+import { warn } from '../answer/respond.ts'
+import type { Asker } from '../asker.ts'
+import type { Measuring, Request, Response, Served } from '../endpoint.ts'
+import { Spelling } from '../forms/spelling.ts'
+import type { CloudRelease } from '../forward/cloudrelease.ts'
+import type { Passing } from '../forward/forwarder.ts'
+import type { Written } from '../forward/readyourwrites.ts'
+import { type Front, notSynced, type Place, type Read } from './front.ts'
+import { getItem, getObject } from './get.ts'
+import { listObjects } from './list.ts'
+import { watchHeaders, watchObjects } from './watch.ts'
+
+type Parts = {
+  readonly access: Pick<Access, 'held' | 'decide'>
+  readonly watches: Pick<OpenWatches, 'add'>
+  readonly catalog: Catalog
+  readonly front: Front
+  readonly upstream: Upstream
+  readonly passing: Passing
+  readonly written: Written
+  readonly measures: Measuring
+  readonly clock: Clock
+  readonly release: Pick<CloudRelease, 'isLater'>
+}
+
+/** A read on its way. */
+type Asked = {
+  readonly known: Known
+  readonly read: Read
+  readonly api: ApiRequest
+  readonly request: Request
+  readonly asker: Asker
+  readonly question: Question | undefined
+}
+
+export class EdgeReading {
+  readonly #parts: Parts
+  readonly #served = new WeakMap<Known, Map<string, Served>>()
+  #lastWarning: { readonly text: string; readonly header: string | readonly string[] } = { text: '', header: '' }
+
+  readonly #avoidsProtobuf = (): boolean => this.#parts.release.isLater
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** For what is warned of. */
+  find(group: string, version: string, plural: string): Served | undefined {
+    const known = this.#parts.catalog.find(group, version, plural)
+    return known === undefined ? undefined : this.#servedAs(known, known.resource.listKind)
+  }
+
+  /** Whether this read could be answered here at all. `status` shows the object itself. */
+  answers({ resource, mirrorable }: Known, api: ApiRequest): boolean {
+    // A namespace is addressed within itself, and nowhere else: rights in one namespace say nothing about another.
+    const isItself = resource.group === '' && resource.resource === 'namespaces' && api.namespace === api.name
+    const inNamespace = api.namespace !== '' && !isItself
+    if (inNamespace && !resource.namespaced) return false
+    if (api.verb === 'get' && resource.namespaced && !inNamespace) return false
+    if (!mirrorable || api.subresource === '') return mirrorable
+    return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
+  }
+
+  /** `question` is what was decided; the administrator has none. */
+  read(
+    known: Known,
+    api: ApiRequest,
+    request: Request,
+    asker: Asker,
+    question?: Question,
+  ): Promise<Response> | Response {
+    const read = readOf(known, api, this.#parts.access.held(asker.identity)?.name ?? '')
+    const asked: Asked = { known, read, api, request, asker, question }
+    const place = this.#parts.front.place(read)
+    // The common read waits for nothing: it is answered without a promise of its own.
+    if (place.kind === 'local') return this.#local(asked, place)
+    return this.#elsewhere(place, asked)
+  }
+
+  async #elsewhere(first: Place, asked: Asked): Promise<Response> {
+    const { known, read, api, request, asker } = asked
+    for (let place = first; ; place = this.#parts.front.place(read)) {
+      switch (place.kind) {
+        case 'local':
+          return await this.#local(asked, place)
+        case 'confirm':
+          return await this.#confirm(asked, place)
+        case 'forward': {
+          const answer = await this.#parts.passing.pass(api, request, asker)
+          if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
+          return answer
+        }
+        case 'hold': {
+          if (isWatchList(read, api)) return this.#later(asked, place.kept)
+          const outcome = await place.kept.synced(mirrorLimits.holdMsMax)
+          if (outcome === 'late') throw notSynced(known.resource.resource)
+          if (outcome === 'refused' || !(await this.#mayStill(asked))) {
+            return await this.#parts.passing.pass(api, request, asker)
+          }
+        }
+      }
+    }
+  }
+
+  /** What was decided before a read was held may have changed meanwhile. */
+  async #mayStill({ asker, question }: Asked): Promise<boolean> {
+    return question === undefined || (await this.#parts.access.decide(asker.identity, question)) === 'allowed'
+  }
+
+  #local(
+    asked: Asked,
+    place: { cache: Cache; kept: Kept | undefined; warning?: string },
+  ): Promise<Response> | Response {
+    const { known } = asked
+    const { cache, kept, warning } = place
+    const { defined, resource } = known
+    const served = this.#servedAs(known, defined ? resource.listKind : (kept?.listKind ?? resource.listKind))
+    const response = this.#spell(served, cache, asked)
+    if (warning === undefined) return response
+    const warned = (answer: Response) => this.#warned(answer, warning)
+    return response instanceof Promise ? response.then(warned) : warned(response)
+  }
+
+  /** The age is told in seconds: within one, all that are warned are told the same. */
+  #warned(answer: Response, warning: string): Response {
+    if (this.#lastWarning.text !== warning) {
+      warn(answer, [warning])
+      this.#lastWarning = { text: warning, header: answer.headers.warning ?? '' }
+    } else if (this.#lastWarning.header !== '') answer.headers.warning = this.#lastWarning.header
+    return answer
+  }
+
+  #spell(served: Served, cache: Cache, { read, api, request, asker, question }: Asked): Promise<Response> | Response {
+    switch (read.verb) {
+      case 'get': {
+        // What was just written through us and has not come back yet (A7).
+        const newer = this.#parts.written.newer(read.scope, read.key ?? '', cache)
+        if (newer !== undefined && newer.version >= read.version)
+          return getItem(this.#parts, served, newer, api, request)
+        return getObject(this.#parts, served, cache, api, request)
+      }
+      case 'list':
+        return listObjects(this.#parts, served, cache, api, request)
+      case 'watch': {
+        const opened = (end: () => void) =>
+          question === undefined ? () => {} : this.#parts.watches.add(asker.identity, question, end)
+        return watchObjects(this.#parts, served, cache, api, request, opened)
+      }
+    }
+  }
+
+  /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
+  async #confirm(asked: Asked, place: Extract<Place, { kind: 'confirm' }>): Promise<Response> {
+    const { passing, front, upstream } = this.#parts
+    const { api, request, asker } = asked
+    const answer = await passing.tryPass(api, request, asker, upstream.reachability.limitMs)
+    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.kept, { slow: true }) }))
+  }
+
+  /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
+  #later(asked: Asked, kept: Kept): Response {
+    const { resource } = asked.known
+    const { accept } = asked.request.headers
+    const media = negotiate(accept, { shape: 'watch', resource, avoidsProtobuf: this.#avoidsProtobuf })
+    const open = () => this.#opened(asked, kept, acceptOf(media))
+    return { status: 200, headers: watchHeaders(media), body: new Later(open), cutCleanly: true }
+  }
+
+  async #opened(asked: Asked, kept: Kept, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
+    const { api, request, asker } = asked
+    const outcome = await kept.synced(watchListHoldMsMax)
+    const { readable: cache } = kept
+    // Whoever may no longer watch it gets the end of the stream, and its next watch the refusal.
+    if (outcome === 'late' || !(await this.#mayStill(asked))) return undefined
+    // The edge may not read it, its caller may: the headers that are out promise a form.
+    const { body, status } =
+      outcome === 'synced' && cache !== undefined
+        ? await this.#local(asked, { cache, kept })
+        : await this.#parts.passing.pass(api, request, asker, { accept })
+    if (status !== 200) return undefined
+    return piecesOf(body)
+  }
+
+  #servedAs(known: Known, listKind: string): Served {
+    const byKind = this.#served.get(known) ?? new Map<string, Served>()
+    this.#served.set(known, byKind)
+    let served = byKind.get(listKind)
+    if (served === undefined) {
+      const resource = known.resource.listKind === listKind ? known.resource : { ...known.resource, listKind }
+      const { fields, columns, deprecation } = known
+      const spelling = new Spelling(resource, undefined, { verbatim: true })
+      const warned = deprecation === undefined ? {} : { deprecation }
+      served = { resource, fields, columns, spelling, avoidsProtobuf: this.#avoidsProtobuf, ...warned }
+      byKind.set(listKind, served)
+    }
+    return served
+  }
+}
+
+/** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
+const watchListHoldMsMax = 60_000
+
+function readOf(known: Known, api: ApiRequest, caller: string): Read {
+  const { resource } = known
+  const { group, version } = resource
+  const namespace = resource.namespaced ? api.namespace : ''
+  const base = { group, version, resource: resource.resource, namespace }
+  if (api.verb === 'get') {
+    const state = parseGetOptions(api.query)
+    const scope = scopeOfName(base, api.name)
+    const kind = state.kind === 'notOlderThan' ? 'version' : state.kind
+    const at = state.kind === 'notOlderThan' ? state.version : 0
+    return { verb: 'get', known, scope, key: objectKey(namespace, api.name), state: kind, version: at, caller }
+  }
+  if (api.verb === 'watch') {
+    const { labels, fields, start } = parseListOptions(api.query, 'watch')
+    const narrowed = api.name === '' ? fields : narrowedTo(api.name, fields)
+    const scope = { ...base, labels, fields: known.fields.resolve(narrowed) }
+    const at = start.kind === 'after' ? start.version : 0
+    const state = start.kind === 'after' ? 'version' : start.kind
+    return { verb: 'watch', known, scope, state, version: at, caller }
+  }
+  const prefix = namespace === '' ? '' : `${namespace}/`
+  const { labels, fields, state } = parseListOptions(api.query, 'list', prefix)
+  const scope = { ...base, labels, fields: known.fields.resolve(fields) }
+  if (state.kind === 'continue') {
+    const ownToken = decodeContinue(api.query.get('continue') ?? '', prefix).issuedSeconds !== undefined
+    return { verb: 'list', known, scope, state: 'continue', version: 0, ownToken, caller }
+  }
+  const named = state.kind === 'exact' || state.kind === 'notOlderThan'
+  const kind = named ? 'version' : state.kind
+  const exact = state.kind === 'exact'
+  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller }
+}
+
+const isStatus = ({ name }: { name: string }) => name === 'status'
+
+function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
+  return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
+}
+
+/** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */
+class Later implements AsyncIterableIterator<Buffer> {
+  readonly #open: () => Promise<AsyncIterator<Buffer> | undefined>
+  #body: Promise<AsyncIterator<Buffer> | undefined> | undefined
+  #over = false
+
+  constructor(open: () => Promise<AsyncIterator<Buffer> | undefined>) {
+    this.#open = open
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    this.#body ??= this.#open()
+    const body = await this.#body
+    if (body === undefined || this.#over) {
+      body?.return?.().catch(() => {})
+      return { value: undefined, done: true }
+    }
+    return await body.next()
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    this.#over = true
+    // Why it could not be made is told to whoever waits in `next`; nobody may be left to hear it.
+    this.#body?.then((body) => body?.return?.()).catch(() => {})
+    return { value: undefined, done: true }
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * Where a read is answered: from the copy, by the cloud, or not at all. Reads never wait for the network, with two bounded
+ * exceptions (decision 11 of docs/architecture.md); what was never synced is held for a moment while the cloud is there and
+ * refused while it is not, never shown as empty (A1). Whether the caller may read it was settled before.
+ */
+import { hash } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import type { Cache } from '../../cache/cache.ts'
+import { type StatusError, tooManyRequests } from '../../kube/status.ts'
+import { interestOf, type Scope } from '../../mirror/interest.ts'
+import type { Interests } from '../../mirror/interests.ts'
+import { type Mirrored, mirrorLimits } from '../../mirror/mirror.ts'
+import type { Kept } from '../../mirror/mirrored.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import { neverSynced } from '../forward/offline.ts'
+
+/** Lists without a version and names that were asked for lately, by caller: the oldest are forgotten first. */
+const repeatsMax = 10_000
+
+export type Read = {
+  readonly verb: 'get' | 'list' | 'watch'
+  readonly known: Mirrored
+  readonly scope: Scope
+  /** Of a GET: the object's key. */
+  readonly key?: string
+  /** `recent`: no version was given. `continue`: a page of somebody's earlier list. */
+  readonly state: 'recent' | 'any' | 'version' | 'continue'
+  /** The version asked for, or the one a watch resumes after; 0 for none. */
+  readonly version: number
+  /** A list at exactly that version. */
+  readonly exact?: boolean
+  /** Whether a continue token is one of ours. */
+  readonly ownToken?: boolean
+  /** The same text for every credential of one caller. */
+  readonly caller: string
+}
+
+export type Place =
+  /** The copy answers; `warning` says how old it is where somebody might want to know. */
+  | { readonly kind: 'local'; readonly cache: Cache; readonly kept: Kept | undefined; readonly warning?: string }
+  /** The cloud is asked first; where it does not answer in time, the copy does. */
+  | { readonly kind: 'confirm'; readonly cache: Cache; readonly kept: Kept | undefined }
+  | { readonly kind: 'forward' }
+  /** Not yet synced: whoever waits is told when it is. */
+  | { readonly kind: 'hold'; readonly kept: Kept }
+
+export class Front {
+  readonly #interests: Interests
+  readonly #upstream: Upstream
+  readonly #clock: Clock
+  readonly #repeats = new Map<string, number>()
+
+  constructor(parts: { interests: Interests; upstream: Upstream; clock: Clock }) {
+    this.#interests = parts.interests
+    this.#upstream = parts.upstream
+    this.#clock = parts.clock
+  }
+
+  place(read: Read): Place {
+    switch (read.verb) {
+      case 'get':
+        return this.#get(read)
+      case 'list':
+        return this.#list(read)
+      case 'watch':
+        return this.#watch(read)
+    }
+  }
+
+  #get(read: Read): Place {
+    const { scope, key = '', known } = read
+    const kept = this.#interests.covering(scope)
+    kept?.asked(this.#clock.now())
+    const cache = kept?.readable ?? this.#interests.holding(scope, key)
+    if (cache === undefined) {
+      const away = this.#away()
+      if (away !== undefined) return away
+      // It is itself forwarded. A name that somebody asks for again is worth an interest, whether it exists or not.
+      if (kept === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
+      return { kind: 'forward' }
+    }
+    // A damaged object is fetched from where it is whole.
+    if (cache.isCorrupt(key)) return this.#away() ?? { kind: 'forward' }
+    if (read.state !== 'recent') return { kind: 'local', cache, kept }
+    if (this.#upstream.reachability.state === 'reachable') return { kind: 'confirm', cache, kept }
+    return { kind: 'local', cache, kept, warning: this.ageOf(kept) }
+  }
+
+  /** The cloud had what a forwarded GET asked for: from the next time on the copy knows. */
+  found(read: Read): void {
+    const { scope, known } = read
+    if (this.#mayMirror(known, scope) && this.#interests.covering(scope) === undefined) this.#begin(read)
+  }
+
+  #list(read: Read): Place {
+    const { scope, known, state } = read
+    const kept = this.#interests.covering(scope, state === 'version' ? read.version : 0)
+    if (kept === undefined || kept.hopeless) return this.#uncoveredList(read, kept)
+    kept.asked(this.#clock.now())
+    const { readable: cache } = kept
+    if (state === 'continue' && read.ownToken !== true && this.#upstream.reachability.state === 'reachable') {
+      return { kind: 'forward' }
+    }
+    if (cache === undefined)
+      return this.#away() ?? (state === 'continue' ? { kind: 'forward' } : { kind: 'hold', kept })
+    if (this.#isBetterThere(cache)) return { kind: 'forward' }
+    // The API server may remember more than our history of it.
+    const isPast = read.exact === true && read.version < cache.history.floor
+    if (isPast && this.#upstream.reachability.state === 'reachable') return { kind: 'forward' }
+    if (state !== 'recent') return { kind: 'local', cache, kept }
+    if (known.resource.verbs.includes('watch') && this.isFresh(kept)) return { kind: 'local', cache, kept }
+    return { kind: 'local', cache, kept, warning: this.ageOf(kept) }
+  }
+
+  #uncoveredList(read: Read, hopeless: Kept | undefined): Place {
+    const { scope, known, state } = read
+    const away = this.#away()
+    if (away !== undefined) return away
+    if (hopeless !== undefined || !this.#mayMirror(known, scope) || state === 'continue') return { kind: 'forward' }
+    if (state === 'recent' && !this.#isRepeated(read)) return { kind: 'forward' }
+    const kept = this.#begin(read)
+    return kept === undefined ? { kind: 'forward' } : { kind: 'hold', kept }
+  }
+
+  #watch(read: Read): Place {
+    const { scope, known, version } = read
+    const kept = this.#interests.covering(scope, version)
+    if (kept !== undefined && !kept.hopeless) {
+      kept.asked(this.#clock.now())
+      const { readable: cache } = kept
+      if (cache === undefined) return this.#away() ?? { kind: 'hold', kept }
+      if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
+      return { kind: 'local', cache, kept }
+    }
+    const away = this.#away()
+    if (away !== undefined) return away
+    if (kept !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
+    const begun = this.#begin(read, read.state === 'version' ? version : undefined)
+    return begun === undefined ? { kind: 'forward' } : { kind: 'hold', kept: begun }
+  }
+
+  /** A list that would lack a damaged object is the cloud's to give, until the object is fetched again (D4). */
+  #isBetterThere(cache: Cache): boolean {
+    return cache.isDamaged && this.#upstream.reachability.state !== 'unreachable'
+  }
+
+  /** Throws what is said about things nobody here knows while the cloud is away. */
+  #away(): undefined {
+    if (this.#upstream.reachability.state === 'unreachable') throw neverSynced(this.#upstream.reachability.why)
+    return undefined
+  }
+
+  #mayMirror({ mirrorable, resource }: Mirrored, { namespace }: Scope): boolean {
+    if (!mirrorable) return false
+    // Every node renews its own every ten seconds: whoever wants them all asks the cloud.
+    const isLeases = resource.group === 'coordination.k8s.io' && resource.resource === 'leases'
+    return !(isLeases && (namespace === '' || namespace === 'kube-node-lease'))
+  }
+
+  #begin({ scope, known, caller }: Read, firstVersion?: number): Kept | undefined {
+    return this.#interests.begin(scope, known, { by: caller, ...(firstVersion === undefined ? {} : { firstVersion }) })
+  }
+
+  #isRepeated({ scope, caller }: Read): boolean {
+    // Selectors may be long, and these are many.
+    const key = hash('sha256', `${caller} ${interestOf(scope).name}`, 'base64url')
+    const nowMs = this.#clock.steady()
+    const before = this.#repeats.get(key)
+    this.#repeats.delete(key)
+    this.#repeats.set(key, nowMs)
+    if (this.#repeats.size > repeatsMax) this.#repeats.delete(this.#repeats.keys().next().value as string)
+    return before !== undefined && nowMs - before <= mirrorLimits.repeatedWithinMs
+  }
+
+  /** Whether the copy is as new as its watch, and that is alive. */
+  isFresh({ heardAt }: Kept): boolean {
+    if (this.#upstream.reachability.state !== 'reachable') return false
+    return this.#clock.steady() - heardAt <= mirrorLimits.freshMs
+  }
+
+  /** `slow`: the API server is there, and has not answered in time. */
+  ageOf(kept: Kept | undefined, { slow = false } = {}): string {
+    const { state, why } = this.#upstream.reachability
+    const heardAt = kept?.heardAt ?? Number.NEGATIVE_INFINITY
+    const age = Number.isFinite(heardAt)
+      ? `${Math.round((this.#clock.steady() - heardAt) / 1000)} s old`
+      : 'from before the last start'
+    const there = slow ? 'the API server did not answer in time' : 'its watch is silent'
+    const reason = state === 'reachable' ? there : `the API server cannot be asked: ${why}`
+    return `served from the local copy, ${age} (${reason})`
+  }
+}
+
+/** Held, and then told to come again: nothing empty is ever shown for what is not known yet. */
+export function notSynced(resource: string): StatusError {
+  return tooManyRequests(`${resource} are being synced for the first time, please try again later`, 1)
+}

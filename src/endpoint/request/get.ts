@@ -1,0 +1,71 @@
+/** GET of one object: the stored bytes with their kind in front. */
+import type { Cache } from '../../cache/cache.ts'
+import type { Item } from '../../cache/item.ts'
+import { parseGetOptions } from '../../kube/listoptions.ts'
+import { type MediaChoice, negotiate } from '../../kube/negotiate.ts'
+import type { ApiRequest } from '../../kube/request.ts'
+import { objectKey } from '../../kube/resource.ts'
+import { notFound, tooLargeResourceVersion } from '../../kube/status.ts'
+import { plain } from '../answer/respond.ts'
+import { isWorthGzip, spelled, wantsPretty } from '../answer/spelled.ts'
+import { objectAs } from '../answer/transform.ts'
+import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
+
+/** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
+const reachMs = 3_000
+
+export function getObject(
+  parts: ReadParts,
+  served: Served,
+  cache: Cache,
+  api: ApiRequest,
+  request: Request,
+): Promise<Response> | Response {
+  const { resource } = served
+  const media = negotiate(request.headers.accept, { shape: 'object', resource, avoidsProtobuf: served.avoidsProtobuf })
+  const state = parseGetOptions(api.query)
+  // The common read waits for nothing: it is answered without a promise of its own.
+  if (state.kind === 'notOlderThan' && state.version > cache.version) {
+    return reach(parts, cache, state.version).then(() => getObject(parts, served, cache, api, request))
+  }
+  const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
+  if (item === undefined) throw notFound(resource, api.name)
+  return getItem(parts, served, item, api, request, media)
+}
+
+/** One object as it is asked for. */
+export function getItem(
+  parts: ReadParts,
+  served: Served,
+  item: Item,
+  api: ApiRequest,
+  request: Request,
+  media = negotiate(request.headers.accept, {
+    shape: 'object',
+    resource: served.resource,
+    avoidsProtobuf: served.avoidsProtobuf,
+  }),
+): Promise<Response> | Response {
+  if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
+    return plain(200, served.spelling.pieces(item))
+  }
+  return spelled(200, objectAs(media, served, item, api.query, parts.clock.now()), { media, query: api.query, request })
+}
+
+export async function reach(parts: ReadParts, cache: Cache, version: number): Promise<void> {
+  if (await cache.progress.reach(version, reachMs, parts.clock)) return
+  throw tooLargeResourceVersion(String(version), String(cache.version))
+}
+
+/**
+ * For what may be newer than the version. After a restore to lower versions a reflector that was told 410 first lists "not
+ * older than" the version that is gone; refused with 504 it would ask ten times more before it takes what there is.
+ */
+export async function reachOrNewest(parts: ReadParts, cache: Cache, version: number): Promise<void> {
+  if (await cache.progress.reach(version, reachMs, parts.clock)) return
+  if (!cache.isSetBack) throw tooLargeResourceVersion(String(version), String(cache.version))
+}
+
+function isPlain(media: MediaChoice, api: ApiRequest, request: Request): boolean {
+  return media.as === undefined && media.codec.name === 'json' && !media.pretty && !wantsPretty(api.query, request)
+}

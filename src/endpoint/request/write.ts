@@ -1,0 +1,136 @@
+/** Everything that changes something: reads the body, hands it to the write engine, prints what comes back. */
+import { Item, makeItem } from '../../cache/item.ts'
+import { type JsonObject, printJson, text } from '../../kube/json/json.ts'
+import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../../kube/negotiate.ts'
+import { noFields } from '../../kube/object.ts'
+import type { TypeMeta } from '../../kube/protobuf/enveloping.ts'
+import type { ApiRequest } from '../../kube/request.ts'
+import { objectKey } from '../../kube/resource.ts'
+import { scales } from '../../kube/table/printers/printers.ts'
+import type { Caller, Stored, WriteRequest, WriteResult } from '../../write/write.ts'
+import { statusResponse, warn } from '../answer/respond.ts'
+import { spelled } from '../answer/spelled.ts'
+import { computedAs, listResponse, objectAs } from '../answer/transform.ts'
+import type { EndpointParts, Request, Response, Served } from '../endpoint.ts'
+import { inProtobuf, statusType } from '../forms/protobuf/document.ts'
+
+const newline = Buffer.from('\n')
+const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
+
+export async function writeObject(
+  parts: EndpointParts,
+  served: Served,
+  api: ApiRequest,
+  request: Request,
+): Promise<Response> {
+  // Before anything is done: whoever could not read the answer is told so.
+  negotiate(request.headers.accept, { shape: 'object', resource: served.resource, unshaped: true })
+  const body = await request.body()
+  const write = writeRequest(served, api, request, body.length === 0 ? undefined : body)
+  const { writer } = parts
+  switch (api.verb) {
+    case 'create':
+      return printResult(served, await writer.create(write), api, request, parts)
+    case 'update':
+      return printResult(served, await writer.update(write), api, request, parts)
+    case 'patch':
+      return printResult(served, await writer.patch(write), api, request, parts)
+    case 'delete':
+      if (parts.copy.cache(served.resource.interest).isCorrupt(objectKey(write.namespace, write.name))) {
+        return discard(parts, write)
+      }
+      return printResult(served, await writer.delete(write), api, request, parts)
+    default:
+      return printResult(served, await writer.deleteCollection(write), api, request, parts)
+  }
+}
+
+/** The one thing that can be done with an object whose bytes are damaged: nothing of it can be asked, so it just goes. */
+async function discard(parts: EndpointParts, { resource, namespace, name }: WriteRequest): Promise<Response> {
+  await parts.copy.remove(resource.interest, objectKey(namespace, name))
+  parts.log.warn('store.discarded', { interest: resource.interest, object: objectKey(namespace, name) })
+  const details = { name, ...(resource.group === '' ? {} : { group: resource.group }), kind: resource.resource }
+  return statusResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
+}
+
+function writeRequest(served: Served, api: ApiRequest, request: Request, body: Buffer | undefined): WriteRequest {
+  const { resource } = served
+  const contentType = request.headers['content-type']
+  const isPatch = api.verb === 'patch'
+  const patchKind = isPatch ? patchFormat(contentType, resource.custom) : undefined
+  const isDelete = api.verb === 'delete' || api.verb === 'deletecollection'
+  // Options and scales are of built-in kinds, whatever they are meant for.
+  const anyShape = resource.custom && !isDelete && api.subresource !== 'scale'
+  const format = isPatch || (isDelete && body === undefined) ? 'json' : bodyFormat(contentType, { anyShape })
+  return {
+    resource,
+    subresource: api.subresource,
+    namespace: resource.namespaced ? api.namespace : '',
+    name: api.name,
+    query: (name) => api.query.get(name),
+    body,
+    format,
+    caller: request.caller ?? nobody,
+    userAgent: request.headers['user-agent'] ?? '',
+    ...(patchKind === undefined ? {} : { patchKind }),
+  }
+}
+
+export async function printResult(
+  served: Served,
+  result: WriteResult,
+  api: ApiRequest,
+  request: Request,
+  parts: EndpointParts,
+): Promise<Response> {
+  const media = negotiate(request.headers.accept, {
+    shape: result.list === undefined ? 'object' : 'list',
+    resource: served.resource,
+  })
+  const choice = { media, query: api.query, request }
+  const response = await (result.list === undefined
+    ? spelled(result.code, pieces(result, media, served, api, parts), choice)
+    : printList(result.list, served, { ...choice, code: result.code, nowMs: parts.clock.now() }))
+  warn(response, result.warnings)
+  return response
+}
+
+function pieces(
+  result: WriteResult,
+  media: MediaChoice,
+  served: Served,
+  api: ApiRequest,
+  parts: EndpointParts,
+): Buffer | readonly Buffer[] {
+  const nowMs = parts.clock.now()
+  if (result.item !== undefined) return objectAs(media, served, asItem(result.item), api.query, nowMs)
+  if (result.review !== undefined && api.subresource === 'scale') {
+    return computedAs(media, scales, result.review, { query: api.query, nowMs })
+  }
+  const [type, json] =
+    result.review === undefined
+      ? [statusType, Buffer.from(JSON.stringify(result.status))]
+      : [typeOf(result.review), Buffer.from(printJson(result.review))]
+  return media.codec.name === 'protobuf' ? inProtobuf(type, json) : [json, newline]
+}
+
+/** What a deletion of many has deleted. */
+function printList(
+  { version, items }: NonNullable<WriteResult['list']>,
+  served: Served,
+  {
+    code,
+    ...choice
+  }: { code: number; media: MediaChoice; query: ApiRequest['query']; request: Request; nowMs: number },
+): Promise<Response> {
+  return listResponse(code, served, items.map(asItem), { ...choice, meta: { version } })
+}
+
+function typeOf(tree: JsonObject): TypeMeta {
+  return { apiVersion: text(tree, 'apiVersion'), kind: text(tree, 'kind') }
+}
+
+/** What was stored is the very item that is published, and has its forms made once for both. */
+function asItem(stored: Stored): Item {
+  return stored instanceof Item ? stored : makeItem(stored.bytes, stored.version, noFields)
+}

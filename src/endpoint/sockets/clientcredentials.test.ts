@@ -1,0 +1,109 @@
+/** Who acts as a node for which a credential is configured: over real TLS, so that it is the certificate that counts. */
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { connect, type TLSSocket } from 'node:tls'
+import type { Credential } from '../../pki/certificate.ts'
+import { askerOf } from '../asker.ts'
+import type { Request, Response } from '../endpoint.ts'
+import { ClientCredentials, type Configured } from './clientcredentials.ts'
+import { authority, issuedBy, open, own, type Running, readUntil, withServer } from './server.test-support.ts'
+
+const name = 'system:node:n1'
+const cluster = authority('kubernetes')
+/** Another authority of the same bundle, under the same name. */
+const other = authority('kubernetes')
+
+const by = (issuer: Credential, organization?: string, commonName = name) =>
+  issuedBy(issuer, 'kubernetes', { subject: { commonName, ...(organization === undefined ? {} : { organization }) } })
+
+const nodeCert = by(cluster, 'system:nodes')
+const read = ({ cert }: Credential) => new X509Certificate(cert)
+
+/** A server that answers whose request it is, with the credential that is configured at that time. */
+function serving(configured: () => Configured, body: (server: Running) => Promise<void>): Promise<void> {
+  const credentials = new ClientCredentials((asked) => (asked === name ? configured() : undefined))
+  const isMapped: Parameters<typeof askerOf>[1]['isMapped'] = (certificate) => credentials.matches(certificate)
+  const handle = async (request: Request): Promise<Response> => {
+    const { identity } = askerOf(request, { isMapped, nowMs: Date.now })
+    return { status: 200, headers: {}, body: Buffer.from(`<${identity.kind}>`) }
+  }
+  return withServer({ handle, callersCa: cluster.cert + other.cert }, body)
+}
+
+async function asked(socket: TLSSocket): Promise<string> {
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  return /<(.*)>/.exec(await readUntil(socket, '>'))?.[1] ?? ''
+}
+
+async function who(server: Running, credential: Credential): Promise<string> {
+  const socket = await open(server, credential)
+  const said = await asked(socket)
+  socket.destroy()
+  return said
+}
+
+test('[I1] only the subject and the authority of the configured certificate make a caller that node', () =>
+  serving(
+    () => read(nodeCert),
+    async (server) => {
+      const rows: [string, Credential, string][] = [
+        ['itself', nodeCert, 'certificate'],
+        ['renewed', by(cluster, 'system:nodes'), 'certificate'],
+        ['with another organization', by(cluster, 'system:masters'), 'anonymous'],
+        ['without any', by(cluster), 'anonymous'],
+        ['of another authority of the bundle, under the same name', by(other, 'system:nodes'), 'anonymous'],
+        ['of another name', by(cluster, 'system:nodes', 'system:node:n2'), 'anonymous'],
+      ]
+      for (const [what, credential, kind] of rows) assert.equal(await who(server, credential), kind, what)
+    },
+  ))
+
+test('[I1] a resumed TLS session is judged by the same certificate', () =>
+  serving(
+    () => read(nodeCert),
+    async (server) => {
+      const rows: [Credential, string][] = [
+        [nodeCert, 'certificate'],
+        [by(other, 'system:nodes'), 'anonymous'],
+        [by(cluster, 'devs'), 'anonymous'],
+      ]
+      for (const [credential, kind] of rows) {
+        const first = await open(server, credential)
+        const ticket = once(first, 'session')
+        assert.equal(await asked(first), kind)
+        const [session] = (await ticket) as [Buffer]
+        const options = { host: '127.0.0.1', port: server.port, ca: own.cert, ALPNProtocols: ['http/1.1'] }
+        const again = connect({ ...options, ...credential, session })
+        await once(again, 'secureConnect')
+        assert.equal(again.isSessionReused(), true)
+        assert.equal(await asked(again), kind)
+        for (const socket of [first, again]) socket.destroy()
+      }
+    },
+  ))
+
+test('[I1] the files are renewed: what they hold counts, and who was taken for it stays so while it is connected', async () => {
+  let configured: Configured = read(nodeCert)
+  await serving(
+    () => configured,
+    async (server) => {
+      const renewed = by(other, 'system:nodes')
+      const connected = await open(server, nodeCert)
+      assert.equal(await asked(connected), 'certificate')
+      const early = await open(server, renewed)
+      assert.equal(await asked(early), 'anonymous', 'the files are not read again yet')
+      // Another authority signs from now on.
+      configured = read(renewed)
+      assert.equal(await asked(early), 'certificate')
+      assert.equal(await asked(connected), 'certificate')
+      assert.equal(await who(server, nodeCert), 'anonymous')
+      configured = read(by(other, 'other'))
+      assert.equal(await asked(connected), 'anonymous', 'a credential of somebody else')
+      configured = 'unusable'
+      assert.equal(await who(server, nodeCert), 'certificate', 'who is told that nothing goes up')
+      for (const socket of [connected, early]) socket.destroy()
+    },
+  )
+})

@@ -1,0 +1,228 @@
+/**
+ * Requests and their answers, by whatever protocol they came: whose they are, out of whose share they live, and how they
+ * end. Whatever one request does, nobody else may notice.
+ */
+import type { Readable, Writable } from 'node:stream'
+import type { Log } from '../../base/log.ts'
+import { turns } from '../../base/turns.ts'
+import { tooManyRequests } from '../../kube/status.ts'
+import { cancel } from '../answer/pieces.ts'
+import { refusal, statusResponse } from '../answer/respond.ts'
+import type { Traffic } from '../documents/measures.ts'
+import type { Request, Response } from '../endpoint.ts'
+import { Bodies } from './bodies.ts'
+import type { Connections, Visit } from './connections.ts'
+import type { Limits } from './limits.ts'
+import { Sender } from './sender.ts'
+import { type Holder, placesOf, Shares, strangers } from './shares.ts'
+
+/** Who it is that shows no certificate: a name that is the same for all that one caller asks for. */
+export interface Whose {
+  /** As far as that is known without asking. */
+  held(request: Request): string | undefined
+  /** Asks whoever knows, as long as a read may wait. */
+  ask(request: Request): Promise<string | undefined>
+}
+
+export type Exchange = {
+  readonly request: Request
+  readonly visit: Visit
+  /** Where the request's body comes from. */
+  readonly incoming: Readable
+  /** Where the answer goes. */
+  readonly out: Writable
+  /** Sends the head of the answer. */
+  readonly respond: (head: Response) => void
+}
+
+type Parts = {
+  readonly handle: (request: Request) => Promise<Response>
+  readonly whose: Whose | undefined
+  readonly connections: Connections
+  readonly limits: Limits
+  readonly traffic: Traffic
+  readonly log: Log
+}
+
+/** How often an end looks whether all is done. */
+const lookEveryMs = 20
+
+export class Exchanges {
+  readonly bodies: Bodies
+  readonly sender: Sender
+  readonly #parts: Parts
+  /** Requests that wait for the beginning of their answer. */
+  readonly #requests: Shares
+  readonly #unanswered = new Set<Exchange>()
+  #closing = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { limits, traffic } = parts
+    this.bodies = new Bodies({ limits, traffic })
+    this.sender = new Sender({ limits, traffic })
+    this.#requests = new Shares(limits.requestsMax)
+  }
+
+  get closing(): boolean {
+    return this.#closing
+  }
+
+  /** Its connection is in use until the answer, or the upgraded connection, has ended. */
+  begin(visit: Visit, out: Writable): void {
+    this.#parts.connections.begin(visit)
+    if (out.closed) visit.over()
+    else out.once('close', visit.over)
+  }
+
+  async serve(exchange: Exchange): Promise<void> {
+    const { request, visit, out } = exchange
+    this.begin(visit, out)
+    if (this.#closing) return await this.send(exchange, shuttingDown())
+    // Once somebody vouches for its connection, each further request costs no look at its credential.
+    const holder = visit.holder.standing === 'stranger' ? this.holderOf(visit, request) : visit.holder
+    const places = placesOf(request.url, this.#parts.limits.requestBytes)
+    if (!this.#requests.take(holder, places)) {
+      return await this.send(exchange, this.refusal('too many requests of this caller wait for their answers'))
+    }
+    this.#unanswered.add(exchange)
+    let response: Response | undefined
+    try {
+      // No body is read before its caller is known: until then it stays with its sender.
+      if (request.hasBody && holder.standing === 'stranger') await this.identify(visit, request)
+      if (request.url.length > this.#parts.limits.promptUrlCharactersMax) await turns.takeFirst()
+      response = await this.#parts.handle(request)
+    } catch (error) {
+      this.fault(error as Error)
+    } finally {
+      this.#requests.give(holder, places)
+      this.#unanswered.delete(exchange)
+    }
+    const late = request.hasBody ? this.bodies.lateness(exchange.incoming) : undefined
+    if (late !== undefined) {
+      if (response !== undefined) cancel(response.body)
+      response = refusal(late, request, this.#parts.log)
+    }
+    if (response === undefined) out.destroy()
+    else await this.send(exchange, response)
+  }
+
+  /** Sends an answer, or a refusal in its place. */
+  async send(exchange: Exchange, answer: Response): Promise<void> {
+    const { request, out } = exchange
+    let response = answer
+    let over = () => {}
+    try {
+      const slot = this.#slot(exchange, response)
+      if (typeof slot === 'function') over = slot
+      else if (slot !== undefined) {
+        cancel(response.body)
+        response = slot
+      }
+      if (out.destroyed) {
+        over()
+        return cancel(response.body)
+      }
+      exchange.respond(response)
+      if (request.method === 'HEAD') {
+        over()
+        cancel(response.body)
+        out.end()
+      } else {
+        await this.sender.send(response, out, over)
+      }
+    } catch (error) {
+      this.fault(error as Error)
+      over()
+      cancel(response.body)
+      out.destroy()
+    }
+  }
+
+  /** Under whose name a request takes its shares. */
+  holderOf(visit: Visit, request: Request): Holder {
+    if (visit.certified) return visit.holder
+    return this.#known(visit, this.#parts.whose?.held(request)) ?? strangers
+  }
+
+  /** The same, when it is worth asking for. */
+  async identify(visit: Visit, request: Request): Promise<Holder> {
+    const holder = this.holderOf(visit, request)
+    const { whose } = this.#parts
+    if (holder.standing !== 'stranger' || whose === undefined) return holder
+    return this.#known(visit, await whose.ask(request)) ?? holder
+  }
+
+  /** A 429 for whoever is over a limit. */
+  refusal(why: string): Response {
+    this.#parts.traffic.refused++
+    return comeBack(why)
+  }
+
+  readonly fault = (error: Error): void => this.#parts.log.debug('stream.fault', { why: error.message })
+
+  /**
+   * Takes no new request. Resolves when all there were have ended, or have had the time that is theirs: a write that came
+   * whole gets its answer, everything else has until `closingMsMax`.
+   */
+  async drain(): Promise<void> {
+    this.#closing = true
+    this.sender.finish()
+    const { closingMsMax, answeringMsMax } = this.#parts.limits
+    const begunAt = performance.now()
+    for (;;) {
+      const ms = performance.now() - begunAt
+      if (this.#parts.connections.underWay === 0 || ms >= answeringMsMax) return
+      if (ms >= closingMsMax && ![...this.#unanswered].some(isWholeWrite)) return
+      await new Promise((resolve) => setTimeout(resolve, Math.min(lookEveryMs, closingMsMax)))
+    }
+  }
+
+  #known(visit: Visit, name: string | undefined): Holder | undefined {
+    if (name === undefined) return undefined
+    const holder: Holder = { standing: 'known', name }
+    if (visit.holder.standing === 'stranger') this.#parts.connections.know(visit, holder)
+    return holder
+  }
+
+  /** How to leave the place that a list or a watch takes, or the refusal of one; undefined for whatever needs none. */
+  #slot({ request, visit }: Exchange, response: Response): (() => void) | Response | undefined {
+    const shares = this.sender.sharesOf(response)
+    if (shares === undefined) {
+      // Who asked may be known by now: then its connection is worth more.
+      if (visit.holder.standing === 'stranger') this.holderOf(visit, request)
+      return undefined
+    }
+    // It would not hear of the end that all others were told of.
+    if (this.#closing && response.isWatch === true) return shuttingDown()
+    const holder = this.holderOf(visit, request)
+    const places = response.isWatch === true ? placesOf(request.url, this.#parts.limits.watchBytes) : 1
+    if (shares.take(holder, places)) return leaving(shares, holder, places)
+    const what = response.isWatch === true ? 'watches of this caller are open' : 'lists of this caller are being sent'
+    return this.refusal(`too many ${what}`)
+  }
+}
+
+function leaving(shares: Shares, holder: Holder, places: number): () => void {
+  let held = true
+  return () => {
+    if (held) shares.give(holder, places)
+    held = false
+  }
+}
+
+function isWholeWrite({ request, incoming }: Exchange): boolean {
+  if (request.method === 'GET' || request.method === 'HEAD') return false
+  return !request.hasBody || incoming.readableEnded
+}
+
+/** kube-apiserver's answer while it ends: clients come back after a second, by then to the next process. */
+export function shuttingDown(): Response {
+  return comeBack('the server is shutting down, please try again later')
+}
+
+function comeBack(why: string): Response {
+  const response = statusResponse(tooManyRequests(why, 1).status)
+  response.headers['retry-after'] = '1'
+  return response
+}

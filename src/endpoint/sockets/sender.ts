@@ -1,0 +1,198 @@
+/** Bodies on their way out: as fast as their reader takes them, and no further ahead of it than a few buffers. */
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Writable } from 'node:stream'
+import { BatchPool, Packer } from '../answer/batches.ts'
+import { cancel, leave } from '../answer/pieces.ts'
+import type { Traffic } from '../documents/measures.ts'
+import type { Response } from '../endpoint.ts'
+import type { Limits } from './limits.ts'
+import { Shares } from './shares.ts'
+
+/** What is no list: head, body and end of one object. */
+const fewPieces = 3
+/** A watch that ends earlier without an event is a fault to client-go, which then lists again. */
+const watchMsMin = 1_000
+
+type Cuttable = { readonly openedAt: number; end(): void }
+
+export class Sender {
+  readonly #limits: Limits
+  readonly #traffic: Traffic
+  readonly #batches = new BatchPool()
+  readonly #lists: Shares
+  readonly #watches: Shares
+  /** Streams of others that may end at any moment. */
+  readonly #cuttable = new Set<Cuttable>()
+
+  constructor(parts: { limits: Limits; traffic: Traffic }) {
+    this.#limits = parts.limits
+    this.#traffic = parts.traffic
+    this.#lists = new Shares(parts.limits.listsMax)
+    this.#watches = new Shares(parts.limits.watchesMax)
+  }
+
+  /** What an answer needs a place of: our own lists and watches, whose end is up to their readers. */
+  sharesOf(response: Response): Shares | undefined {
+    if (response.isWatch === true) return this.#watches
+    return isList(response) ? this.#lists : undefined
+  }
+
+  /** `over` is called once all of it is sent, or nobody wants it any more. */
+  async send(response: Response, out: Writable, over: () => void = () => {}): Promise<void> {
+    const { body } = response
+    if (Buffer.isBuffer(body)) {
+      this.#traffic.bytesOut += body.length
+      this.#end(out, body)
+      over()
+    } else if (Symbol.asyncIterator in body) {
+      // It goes on by itself: a watch lives for an hour, and the request it came by need not.
+      void this.#stream(body, out, response.cutCleanly === true).finally(over)
+    } else if (body.length <= fewPieces) {
+      this.#sendFew(body, out)
+      over()
+    } else {
+      await this.#sendPieces(body, out).finally(over)
+    }
+  }
+
+  /** Ends watches that the API server feeds, in order; those of our own copy are ended by it. */
+  finish(): void {
+    for (const { openedAt, end } of this.#cuttable) {
+      const youngMs = watchMsMin - (performance.now() - openedAt)
+      if (youngMs <= 0) end()
+      else setTimeout(end, youngMs)
+    }
+  }
+
+  async #stream(body: AsyncIterable<Buffer>, out: Writable, cutCleanly: boolean): Promise<void> {
+    const cuttable: Cuttable = { openedAt: performance.now(), end: () => cancel(body) }
+    if (cutCleanly) this.#cuttable.add(cuttable)
+    try {
+      await this.#pull(body, out)
+    } catch (why) {
+      cancel(body)
+      if (cutCleanly) this.#end(out)
+      else breakOff(out, why)
+    } finally {
+      this.#cuttable.delete(cuttable)
+    }
+  }
+
+  /** One object: its pieces go out together as they are. */
+  #sendFew(pieces: readonly Buffer[], out: Writable): void {
+    out.cork()
+    for (const piece of pieces) {
+      this.#traffic.bytesOut += piece.length
+      out.write(piece)
+    }
+    this.#end(out)
+    out.uncork()
+  }
+
+  /** Pulls the body as fast as the reader reads. */
+  async #pull(body: AsyncIterable<Buffer>, out: Writable): Promise<void> {
+    const chunks = body[Symbol.asyncIterator]()
+    // A watcher waits inside next(): the end of its stream has to wake it.
+    const left = () => leave(chunks)
+    out.once('close', left)
+    try {
+      for (;;) {
+        const { value, done } = await chunks.next()
+        if (done === true || out.destroyed) break
+        this.#traffic.bytesOut += value.length
+        if (!out.write(value) && !(await this.#drained(out))) break
+      }
+    } finally {
+      out.removeListener('close', left)
+      left()
+    }
+    if (!out.destroyed) this.#end(out)
+  }
+
+  /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */
+  async #sendPieces(pieces: readonly Buffer[], out: Writable): Promise<void> {
+    const packer = new Packer(pieces)
+    const turns = [this.#batches.take(), this.#batches.take()]
+    let pending: Promise<boolean> = Promise.resolve(true)
+    while (!packer.done) {
+      const written = this.#written(out, packer.fill(turns[0] as Buffer))
+      turns.reverse()
+      // A buffer of a stream that was cut may still be on its way out: it is not used again.
+      if (!(await pending)) return
+      pending = written
+    }
+    if (!(await pending)) return
+    for (const buffer of turns) this.#batches.give(buffer)
+    this.#end(out)
+  }
+
+  /** Resolves when the stream has taken the bytes; false when its reader is gone or takes nothing for too long. */
+  #written(out: Writable, bytes: Buffer): Promise<boolean> {
+    this.#traffic.bytesOut += bytes.length
+    return new Promise((resolve) => {
+      const settle = (taken: boolean) => {
+        clearTimeout(stalled)
+        out.removeListener('close', gone)
+        resolve(taken)
+      }
+      // Node forgets the callbacks of a pipelined answer whose socket goes.
+      const gone = () => settle(false)
+      const stalled = setTimeout(() => {
+        this.#cut(out)
+        settle(false)
+      }, this.#limits.stalledMsMax)
+      out.once('close', gone)
+      out.write(bytes, (error) => settle(error === undefined || error === null))
+    })
+  }
+
+  /** False when the reader is gone, or took nothing for too long and was cut. */
+  #drained(out: Writable): Promise<boolean> {
+    if (!out.writableNeedDrain) return Promise.resolve(!out.destroyed)
+    return new Promise((resolve) => {
+      const settle = (alive: boolean) => {
+        clearTimeout(stalled)
+        out.removeListener('drain', drain)
+        out.removeListener('close', close)
+        resolve(alive)
+      }
+      const drain = () => settle(true)
+      const close = () => settle(false)
+      const stalled = setTimeout(() => {
+        this.#cut(out)
+        settle(false)
+      }, this.#limits.stalledMsMax)
+      out.once('drain', drain)
+      out.once('close', close)
+    })
+  }
+
+  /** The last bytes, too, have to be taken in time. Little enough to lie in the system's buffers is left to them. */
+  #end(out: Writable, bytes?: Buffer): void {
+    out.end(bytes)
+    if (out.writableLength < this.#limits.unwatchedBytesMax) return
+    const stalled = setTimeout(() => this.#cut(out), this.#limits.stalledMsMax)
+    const settle = () => clearTimeout(stalled)
+    out.once('finish', settle)
+    out.once('close', settle)
+  }
+
+  #cut(out: Writable): void {
+    this.#traffic.stalled++
+    if ('rstCode' in out) (out as ServerHttp2Stream).close(constants.NGHTTP2_CANCEL)
+    out.destroy()
+  }
+}
+
+/** Only what is large is compressed: such a stream is a list too, and holds a compressor besides. */
+function isList({ body, headers, passedThrough, isList: isMade }: Response): boolean {
+  if (passedThrough === true) return false
+  return (
+    isMade === true || (Array.isArray(body) && body.length > fewPieces) || headers['content-encoding'] !== undefined
+  )
+}
+
+/** The reader must not take what it got for the whole: an HTTP/2 stream that is destroyed by an error says so to it. */
+function breakOff(out: Writable, why: unknown): void {
+  out.destroy('rstCode' in out && why instanceof Error ? why : undefined)
+}

@@ -1,0 +1,198 @@
+/**
+ * The only place that listens: TLS with client certificates, HTTP/2 and HTTP/1.1 on one port, and an end in order. The
+ * limits that keep one client's trouble its own are in `exchanges` (requests) and `connections`.
+ */
+import type { ServerHttp2Session } from 'node:http2'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTls, type TLSSocket } from 'node:tls'
+import type { Log } from '../../base/log.ts'
+import type { Traffic } from '../documents/measures.ts'
+import type { Request, Response } from '../endpoint.ts'
+import { Connections, type Link, type Visit } from './connections.ts'
+import { Exchanges, type Whose } from './exchanges.ts'
+import { Http1 } from './http1.ts'
+import { serveHttp2 } from './http2.ts'
+import { type Limits, standardLimits } from './limits.ts'
+import { ClientAuthorities, type Connection, stranger } from './peer.ts'
+import type { Holder } from './shares.ts'
+import type { Upgraded } from './upgrade.ts'
+
+type Parts = {
+  handle(request: Request): Promise<Response>
+  /**
+   * Asked for what a client wants to upgrade its HTTP/1.1 connection for, watches apart; without it such requests are
+   * ordinary ones.
+   */
+  upgrade?: (request: Request) => Promise<Upgraded | Response>
+  /** Without it nobody but a certificate's holder is known. */
+  whose?: Whose
+  address: { readonly host: string; readonly port: number }
+  /** `clientCa` is our own authority's certificate, `callersCa` those of others (PEM) whose certificates are callers. */
+  tls: { readonly cert: string; readonly key: string; readonly clientCa: string; readonly callersCa?: string }
+  traffic: Traffic
+  log: Log
+  /** Other limits than the standard ones: what the system allows, or tests that cannot wait as long. */
+  limits?: Partial<Limits>
+}
+
+export class Server {
+  readonly #parts: Parts
+  readonly #limits: Limits
+  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #connections: Connections
+  /** Every connection by its other end, those that have not shaken hands included. */
+  readonly #raw = new Map<string, { readonly socket: Socket; readonly visit: Visit }>()
+  /** Those that have, and whose they are: reading a certificate costs more than the rest of a GET. */
+  readonly #links = new Map<TLSSocket, Link>()
+  readonly #exchanges: Exchanges
+  readonly #http1: Http1
+  readonly #tls
+  #authorities: ClientAuthorities
+  #drained: Promise<void> | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { handle, upgrade, whose, traffic, log } = parts
+    const limits: Limits = { ...standardLimits, ...parts.limits }
+    this.#limits = limits
+    this.#connections = new Connections(limits.connectionsMax)
+    this.#exchanges = new Exchanges({ handle, whose, connections: this.#connections, limits, traffic, log })
+    this.#authorities = new ClientAuthorities(parts.tls.clientCa, parts.tls.callersCa)
+    const linkOf = (socket: TLSSocket) => this.#linkOf(socket)
+    this.#http1 = new Http1({ handle, upgrade, linkOf, exchanges: this.#exchanges, limits, traffic })
+    this.#tls = createTls({
+      ...this.#secureContext(this.#authorities),
+      requestCert: true,
+      rejectUnauthorized: false,
+      ALPNProtocols: ['h2', 'http/1.1'],
+      handshakeTimeout: limits.handshakeMsMax,
+    })
+    this.#tls.on('connection', (socket: Socket) => this.#arrived(socket))
+    this.#tls.on('secureConnection', (socket: TLSSocket) => this.#connected(socket))
+    this.#tls.on('tlsClientError', (error, socket) => {
+      log.debug('tls.refused', { why: error.message })
+      // A handshake that took too long is only reported: the socket would stay open.
+      socket.destroy()
+    })
+  }
+
+  /** Begins to listen; resolves with the port. */
+  async listen(): Promise<number> {
+    const { host, port } = this.#parts.address
+    await new Promise<void>((resolve, reject) => {
+      this.#tls.once('error', reject)
+      this.#tls.listen({ host, port }, resolve)
+    })
+    this.#tls.removeAllListeners('error')
+    this.#tls.on('error', (error) => this.#parts.log.error('server.fault', { why: error.message }))
+    return (this.#tls.address() as AddressInfo).port
+  }
+
+  /**
+   * Other authorities whose certificates are callers, besides our own: for new connections at once; those that none stands
+   * behind any longer are cut. Throws, and changes nothing, if the text holds none.
+   */
+  setCallersCa(callersCa: string | undefined): void {
+    const authorities = new ClientAuthorities(this.#parts.tls.clientCa, callersCa)
+    this.#tls.setSecureContext(this.#secureContext(authorities))
+    this.#authorities = authorities
+    for (const [socket, { peer }] of this.#links) {
+      if (peer.certificate !== undefined && !authorities.vouchesFor(socket)) socket.destroy()
+    }
+  }
+
+  #secureContext({ pems }: ClientAuthorities) {
+    const { cert, key } = this.#parts.tls
+    return { cert, key, ca: [...pems], minVersion: 'TLSv1.2' as const }
+  }
+
+  /**
+   * The first half of an end: no new connection and no new request; resolves when what was under way has got its answer, or
+   * has had its time. Whatever answers are made of has to work until then.
+   */
+  drain(): Promise<void> {
+    this.#drained ??= this.#drain()
+    return this.#drained
+  }
+
+  async #drain(): Promise<void> {
+    const drained = this.#exchanges.drain()
+    this.#tls.close()
+    for (const session of this.#sessions) session.close()
+    const idle = setInterval(() => this.#http1.closeIdle(), closeIdleEveryMs)
+    this.#http1.closeIdle()
+    await drained
+    clearInterval(idle)
+  }
+
+  /** The second half: what is still on its way out gets a moment, then every connection is cut. */
+  async close(): Promise<void> {
+    await this.drain()
+    const begunAt = performance.now()
+    while (this.#raw.size > 0 && performance.now() - begunAt < this.#limits.lastBytesMsMax) {
+      this.#http1.closeIdle()
+      await new Promise((resolve) => setTimeout(resolve, closeIdleEveryMs))
+    }
+    for (const { socket } of this.#raw.values()) socket.destroy()
+  }
+
+  #arrived(socket: Socket): void {
+    const end = endOf(socket)
+    const visit = this.#connections.admit(() => {
+      this.#parts.traffic.refused++
+      socket.destroy()
+    })
+    this.#raw.set(end, { socket, visit })
+    socket.once('close', () => {
+      this.#raw.delete(end)
+      this.#connections.remove(visit)
+    })
+  }
+
+  #connected(socket: TLSSocket): void {
+    const visit = this.#raw.get(endOf(socket))?.visit
+    // It went while it shook hands.
+    if (visit === undefined) return void socket.destroy()
+    const { traffic, log } = this.#parts
+    const connection = this.#authorities.connectionOf(socket)
+    const link: Link = { ...connection, visit }
+    this.#links.set(socket, link)
+    traffic.connections = this.#links.size
+    this.#connections.greeted(visit, certified(connection))
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, this.#limits.pingEveryMs)
+    socket.on('error', (error) => log.debug('connection.fault', { why: error.message }))
+    socket.on('close', () => {
+      this.#links.delete(socket)
+      traffic.connections = this.#links.size
+    })
+    if (socket.alpnProtocol === 'h2') this.#http2(socket, link)
+    else this.#http1.accept(socket)
+  }
+
+  #http2(socket: TLSSocket, link: Link): void {
+    const { traffic, log } = this.#parts
+    const session = serveHttp2(socket, link, { exchanges: this.#exchanges, limits: this.#limits, traffic, log })
+    this.#sessions.add(session)
+    session.on('close', () => this.#sessions.delete(session))
+  }
+
+  /** That of a connection which is gone: nobody's. */
+  #linkOf(socket: TLSSocket): Link {
+    return this.#links.get(socket) ?? { ...stranger, visit: this.#connections.gone }
+  }
+}
+
+/** How often connections that have become idle are looked for while it ends. */
+const closeIdleEveryMs = 20
+
+/** A connection by the address and port of its other end. */
+function endOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
+}
+
+function certified({ peer: { certificate } }: Connection): Holder | undefined {
+  if (certificate === undefined) return undefined
+  const { issuedBy, name, organizations } = certificate
+  return { standing: issuedBy === 'own' ? 'own' : 'known', name: `certificate ${name} ${organizations.join(' ')}` }
+}

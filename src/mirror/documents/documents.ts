@@ -1,0 +1,213 @@
+/**
+ * Documents of the API server that are not objects: discovery, OpenAPI, its version and the keys of its tokens. Mirrored
+ * byte for byte, in the form that was asked for, with their own headers. While the API server is reachable each is what it
+ * says now: it is asked, by the ETag of what is held, whenever somebody asks. Where its answer is late, and when it is gone,
+ * a document is what it last said. The catalog of resources is read from them.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { Store } from '../../store/store.ts'
+import { type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
+import { Discovery } from './discovery/discovery.ts'
+import { type DiscoveredGroup, isGoodDocument } from './discovery/read.ts'
+import { etagOf, type Head, Shelf, unpacked } from './documentstore.ts'
+import { type Fetched, Fetcher, type Wanted } from './fetcher.ts'
+import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
+import { indexPlace, isDiscovery, placeOf, twinOf } from './place.ts'
+import type { Refusal } from './refusals.ts'
+
+export type DocumentAnswer = {
+  /** 200, 304, or the API server's last refusal. */
+  readonly status: number
+  readonly headers: Record<string, string | readonly string[]>
+  readonly body: Buffer
+  /** Why it is not what the API server says now, where that could be asked. */
+  readonly warning?: string
+}
+
+export class Documents {
+  readonly #shelf: Shelf
+  readonly #fetcher: Fetcher
+  readonly #discovery: Discovery
+  readonly #upstream: Pick<Upstream, 'ask' | 'reachability'>
+  readonly #clock: Clock
+  /** Documents that a reader has waited for in vain: until the answer comes, others hear what is held at once. */
+  readonly #late = new Set<string>()
+
+  constructor(parts: {
+    store: Pick<Store, 'commit' | 'records' | 'record'>
+    upstream: Pick<Upstream, 'ask' | 'reachability'>
+    catalog: { adopt(groups: readonly DiscoveredGroup[]): void }
+    clock: Clock
+    log: Log
+    random?: () => number
+    heldBytesMax?: number
+  }) {
+    const { store, upstream, catalog, clock, log, random = Math.random, heldBytesMax } = parts
+    this.#upstream = upstream
+    this.#clock = clock
+    this.#shelf = new Shelf({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
+    this.#fetcher = new Fetcher({ upstream, shelf: this.#shelf, clock })
+    const { reachability } = upstream
+    this.#discovery = new Discovery({
+      shelf: this.#shelf,
+      fetcher: this.#fetcher,
+      catalog,
+      reachability,
+      clock,
+      log,
+      random,
+    })
+  }
+
+  /** What was held before, and the catalog from it: without the network. */
+  async load(): Promise<void> {
+    await this.#shelf.load()
+    await this.#discovery.load()
+  }
+
+  /** Keeps discovery fresh until the signal. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#discovery.run(signal)
+  }
+
+  /** Definitions or API services have changed. */
+  refresh(): void {
+    this.#discovery.refresh()
+  }
+
+  /** Somebody asked for a resource that the catalog does not know. */
+  seek(): void {
+    this.#discovery.seek()
+  }
+
+  /**
+   * For a caller who may read the path. `forward`: the API server has to say it (it refuses, redirects, or the path is no
+   * document's). `unknown`: it cannot be reached, and nothing is held. Bodies of discovery are compact JSON; whoever wants
+   * them indented does that himself.
+   */
+  async answer(
+    path: string,
+    query: { get(name: string): string | undefined },
+    headers: Headers,
+  ): Promise<DocumentAnswer | 'forward' | 'unknown'> {
+    const hash = query.get('hash') ?? ''
+    const place = placeOf(path, hash)
+    // The index of OpenAPI v3 has one form whatever is asked.
+    const accept = place === indexPlace ? '*/*' : normalAccept(headers.accept)
+    if (place === undefined || accept.length > acceptCharactersMax) return this.#isReachable() ? 'forward' : 'unknown'
+    const nearest = this.#shelf.find(place, accept) ?? this.#nearest(place, accept)
+    if (!this.#isReachable()) return (await this.#lastWord(place, nearest, headers)) ?? 'unknown'
+    // Whoever asks by a hash keeps the answer for good: another content is for those who cannot have theirs.
+    const held = hash === '' || etagOf(nearest) === `"${hash}"` ? nearest : undefined
+    const said = await this.#ask(held !== undefined, {
+      place,
+      path: hash === '' ? place : `${path}?hash=${encodeURIComponent(hash)}`,
+      accept,
+      basis: this.#discovery.basisOf(place) ?? '',
+      ...(isDiscovery(place) ? { isGood: isGoodDocument } : {}),
+    })
+    if (said.kind === 'refused' && isAboutRequest(said.status)) return 'forward'
+    const head = said.kind === 'held' ? said.head : held
+    const body = head === undefined ? undefined : (bodyOf(said) ?? (await this.#shelf.body(head)))
+    if (head === undefined || body === undefined) return this.#isReachable() ? 'forward' : 'unknown'
+    const answer = await respond(head, body, headers)
+    return said.kind === 'held' ? answer : { ...answer, warning: `served as last seen: ${whyOf(said)}` }
+  }
+
+  #isReachable(): boolean {
+    return this.#upstream.reachability.state === 'reachable'
+  }
+
+  /** What the API server said last, if anything is known of it. */
+  async #lastWord(place: string, held: Head | undefined, headers: Headers): Promise<DocumentAnswer | undefined> {
+    const refusal = this.#shelf.refusal(place)
+    if (refusal !== undefined) return refused(refusal)
+    const body = held === undefined ? undefined : await this.#shelf.body(held)
+    return held === undefined || body === undefined ? undefined : await respond(held, body, headers)
+  }
+
+  /** The form the API server gave for another header, if it has to do; for a hash also the document of any other. */
+  #nearest(place: string, accept: string): Head | undefined {
+    const twin = twinOf(place)
+    return this.#shelf.nearest(place, accept) ?? (twin === undefined ? undefined : this.#shelf.nearest(twin, accept))
+  }
+
+  /**
+   * What the API server says now. Whoever could be shown what is held waits no longer than a read may. That one document is
+   * slow says nothing about the link (the API server makes OpenAPI anew when it is asked for): it is waited for behind the
+   * answer, and nobody else waits for it meanwhile.
+   */
+  async #ask(hasOther: boolean, wanted: Wanted): Promise<Said> {
+    const key = `${wanted.path} ${wanted.accept}`
+    const limitMs = Math.round(this.#upstream.reachability.limitMs)
+    const late: Said = { kind: 'late', why: `the API server has not answered within ${limitMs} ms` }
+    if (hasOther && this.#late.has(key)) return late
+    const asking = this.#fetch(wanted)
+    if (!hasOther) return asking
+    const { promise, resolve } = Promise.withResolvers<Said>()
+    const cancel = this.#clock.setTimer(limitMs, () => {
+      this.#late.add(key)
+      void asking.finally(() => this.#late.delete(key))
+      resolve(late)
+    })
+    return Promise.race([asking.finally(cancel), promise])
+  }
+
+  /** Rejects only with what nobody expected. */
+  async #fetch(wanted: Wanted): Promise<Said> {
+    try {
+      const fetched = await this.#fetcher.fetchNow(wanted)
+      if (isDiscovery(wanted.place) && fetched.changed) await this.#discovery.noticed()
+      return fetched
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      return { kind: 'late', why: error.message }
+    }
+  }
+}
+
+type Said = Fetched | { readonly kind: 'late'; readonly why: string }
+
+function bodyOf(said: Said): Buffer | undefined {
+  return said.kind === 'held' ? said.body : undefined
+}
+
+/** These the API server says about what was asked, and has to say itself; others about its own state, and there what is held does. */
+function isAboutRequest(status: number): boolean {
+  return status < 500 && status !== 408 && status !== 429
+}
+
+function whyOf(said: Exclude<Said, { kind: 'held' }>): string {
+  return said.kind === 'late' ? said.why : `the API server answered ${said.status}`
+}
+
+/** Left out of a 304, as Go's file server does; aggregated discovery has none of them but the type. */
+const ofBodies = new Set(['content-type', 'accept-ranges', 'last-modified'])
+
+async function respond(head: Head, body: Buffer, asked: Headers): Promise<DocumentAnswer> {
+  const headers: DocumentAnswer['headers'] = { 'audit-id': randomUUID() }
+  const etag = etagOf(head)
+  const unchanged = isUnchanged(single(asked['if-none-match']), etag, isDiscovery(head.place))
+  for (const [name, value] of Object.entries(head.headers)) {
+    if (value !== undefined && !(unchanged && ofBodies.has(name))) headers[name] = value
+  }
+  if (unchanged) return { status: 304, headers, body: Buffer.alloc(0) }
+  const gzipped = head.gzipped && acceptsGzip(asked['accept-encoding'])
+  const bytes = gzipped ? body : await unpacked(body)
+  if (gzipped) headers['content-encoding'] = 'gzip'
+  headers['content-length'] = String(bytes.length)
+  return { status: 200, headers, body: bytes }
+}
+
+function refused({ status, headers: kept, body }: Refusal): DocumentAnswer {
+  const headers: DocumentAnswer['headers'] = { 'audit-id': randomUUID() }
+  for (const [name, value] of Object.entries(kept)) if (value !== undefined) headers[name] = value
+  headers['content-length'] = String(body.length)
+  return { status, headers, body }
+}
+
+function single(header: string | readonly string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.join(', ')
+}

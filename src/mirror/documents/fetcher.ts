@@ -1,0 +1,202 @@
+/**
+ * Asks the API server for documents in the edge's own name, so that what is kept is nobody's in particular, and puts good
+ * answers on the shelf, or its word that there is no such document. However many want the same one at the same time, one
+ * question is under way.
+ */
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { Clock } from '../../base/clock.ts'
+import { type Answered, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
+import { etagOf, type Head, type Shelf, unpacked } from './documentstore.ts'
+import { formOf, isAggregated } from './mediatype.ts'
+import { isRoot } from './place.ts'
+
+export type Wanted = {
+  readonly place: string
+  /** With the query; the place itself if not given. */
+  readonly path?: string
+  readonly accept: string
+  readonly basis: string
+  /** An answer that is not good replaces nothing. */
+  readonly isGood?: (content: Buffer, form: string) => boolean
+}
+
+/** `changed`: what was held before is replaced. */
+export type Fetched =
+  /** `body` came with this answer; where it is missing, what is held is still right. */
+  | { readonly kind: 'held'; readonly head: Head; readonly changed: boolean; readonly body?: Buffer }
+  /** Anything but a good 200: too large is 413, a 200 that says nothing is 502. */
+  | { readonly kind: 'refused'; readonly status: number; readonly changed: boolean }
+
+/** The head of an answer: OpenAPI takes seconds right after a start of the API server. Readers wait no longer than a read may. */
+const headMsMax = 10_000
+/** 300 KiB, as much as gzipped OpenAPI v2, over a link of 40 kbit/s. */
+const bodyMsMax = 60_000
+/** As it comes: the largest known, OpenAPI v2 of a cluster with hundreds of CRDs, is 1 MiB gzipped and 12 MiB plain. */
+const arrivingBytesMax = 16 * 1024 * 1024
+/** Bodies read at the same time: each may be packed and unpacked in memory, and callers can ask for one document in many forms. */
+const bodiesMax = 8
+/** Of a refusal: a sentence, or a Status. What is longer is kept without its body. */
+const refusalBytesMax = 4 * 1024
+/** These say that there is no such document; others say something about the request, the edge's rights, or the server. */
+const goneStatuses = [404, 410]
+
+const compress = promisify(gzip)
+
+const badAnswer: Fetched = { kind: 'refused', status: 502, changed: false }
+const tooLarge: Fetched = { kind: 'refused', status: 413, changed: false }
+
+type Question = { readonly done: Promise<Fetched>; next: Promise<Fetched> | undefined }
+
+export class Fetcher {
+  readonly #upstream: Pick<Upstream, 'ask'>
+  readonly #shelf: Shelf
+  readonly #clock: Clock
+  readonly #underway = new Map<string, Question>()
+  #bodies = 0
+  /** Answers whose bodies wait for their turn, unread. */
+  readonly #waiting: (() => void)[] = []
+
+  constructor(parts: { upstream: Pick<Upstream, 'ask'>; shelf: Shelf; clock: Clock }) {
+    this.#upstream = parts.upstream
+    this.#shelf = parts.shelf
+    this.#clock = parts.clock
+  }
+
+  /** What the API server says, or was just asked. Rejects with `Unreachable`. */
+  fetch(wanted: Wanted): Promise<Fetched> {
+    return this.#underway.get(keyOf(wanted))?.done ?? this.#begin(wanted)
+  }
+
+  /**
+   * What the API server says from now on. A question under way may have been answered before this caller came: he waits for
+   * the next one, and shares it with all who come meanwhile. Rejects with `Unreachable`.
+   */
+  fetchNow(wanted: Wanted): Promise<Fetched> {
+    const underway = this.#underway.get(keyOf(wanted))
+    if (underway === undefined) return this.#begin(wanted)
+    const again = () => this.fetch(wanted)
+    underway.next ??= underway.done.then(again, again)
+    return underway.next
+  }
+
+  #begin(wanted: Wanted): Promise<Fetched> {
+    const key = keyOf(wanted)
+    const done = this.#fetch(wanted).finally(() => this.#underway.delete(key))
+    this.#underway.set(key, { done, next: undefined })
+    return done
+  }
+
+  async #fetch(wanted: Wanted): Promise<Fetched> {
+    const { place, path = place, accept } = wanted
+    const held = this.#shelf.find(place, accept)
+    const etag = etagOf(held)
+    const ending = new AbortController()
+    const cancel = this.#clock.setTimer(headMsMax + bodyMsMax, () => ending.abort())
+    try {
+      const headers = { accept, 'accept-encoding': 'gzip', ...(etag === '' ? {} : { 'if-none-match': etag }) }
+      const identity = { kind: 'edge' } as const
+      const { signal } = ending
+      const answered = await this.#upstream.ask({ method: 'GET', path, headers, identity, signal, headMsMax })
+      if (answered.status === 304 && held !== undefined) {
+        await answered.body.return?.()
+        return await this.#again(held, wanted)
+      }
+      if (answered.status !== 200) return await this.#refused(answered, wanted)
+      return await this.#inTurn(() => this.#take(answered, wanted))
+    } catch (error) {
+      if (ending.signal.aborted) throw new Unreachable(`${place} did not come to its end in time`, true)
+      throw error
+    } finally {
+      cancel()
+    }
+  }
+
+  async #inTurn(read: () => Promise<Fetched>): Promise<Fetched> {
+    if (this.#bodies < bodiesMax) this.#bodies++
+    else await new Promise<void>((turn) => this.#waiting.push(turn))
+    try {
+      return await read()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#bodies--
+      else next()
+    }
+  }
+
+  /** What is held is still right, and belongs to the newest state of discovery. */
+  async #again(held: Head, { accept, basis }: Wanted): Promise<Fetched> {
+    if (held.basis === basis || isAggregated(held.form)) return { kind: 'held', head: held, changed: false }
+    const body = await this.#shelf.body(held)
+    if (body === undefined) return badAnswer
+    const { head } = await this.#shelf.keep({ ...held, accept, basis, body })
+    return { kind: 'held', head, changed: false }
+  }
+
+  async #take(answered: Answered, { place, accept, basis, isGood = isAnything }: Wanted): Promise<Fetched> {
+    const came = await gathered(answered)
+    if (came === undefined) return tooLarge
+    const headers = endToEnd(answered.headers)
+    const encoding = single(answered.headers['content-encoding'])
+    if (encoding !== '' && encoding !== 'gzip') return badAnswer
+    const gzipped = encoding === 'gzip'
+    const form = formOf(single(answered.headers['content-type']), accept)
+    const content = gzipped ? await unpacked(came).catch(() => undefined) : came
+    if (content === undefined || !isGood(content, form)) return badAnswer
+    const body = gzipped ? came : await compress(came)
+    // Aggregated documents are discovery itself: their ETag says what state they are of.
+    const of = isAggregated(form) ? '' : basis
+    const { head, changed } = await this.#shelf.keep({ place, form, accept, headers, gzipped, basis: of, body })
+    return { kind: 'held', head, changed, body }
+  }
+
+  async #refused(answered: Answered, { place }: Wanted): Promise<Fetched> {
+    const { status } = answered
+    if (!goneStatuses.includes(status) || isRoot(place)) {
+      await answered.body.return?.()
+      return { kind: 'refused', status, changed: false }
+    }
+    const came = await gathered(answered, refusalBytesMax)
+    const isPlain = single(answered.headers['content-encoding']) === ''
+    const body = isPlain && came !== undefined ? came : Buffer.alloc(0)
+    const changed = await this.#shelf.refuse(place, { status, headers: endToEnd(answered.headers), body })
+    return { kind: 'refused', status, changed }
+  }
+}
+
+function keyOf({ place, path = place, accept }: Wanted): string {
+  return `${path} ${accept}`
+}
+
+function isAnything(content: Buffer): boolean {
+  return content.length > 0
+}
+
+/** The whole body; undefined if it is too long. */
+async function gathered({ headers, body }: Answered, bytesMax = arrivingBytesMax): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  const announced = Number(single(headers['content-length']) || 0)
+  if (announced <= bytesMax) {
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > bytesMax) return undefined
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks)
+  }
+  await body.return?.()
+  return undefined
+}
+
+/** What belongs to one answer, one connection or the way the body came. */
+const passing =
+  /^(date|audit-id|x-kubernetes-pf-.*|content-length|content-encoding|transfer-encoding|connection|keep-alive|trailer|upgrade|via|set-cookie|warning|:.*)$/
+
+function endToEnd(headers: Answered['headers']): Headers {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !passing.test(name)))
+}
+
+function single(header: string | readonly string[] | undefined): string {
+  return typeof header === 'string' ? header : (header?.[0] ?? '')
+}
