@@ -12,10 +12,10 @@ import { evictOldest } from './evict.ts'
 import { idOf, parseCaller, printCaller } from './identity.ts'
 import { readClaims } from './jwt.ts'
 import { Lately } from './lately.ts'
-import type { Latest } from './latest.ts'
 import type { Flight, Reviewer, Subject } from './review.ts'
+import type { TrustedTime } from './trustedtime.ts'
 import { strangers } from './turns.ts'
-import type { Behind } from './writebehind.ts'
+import type { WriteBehind } from './writebehind.ts'
 
 /** A caller that is known, with the key of its decisions. */
 export type Known = {
@@ -49,8 +49,8 @@ type Parts = {
   readonly reviewer: Reviewer
   readonly reachability: Reachability
   readonly clock: Clock
-  readonly latest: Latest
-  readonly behind: Behind
+  readonly latest: TrustedTime
+  readonly behind: WriteBehind
   readonly salt: string
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
   /** Changes when the credential configured for that common name does. */
@@ -207,7 +207,7 @@ function fixed(caller: Caller): Known {
 }
 
 /** What the API server accepted may tell its own end; otherwise it counts for a while. */
-function lifetime(identity: Identity, latest: Latest): number {
+function lifetime(identity: Identity, latest: TrustedTime): number {
   const claims = identity.kind === 'token' ? readClaims(identity.token) : undefined
   if (claims?.issuedMs !== undefined) latest.atLeast(claims.issuedMs)
   return claims?.expiresMs ?? latest.nowMs() + opaqueMsMax

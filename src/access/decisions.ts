@@ -11,20 +11,20 @@ import type { Access, Caller, Outcome, Verdict } from './access.ts'
 import { bounded, type Waiting } from './bounded.ts'
 import type { Callers, Known } from './callers.ts'
 import type { Changes } from './changes.ts'
-import { type Decision, Holding, type Limits, type Told } from './holding.ts'
+import { type Decision, type DecisionLimits, Holding, type Told } from './holding.ts'
 import { idOf } from './identity.ts'
 import { Lately } from './lately.ts'
-import type { Latest } from './latest.ts'
 import { type Question, widerOf } from './question.ts'
 import { forbiddenStatus, noDecision } from './refusal.ts'
 import type { Answer, Flight, Reviewer } from './review.ts'
-import type { Behind } from './writebehind.ts'
+import type { TrustedTime } from './trustedtime.ts'
+import type { WriteBehind } from './writebehind.ts'
 
 export const decisionKind = 'decision'
 
 const freshMs = 10_000 // how long a right that was taken away may go on counting while the API server can be asked
 const askAgainMs = 5_000 // from then on it is asked beside the requests of a busy caller, so that none has to wait
-const limits: Limits = {
+const limits: DecisionLimits = {
   decisionsMax: 20_000, // some 8 MB with their keys; a node's clients ask hundreds
   perCallerMax: 8192, // one caller cannot push out the others
 }
@@ -38,10 +38,10 @@ type Parts = {
   readonly reviewer: Reviewer
   readonly reachability: Reachability
   readonly clock: Clock
-  readonly latest: Latest
-  readonly behind: Behind
+  readonly latest: TrustedTime
+  readonly behind: WriteBehind
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
-  readonly limits?: Limits
+  readonly limits?: DecisionLimits
 }
 
 export class Decisions implements Access {

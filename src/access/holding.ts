@@ -36,19 +36,19 @@ export type Told = {
   readonly nowMs: number
 }
 
-export type Limits = { readonly decisionsMax: number; readonly perCallerMax: number }
+export type DecisionLimits = { readonly decisionsMax: number; readonly perCallerMax: number }
 
 const never = Number.NEGATIVE_INFINITY
 const recordAgainMs = 86_400_000 // so that what is in use does not look oldest after a restart
 
 export class Holding {
-  readonly #limits: Limits
+  readonly #limits: DecisionLimits
   readonly #byCaller = new Map<string, Map<string, Decision>>()
   /** Hears what was pushed out and had a record. */
   readonly #evicted: (id: string, key: string) => void
   #size = 0
 
-  constructor(limits: Limits, evicted: (id: string, key: string) => void) {
+  constructor(limits: DecisionLimits, evicted: (id: string, key: string) => void) {
     this.#limits = limits
     this.#evicted = evicted
   }

@@ -9,11 +9,11 @@ import type { Access, Records } from './access.ts'
 import { Callers, callerKind } from './callers.ts'
 import { Changes } from './changes.ts'
 import { Decisions, decisionKind } from './decisions.ts'
-import { Latest } from './latest.ts'
 import { Reviewer } from './review.ts'
 import { TokenKeeper, tokenKind } from './tokens.ts'
+import { TrustedTime } from './trustedtime.ts'
 import { OpenWatches } from './watches.ts'
-import { Behind } from './writebehind.ts'
+import { WriteBehind } from './writebehind.ts'
 
 export type OpenAccess = {
   readonly access: Access
@@ -45,15 +45,15 @@ export async function openAccess({
   log,
   credentialVersion = () => '',
 }: Parts): Promise<OpenAccess> {
-  const kinds = [Latest.kind, callerKind, decisionKind, tokenKind] as const
+  const kinds = [TrustedTime.kind, callerKind, decisionKind, tokenKind] as const
   const [own = [], storedCallers = [], storedDecisions = [], storedTokens = []] = await Promise.all(
     kinds.map((kind) => records.records(kind)),
   )
   const byKey = new Map(own.map(({ key, value }) => [key, value]))
-  const behind = new Behind({ records, clock, log })
-  const latest = new Latest({ clock, behind, stored: byKey.get(Latest.key) })
+  const behind = new WriteBehind({ records, clock, log })
+  const latest = new TrustedTime({ clock, behind, stored: byKey.get(TrustedTime.key) })
   const salt = byKey.get(saltKey)?.toString('latin1') ?? randomBytes(32).toString('hex')
-  if (!byKey.has(saltKey)) behind.put(Latest.kind, saltKey, Buffer.from(salt, 'latin1'))
+  if (!byKey.has(saltKey)) behind.put(TrustedTime.kind, saltKey, Buffer.from(salt, 'latin1'))
   const { reachability } = upstream
   const reviewer = new Reviewer({ upstream, clock, heardTime: (ms) => latest.hear(ms) })
   const shared = { reviewer, reachability, clock, latest, behind }

@@ -8,7 +8,7 @@ import type { Caller } from './access.ts'
 import type { Callers } from './callers.ts'
 import { idOf } from './identity.ts'
 import { type Account, type Claims, readClaims } from './jwt.ts'
-import type { Behind } from './writebehind.ts'
+import type { WriteBehind } from './writebehind.ts'
 
 /** The part of a request that says for what a token is. */
 export type TokenWish = Pick<TokenRequestFacts, 'audiences' | 'expirationSeconds' | 'boundTo'>
@@ -22,7 +22,7 @@ export type TokenAsked = {
 
 export type TokenAnswer = { readonly facts: TokenRequestFacts; readonly warning?: string }
 
-type Kept = {
+type KeptToken = {
   readonly namespace: string
   readonly account: string
   readonly boundTo: TokenRequestFacts['boundTo']
@@ -42,14 +42,14 @@ const defaultSeconds = 3600 // what the API server takes where none are asked fo
 
 type Parts = {
   readonly callers: Pick<Callers, 'learn'>
-  readonly behind: Behind
+  readonly behind: WriteBehind
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
 }
 
 export class TokenKeeper {
   readonly #callers: Pick<Callers, 'learn'>
-  readonly #behind: Behind
-  readonly #kept = new Map<string, Kept>()
+  readonly #behind: WriteBehind
+  readonly #kept = new Map<string, KeptToken>()
   /** What the API server puts into a token when no audience is asked for: its own. */
   readonly #ownAudiences = new Set<string>()
 
@@ -124,7 +124,7 @@ export class TokenKeeper {
     })
   }
 
-  #dropAll(isMeant: (kept: Kept, key: string) => boolean): void {
+  #dropAll(isMeant: (kept: KeptToken, key: string) => boolean): void {
     for (const [key, kept] of this.#kept) if (isMeant(kept, key)) this.#drop(key)
   }
 
@@ -148,11 +148,11 @@ export class TokenKeeper {
 
 /** As kube-apiserver sees a service account, by what its token says; its own name for the token is left out. */
 /** Of the account, as its token tells. */
-function uidOf({ token }: Kept): string | undefined {
+function uidOf({ token }: KeptToken): string | undefined {
   return readClaims(token)?.account?.uid
 }
 
-function isOf(kept: Kept, { namespace, account }: Pick<TokenAsked, 'namespace' | 'account'>): boolean {
+function isOf(kept: KeptToken, { namespace, account }: Pick<TokenAsked, 'namespace' | 'account'>): boolean {
   return kept.namespace === namespace && kept.account === account
 }
 
@@ -173,9 +173,9 @@ function keyOf({ namespace, account, caller, request: { audiences, boundTo } }: 
   return JSON.stringify([namespace, account, idOf(caller), object, [...new Set(audiences)].sort()])
 }
 
-function parseKept(value: Buffer): Kept | undefined {
+function parseKept(value: Buffer): KeptToken | undefined {
   try {
-    const kept = JSON.parse(value.toString('utf8')) as Kept
+    const kept = JSON.parse(value.toString('utf8')) as KeptToken
     const sound = typeof kept.token === 'string' && typeof kept.endsMs === 'number' && Array.isArray(kept.audiences)
     return sound ? { ...kept, boundTo: kept.boundTo ?? undefined } : undefined
   } catch {

@@ -11,7 +11,7 @@ const retryMs = 10_000 // a full disk does not get better sooner
 
 type Parts = { readonly records: Records; readonly clock: Clock; readonly log: Log }
 
-export class Behind {
+export class WriteBehind {
   readonly #records: Records
   readonly #clock: Clock
   readonly #log: Log

@@ -29,7 +29,7 @@ SIGTERM and Ctrl-C end it in order. Try: kubectl --kubeconfig ./ake-data/admin.k
   },
   edge: {
     summary: 'mirror an API server on this machine, and go on serving when it cannot be reached',
-    about: `What its clients read is kept in DIR and stays in step with the API server; what they write is passed on in their
+    about: `What its clients read is mirrored in DIR and stays in step with the API server; what they write is passed on in their
 own name. The first start makes certificates and DIR/admin.kubeconfig. When local reads can be answered it prints
 "ready https://HOST:PORT"; SIGTERM and Ctrl-C end it in order. "ake status" tells how it fares.
 Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,

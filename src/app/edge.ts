@@ -10,10 +10,10 @@ import { Copy } from '../cache/copy.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { CloudRelease } from '../endpoint/forward/cloudrelease.ts'
-import { PassedOn, tokenCallers } from '../endpoint/forward/fairupstream.ts'
-import { Passing } from '../endpoint/forward/forwarder.ts'
+import { FairUpstream, tokenCallers } from '../endpoint/forward/fairupstream.ts'
+import { Forwarder } from '../endpoint/forward/forwarder.ts'
 import { Offline } from '../endpoint/forward/offline.ts'
-import { Written } from '../endpoint/forward/readyourwrites.ts'
+import { ReadYourWrites } from '../endpoint/forward/readyourwrites.ts'
 import { Tokens } from '../endpoint/forward/tokens.ts'
 import { EdgeEndpoint } from '../endpoint/request/edge.ts'
 import { EdgeReading } from '../endpoint/request/edgeread.ts'
@@ -22,7 +22,7 @@ import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
 import { Server } from '../endpoint/sockets/server.ts'
 import { Catalog } from '../mirror/documents/catalog.ts'
-import { Documents } from '../mirror/documents/documents.ts'
+import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { Interests } from '../mirror/interests.ts'
 import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
 import { openPki } from '../pki/pki.ts'
@@ -34,10 +34,10 @@ import type { EdgeConfig } from './config.ts'
 import { confirmRefusal } from './confirm.ts'
 import { damageOf, openOrSetAside } from './datafolder.ts'
 import { endInOrder } from './ending.ts'
-import { holdWanted } from './held.ts'
 import { lockFolder } from './lockfile.ts'
 import { connectionsHere } from './openfiles.ts'
 import { Roles } from './roles.ts'
+import { holdWanted } from './standing.ts'
 import { statusOf } from './statusdocument.ts'
 import { akeVersion } from './version.ts'
 
@@ -67,13 +67,13 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const credentials = new ClientCredentials((name) => upstream.certificateOf(name))
     const measures = new Measures({ copy, store, more: () => figuresOf(upstream, interests) })
     const front = new Front({ interests, upstream, clock })
-    const written = new Written({ interests, upstream, clock })
-    const passed = new PassedOn({ upstream, access, passedMax: standardLimits.passedMax })
+    const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
+    const passed = new FairUpstream({ upstream, access, passedMax: standardLimits.passedMax })
     const tokens = new Tokens({ upstream: passed, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
-    const passing = new Passing({ upstream: passed, access, catalog, written, offline, tokens, clock, log })
+    const forwarder = new Forwarder({ upstream: passed, access, catalog, readYourWrites, offline, tokens, clock, log })
     const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
-    const reads = { front, upstream, passing, written, measures, clock, release }
+    const reads = { front, upstream, forwarder, readYourWrites, measures, clock, release }
     const reading = new EdgeReading({ access, watches, catalog, ...reads })
     const aside = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
     const lost = () =>
@@ -92,7 +92,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       catalog,
       upstream,
       reading,
-      passing,
+      forwarder,
       own: [health, measures],
       mirrored: documents,
       status: () => statusOf({ upstream, interests, copy, store, clock, damage: damage() }),
@@ -143,7 +143,7 @@ async function openAll(store: Store, parts: { config: EdgeConfig; upstream: Dire
   const clock = systemClock
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
   const catalog = new Catalog()
-  const documents = new Documents({ store, upstream, catalog, clock, log })
+  const documents = new CloudDocuments({ store, upstream, catalog, clock, log })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
   const confirm = confirmRefusal({ upstream, catalog })
   const [interests, pki] = await Promise.all([

@@ -69,7 +69,7 @@ export class Roles {
     this.#deniedUntil.delete(resource)
     if (verdict === 'denied') this.#deniedUntil.set(resource, clock.steady() + deniedMs)
     if (verdict !== 'allowed') return
-    interests.begin(interest, known, { held: true })
+    interests.begin(interest, known, { standing: true })
     this.#missing.delete(resource)
   }
 }

@@ -63,7 +63,7 @@ const full: StatusDocument = {
       objects: 0,
       bytes: 0,
       resourceVersion: 0,
-      held: true,
+      standing: true,
     },
   ],
   passedThrough: [{ resource: 'events', group: 'events.k8s.io', why: 'never mirrored' }],
@@ -93,9 +93,9 @@ Servers:    https://10.0.0.1:6443 (in use, no answer)
 Identity:   system:node:edge-1, EXPIRED 60m ago
 Store:      THE DISK REFUSES WRITES, 5.1Mi of history, 3.0Gi written
 
-RESOURCE               NAMESPACE   SELECTOR               STATE     OBJECTS   SIZE   VERSION   HEARD   ASKED   WATCHERS   WHY
-pods                   *           spec.nodeName=edge-1   synced    12        96Ki   48211     2s      90s     3
-gateways.example.com   shop        tier=web               refused   0         0      0         never   held    0          the edge may not list it
+RESOURCE               NAMESPACE   SELECTOR               STATE     OBJECTS   SIZE   VERSION   HEARD   ASKED      WATCHERS   WHY
+pods                   *           spec.nodeName=edge-1   synced    12        96Ki   48211     2s      90s        3
+gateways.example.com   shop        tier=web               refused   0         0      0         never   standing   0          the edge may not list it
 
 Passed through to the API server, and so out of reach:
 RESOURCE               WHY

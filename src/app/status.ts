@@ -37,7 +37,7 @@ export type StatusDocument = {
     readonly watchers: number
     readonly asked: string
     /** From the start, by option. */
-    readonly held?: boolean
+    readonly standing?: boolean
   }[]
   readonly passedThrough: readonly { readonly resource: string; readonly group: string; readonly why: string }[]
   readonly store: {
@@ -185,7 +185,7 @@ function interestsTable(interests: StatusDocument['interests'], nowMs: number): 
     size(one.bytes),
     String(one.resourceVersion),
     one.ageSeconds === undefined ? 'never' : humanDuration(one.ageSeconds * 1000),
-    one.held === true ? 'held' : ageOf(one.asked, nowMs),
+    one.standing === true ? 'standing' : ageOf(one.asked, nowMs),
     String(one.watchers),
     one.why ?? '',
   ])

@@ -37,7 +37,7 @@ test('each interest with its objects, bytes, version, age and watchers; the clou
     ageSeconds: 7,
     watchers: 1,
   })
-  assert.equal(shown.interests.find((one: { resource: string }) => one.resource === 'nodes').held, true)
+  assert.equal(shown.interests.find((one: { resource: string }) => one.resource === 'nodes').standing, true)
   assert.equal(shown.store.healthy, true)
   assert.deepEqual(shown.passedThrough, [])
   void frames.return?.()

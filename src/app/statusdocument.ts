@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Copy } from '../cache/copy.ts'
 import type { Interests } from '../mirror/interests.ts'
-import type { Kept } from '../mirror/mirrored.ts'
+import type { MirroredInterest } from '../mirror/mirrored.ts'
 import type { Store } from '../store/store.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { akeVersion } from './version.ts'
@@ -17,12 +17,12 @@ export function statusOf(parts: {
 }) {
   const { upstream, interests, copy, store, clock, damage = [] } = parts
   const { state, why, sinceMs } = upstream.reachability
-  const kept = [...interests.all]
+  const mirrored = [...interests.all]
   return {
     version: akeVersion,
     upstream: { state, why, since: new Date(sinceMs).toISOString(), servers: upstream.addresses() },
-    interests: kept.filter((one) => !one.hopeless).map((one) => interestStatus(one, clock)),
-    passedThrough: kept
+    interests: mirrored.filter((one) => !one.hopeless).map((one) => interestStatus(one, clock)),
+    passedThrough: mirrored
       .filter((one) => one.hopeless)
       .map((one) => ({
         resource: one.interest.resource,
@@ -38,8 +38,8 @@ export function statusOf(parts: {
   }
 }
 
-function interestStatus(kept: Kept, clock: Clock) {
-  const { interest, record, cache, state, heardAt } = kept
+function interestStatus(mirrored: MirroredInterest, clock: Clock) {
+  const { interest, record, cache, state, heardAt } = mirrored
   const { resource, group, version, namespace, labels, fields } = interest
   const age = Number.isFinite(heardAt) ? { ageSeconds: Math.round((clock.steady() - heardAt) / 1000) } : {}
   return {
@@ -49,7 +49,7 @@ function interestStatus(kept: Kept, clock: Clock) {
     ...(namespace === '' ? {} : { namespace }),
     ...(labels.empty ? {} : { labels: labels.toString() }),
     ...(fields.empty ? {} : { fields: fields.toString() }),
-    state: kept.withdrawnAtMs === undefined ? state.kind : 'withdrawn',
+    state: mirrored.withdrawnAtMs === undefined ? state.kind : 'withdrawn',
     ...('why' in state ? { why: state.why } : 'by' in state ? { why: `from ${state.by}` } : {}),
     objects: cache?.size ?? 0,
     bytes: cache?.bytes ?? 0,
@@ -57,6 +57,6 @@ function interestStatus(kept: Kept, clock: Clock) {
     ...age,
     watchers: cache?.watchers.size ?? 0,
     asked: new Date(record.askedAtMs).toISOString(),
-    ...(record.held ? { held: true } : {}),
+    ...(record.standing ? { standing: true } : {}),
   }
 }

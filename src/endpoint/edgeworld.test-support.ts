@@ -7,8 +7,8 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { FakeCloud } from '../access/access.test-support.ts'
 import { type OpenAccess, openAccess } from '../access/open.ts'
 import { confirmRefusal } from '../app/confirm.ts'
-import { holdWanted, type Wanted } from '../app/held.ts'
 import { Roles } from '../app/roles.ts'
+import { holdWanted, type Wanted } from '../app/standing.ts'
 import { statusOf } from '../app/statusdocument.ts'
 import { type FakeClock, fakeClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
@@ -16,7 +16,7 @@ import { Copy } from '../cache/copy.ts'
 import { ApiServer } from '../mirror/apiserver.test-support.ts'
 import { Catalog } from '../mirror/documents/catalog.ts'
 import { Cloud as DocumentCloud } from '../mirror/documents/cloud.test-support.ts'
-import { Documents } from '../mirror/documents/documents.ts'
+import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { isDocument } from '../mirror/documents/place.ts'
 import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
@@ -24,9 +24,9 @@ import type { Store } from '../store/store.ts'
 import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { Measures } from './documents/measures.ts'
 import type { Peer, Response } from './endpoint.ts'
-import { Passing } from './forward/forwarder.ts'
+import { Forwarder } from './forward/forwarder.ts'
 import { Offline } from './forward/offline.ts'
-import { Written } from './forward/readyourwrites.ts'
+import { ReadYourWrites } from './forward/readyourwrites.ts'
 import { Tokens } from './forward/tokens.ts'
 import { EdgeEndpoint } from './request/edge.ts'
 import { EdgeReading } from './request/edgeread.ts'
@@ -187,7 +187,7 @@ export class EdgeWorld {
   readonly release = { isLater: false }
   endpoint!: EdgeEndpoint
   interests!: Interests
-  documents!: Documents
+  documents!: CloudDocuments
   catalog!: Catalog
   copy!: Copy
   access!: OpenAccess
@@ -216,7 +216,7 @@ export class EdgeWorld {
     const log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
     this.catalog = new Catalog()
     const { catalog } = this
-    this.documents = new Documents({ store, upstream, catalog, clock, log, random: () => 0.5 })
+    this.documents = new CloudDocuments({ store, upstream, catalog, clock, log, random: () => 0.5 })
     const { documents } = this
     const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
     const confirm = confirmRefusal({ upstream, catalog })
@@ -235,12 +235,12 @@ export class EdgeWorld {
     const measures = new Measures({ copy: this.copy, store })
     this.measures = measures
     const front = new Front({ interests, upstream, clock })
-    const written = new Written({ interests, upstream, clock })
+    const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
     const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
-    const passing = new Passing({ upstream, access, catalog, written, offline, tokens, clock, log })
+    const forwarder = new Forwarder({ upstream, access, catalog, readYourWrites, offline, tokens, clock, log })
     const { release } = this
-    const reads = { front, upstream, passing, written, measures, clock, release }
+    const reads = { front, upstream, forwarder, readYourWrites, measures, clock, release }
     const reading = new EdgeReading({ access, watches, catalog, ...reads })
     const { copy } = this
     this.endpoint = new EdgeEndpoint({
@@ -248,7 +248,7 @@ export class EdgeWorld {
       catalog,
       upstream,
       reading,
-      passing,
+      forwarder,
       own: [measures],
       mirrored: documents,
       status: () => statusOf({ upstream, interests, copy, store, clock }),

@@ -101,7 +101,7 @@ export interface Writing {
 }
 
 /** Whatever answers paths that are no resources: health, discovery, OpenAPI, metrics. Undefined: not its path. */
-export interface Documents {
+export interface NonResourcePaths {
   answer(api: ApiRequest, request: Request): Promise<Response> | Response | undefined
 }
 

@@ -55,12 +55,12 @@ test('a namespace that reads like selectors is no other interest, and stops nobo
   world.cloud.server.put('configmaps', 'a/c1', {})
   const first = world.later('GET', `${maps}?labelSelector=app%3Dweb&resourceVersion=0`)
   await world.until(() => first.done)
-  const [kept] = world.interests.all
+  const [mirrored] = world.interests.all
   const known = world.catalog.find('', 'v1', 'configmaps')
-  assert.ok(kept !== undefined && known !== undefined)
+  assert.ok(mirrored !== undefined && known !== undefined)
   // Whoever asked would wait for the one that is there, again and again: it is synced, and covers nothing of this.
   const strange = { group: '', version: 'v1', resource: 'configmaps', namespace: 'a?app=web&' }
-  assert.notEqual(interestOf(strange).name, kept.interest.name)
+  assert.notEqual(interestOf(strange).name, mirrored.interest.name)
   const second = world.later('GET', '/api/v1/namespaces/a%3Fapp=web&/configmaps?resourceVersion=0')
   await world.until(() => second.done)
   assert.deepEqual((await second.answer).json.items, [])
@@ -83,7 +83,8 @@ test('a watch that is left before its first sync, which then fails, harms nobody
     await settle()
     await chunks.return?.()
     world.cloud.reachability.set('unreachable')
-    for (const kept of [...world.interests.all]) if (!kept.record.held) await world.interests.end(kept, 'in vain')
+    for (const mirrored of [...world.interests.all])
+      if (!mirrored.record.standing) await world.interests.end(mirrored, 'in vain')
     await next
     await settle()
     assert.deepEqual(unheard, [])

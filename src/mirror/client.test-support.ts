@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Form } from '../cache/event.ts'
 import type { Watcher } from '../cache/watcher.ts'
-import type { Place, Read } from '../endpoint/request/front.ts'
+import type { Read, ReadRoute } from '../endpoint/request/front.ts'
 import { type Status, StatusError } from '../kube/status.ts'
 import { filterOf, type MirrorWorld, settle, type Wish } from './world.test-support.ts'
 
@@ -48,10 +48,10 @@ export class Client {
     }
   }
 
-  #hold(place: Extract<Place, { kind: 'hold' }>): void {
+  #hold(place: Extract<ReadRoute, { kind: 'hold' }>): void {
     this.#holding = true
     const { interests } = this.#world
-    void place.kept.synced(10_000).then(() => {
+    void place.mirrored.synced(10_000).then(() => {
       if (interests === this.#world.interests) this.#holding = false
     })
   }

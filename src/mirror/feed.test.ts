@@ -2,24 +2,29 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
-import type { Kept } from './mirrored.ts'
+import type { MirroredInterest } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 const narrowWish: Wish = { labels: 'app=web' }
 
 /** A narrow interest that is synced and watched by its own reflector, with a client that is cut before the wide one comes. */
-async function narrowFirst(): Promise<{ world: MirrorWorld; server: ApiServer; client: Client; narrow: Kept }> {
+async function narrowFirst(): Promise<{
+  world: MirrorWorld
+  server: ApiServer
+  client: Client
+  narrow: MirroredInterest
+}> {
   const server = new ApiServer()
   for (let i = 0; i < 6; i++) server.put('pods', `a/k${i}`, { labels: { app: i % 2 === 0 ? 'web' : 'api' } })
   const world = await MirrorWorld.open({ server })
   const client = new Client(world, narrowWish)
   await stepping(world, [client], () => client.idle)
-  return { world, server, client, narrow: world.kept(narrowWish) as Kept }
+  return { world, server, client, narrow: world.mirrored(narrowWish) as MirroredInterest }
 }
 
-async function widen(world: MirrorWorld, clients: Client[]): Promise<Kept> {
-  const wide = world.begin({}) as Kept
-  const narrow = world.kept(narrowWish)
+async function widen(world: MirrorWorld, clients: Client[]): Promise<MirroredInterest> {
+  const wide = world.begin({}) as MirroredInterest
+  const narrow = world.mirrored(narrowWish)
   await stepping(world, clients, () => wide.cache !== undefined && narrow?.fed === true)
   return wide
 }
@@ -47,7 +52,7 @@ test('[A2] [A3] widening: the narrow one is fed, keeps floor and history, and co
   assert.deepEqual(narrow.state, { kind: 'fed', by: 'v1/pods' })
   assert.equal(server.watches.size, 1)
   // The wide one does not reach back to where the client was; the narrow one does.
-  assert.ok(cutAt < (world.kept({})?.cache?.history.floor as number))
+  assert.ok(cutAt < (world.mirrored({})?.cache?.history.floor as number))
   await stepping(world, [client], () => client.isRight())
   assert.deepEqual(changes(client).slice(1), ['ADDED a/k1', 'ADDED a/k3', 'DELETED a/k0', 'DELETED a/k2'])
   assert.deepEqual([client.lists, client.expired], [1, []])
@@ -106,10 +111,10 @@ test('[A2] the wider one is dropped: the narrow one goes on with a reflector of 
 
 test('it goes over to another wider one, where there is one', async () => {
   const { world, server, client, narrow } = await narrowFirst()
-  const middle = world.begin({ namespace: 'a' }) as Kept
+  const middle = world.begin({ namespace: 'a' }) as MirroredInterest
   await stepping(world, [client], () => middle.cache !== undefined)
   const inNamespace: Wish = { namespace: 'a', labels: 'app=web' }
-  const inner = world.begin(inNamespace) as Kept
+  const inner = world.begin(inNamespace) as MirroredInterest
   await stepping(world, [client], () => inner.fed)
   await widen(world, [client])
   await world.interests.end(narrow, 'a test')
@@ -157,7 +162,7 @@ test('[A2] after a restart what was fed is fed again, offline too', async () => 
   client.cut()
   await world.reopen()
   await stepping(world, [client], () => client.idle)
-  assert.equal(world.kept(narrowWish)?.fed, true)
+  assert.equal(world.mirrored(narrowWish)?.fed, true)
   const asked = server.requests.length
   server.put('pods', 'a/k2', { labels: { app: 'web' }, value: 'newer' })
   server.reachability.set('reachable')

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { ApiServer, type Fault, type ServerRequest } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
 import { mirrorLimits } from './mirror.ts'
-import type { Kept } from './mirrored.ts'
+import type { MirroredInterest } from './mirrored.ts'
 import { MirrorWorld } from './world.test-support.ts'
 
 const page = (version: string, item = '') =>
@@ -15,7 +15,11 @@ const lists =
   ({ what }: ServerRequest) =>
     what === 'watch' ? undefined : fault
 
-type Cause = { fault: (request: ServerRequest) => Fault | undefined; why: RegExp; state?: Kept['state']['kind'] }
+type Cause = {
+  fault: (request: ServerRequest) => Fault | undefined
+  why: RegExp
+  state?: MirroredInterest['state']['kind']
+}
 
 const causes: Record<string, Cause> = {
   'versions no number holds': { fault: lists({ kind: 'text', text: page(beyond) }), why: /version/ },
@@ -51,19 +55,19 @@ const causes: Record<string, Cause> = {
 }
 
 for (const [name, { fault, why, state = 'failing' }] of Object.entries(causes)) {
-  test(`[A1] ${name}: held for a bounded time, then passed through with the reason, tried again later`, async () => {
+  test(`[A1] ${name}: standing for a bounded time, then passed through with the reason, tried again later`, async () => {
     const server = new ApiServer({ random: (below) => below - 1 })
     server.put('pods', 'a/k0')
     const world = await MirrorWorld.open({ server })
     server.fault = fault
     assert.equal(world.place('list', {}).kind, 'hold')
     await world.pass(mirrorLimits.firstSyncMsMax + 5_000, 100)
-    const kept = world.kept({}) as Kept
+    const mirrored = world.mirrored({}) as MirroredInterest
     for (const verb of ['list', 'watch', 'get'] as const) assert.equal(world.place(verb, {}).kind, 'forward', verb)
-    assert.equal(kept.state.kind, state)
-    assert.match('why' in kept.state ? kept.state.why : '', why)
-    assert.ok(kept.hopeless)
-    assert.equal(await kept.synced(10_000), 'refused')
+    assert.equal(mirrored.state.kind, state)
+    assert.match('why' in mirrored.state ? mirrored.state.why : '', why)
+    assert.ok(mirrored.hopeless)
+    assert.equal(await mirrored.synced(10_000), 'refused')
     // It is asked for every few minutes, where only a right is missing twice a minute, and nobody is held again meanwhile.
     await world.pass(20 * 60_000, 600)
     const before = server.requests.length
@@ -76,7 +80,7 @@ for (const [name, { fault, why, state = 'failing' }] of Object.entries(causes)) 
     // Offline nothing was ever mirrored.
     server.reachability.set('unreachable')
     server.cutWatches()
-    if (kept.cache === undefined) assert.throws(() => world.place('list', {}), /no local copy/)
+    if (mirrored.cache === undefined) assert.throws(() => world.place('list', {}), /no local copy/)
     await world.pass(60_000)
     server.reachability.set('reachable')
     assert.notEqual(world.place('list', {}).kind, 'hold')
@@ -84,8 +88,8 @@ for (const [name, { fault, why, state = 'failing' }] of Object.entries(causes)) 
     server.fault = () => undefined
     await world.until(() => world.place('list', {}).kind === 'local', 900)
     await world.pass(60_000)
-    assert.equal(kept.state.kind, 'synced')
-    assert.equal(kept.hopeless, false)
+    assert.equal(mirrored.state.kind, 'synced')
+    assert.equal(mirrored.hopeless, false)
     await world.stop()
   })
 }
@@ -103,7 +107,7 @@ test('[A1] what is synced already keeps its data, and answers, whatever its list
   const place = world.place('list', {}, { state: 'recent' })
   assert.equal(place.kind, 'local')
   assert.match(place.kind === 'local' ? (place.warning ?? '') : '', /local copy/)
-  assert.equal(world.kept({})?.state.kind, 'waiting')
+  assert.equal(world.mirrored({})?.state.kind, 'waiting')
   // A restart does not turn it into one that never was.
   await world.reopen()
   await world.pass(60_000)
@@ -115,10 +119,10 @@ test('[A1] a copy in doubt that cannot be verified holds nobody for longer than 
   const server = new ApiServer()
   server.put('pods', 'a/k0')
   const world = await MirrorWorld.open({ server })
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.state.kind === 'synced')
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.state.kind === 'synced')
   server.fault = () => ({ kind: 'status', code: 500 })
-  kept.doubt()
+  mirrored.doubt()
   assert.equal(world.place('list', {}).kind, 'hold')
   await world.pass(mirrorLimits.firstSyncMsMax + 1_000)
   assert.equal(world.place('list', {}).kind, 'forward')
@@ -134,8 +138,8 @@ test('[D4] [A1] a copy of which the disk has lost something holds nobody for lon
   const server = new ApiServer()
   server.put('pods', 'a/k0')
   const world = await MirrorWorld.open({ server })
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.state.kind === 'synced')
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.state.kind === 'synced')
   server.fault = () => ({ kind: 'status', code: 500 })
   const load = world.store.load.bind(world.store)
   world.store.load = (async (make: Parameters<typeof load>[0]) => {

@@ -4,7 +4,7 @@ import { ApiServer } from './apiserver.test-support.ts'
 import { Client } from './client.test-support.ts'
 import { interestOf } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
-import type { Kept } from './mirrored.ts'
+import type { MirroredInterest } from './mirrored.ts'
 import { MirrorWorld, scopeOf, settle } from './world.test-support.ts'
 
 const hourMs = 3_600_000
@@ -24,14 +24,14 @@ async function long(world: MirrorWorld, ms: number): Promise<void> {
   await world.pass(10_000)
 }
 
-const names = (world: MirrorWorld) => [...world.interests.all].map((kept) => kept.interest.name).sort()
+const names = (world: MirrorWorld) => [...world.interests.all].map((mirrored) => mirrored.interest.name).sort()
 
 test('[A2] interests are written down with what is known of them, and are there again after a restart, offline', async () => {
   const world = await opened()
   const wishes = [{}, { namespace: 'a', labels: 'app=web' }, { fields: 'spec.nodeName=n1' }]
   for (const wish of wishes) world.begin(wish)
-  world.begin({ resource: 'configmaps' }, { held: true })
-  await world.until(() => [...world.interests.all].every((kept) => kept.cache !== undefined))
+  world.begin({ resource: 'configmaps' }, { standing: true })
+  await world.until(() => [...world.interests.all].every((mirrored) => mirrored.cache !== undefined))
   const before = names(world)
   const records = [...world.interests.all].map(({ interest, record }) => [interest.name, { ...record }] as const)
   world.server.reachability.set('unreachable')
@@ -41,10 +41,10 @@ test('[A2] interests are written down with what is known of them, and are there 
     [...world.interests.all].map(({ interest, record }) => [interest.name, { ...record }] as const).sort(),
     records.sort(),
   )
-  assert.deepEqual([...world.interests.all].map((kept) => kept.cache?.size).sort(), [0, 1, 4, 4])
-  assert.equal(world.kept({ resource: 'configmaps' })?.record.held, true)
+  assert.deepEqual([...world.interests.all].map((mirrored) => mirrored.cache?.size).sort(), [0, 1, 4, 4])
+  assert.equal(world.mirrored({ resource: 'configmaps' })?.record.standing, true)
   // The fields that selectors need were read again, before any discovery.
-  assert.ok(world.kept({ fields: 'spec.nodeName=n1' })?.cache?.get('a/k1')?.fields.includes('n1'))
+  assert.ok(world.mirrored({ fields: 'spec.nodeName=n1' })?.cache?.get('a/k1')?.fields.includes('n1'))
 })
 
 test('[A1] an interest whose first sync was cut is there after a restart, and answers nothing', async () => {
@@ -56,15 +56,15 @@ test('[A1] an interest whose first sync was cut is there after a restart, and an
   world.server.reachability.set('unreachable')
   await world.reopen()
   assert.deepEqual(names(world), ['v1/pods'])
-  assert.equal(world.kept({})?.cache, undefined)
+  assert.equal(world.mirrored({})?.cache, undefined)
   assert.throws(() => world.place('list', {}), /no local copy/)
 })
 
 test('what nobody has asked for a day, running and reachable, is let go with all its data', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  world.begin({ resource: 'configmaps' }, { held: true })
-  await world.until(() => kept.cache !== undefined)
+  const mirrored = world.begin({}) as MirroredInterest
+  world.begin({ resource: 'configmaps' }, { standing: true })
+  await world.until(() => mirrored.cache !== undefined)
   await long(world, 20 * hourMs)
   world.place('list', {})
   await long(world, 20 * hourMs)
@@ -93,8 +93,8 @@ test('whoever watches asks all the time', async () => {
 
 test('nothing ends while the cloud is away, and that time does not count', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.cache !== undefined)
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
   await long(world, 10 * hourMs)
   world.server.reachability.set('unreachable')
   world.server.cutWatches()
@@ -127,7 +127,7 @@ test('a refusal is believed after minutes, and only when the cloud confirms it; 
   assert.equal(world.place('list', {}).kind, 'local', 'and said that it may be read')
   world.confirms = true
   await world.pass(10_000)
-  assert.notEqual(world.kept({})?.withdrawnAtMs, undefined)
+  assert.notEqual(world.mirrored({})?.withdrawnAtMs, undefined)
   assert.equal(world.place('list', {}).kind, 'forward')
   client.step()
   await settle()
@@ -140,7 +140,7 @@ test('a refusal is believed after minutes, and only when the cloud confirms it; 
   // A cut line takes nothing back.
   server.fault = () => ({ kind: 'refuse' })
   await world.pass(60_000)
-  assert.notEqual(world.kept({})?.withdrawnAtMs, undefined)
+  assert.notEqual(world.mirrored({})?.withdrawnAtMs, undefined)
   server.fault = () => ({ kind: 'status', code: 403 })
   await world.pass(mirrorLimits.withdrawnMsMin / 2, 60)
   assert.equal((await world.store.load()).interests.length, 1)
@@ -151,28 +151,28 @@ test('a refusal is believed after minutes, and only when the cloud confirms it; 
 test('[A2] a refusal that was believed too soon is forgotten: the data are there again, with their history', async () => {
   const world = await opened()
   const { server } = world
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.cache !== undefined)
-  const floor = kept.cache?.history.floor
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
+  const floor = mirrored.cache?.history.floor
   world.confirms = true
   server.fault = () => ({ kind: 'status', code: 404 })
   server.cutWatches()
-  await world.until(() => kept.withdrawnAtMs !== undefined, 600)
+  await world.until(() => mirrored.withdrawnAtMs !== undefined, 600)
   server.fault = () => undefined
   server.put('pods', 'a/k0', { value: 'meanwhile' })
-  await world.until(() => kept.withdrawnAtMs === undefined, 120)
-  assert.deepEqual([kept.cache?.history.floor, kept.cache?.version], [floor, server.version])
+  await world.until(() => mirrored.withdrawnAtMs === undefined, 120)
+  assert.deepEqual([mirrored.cache?.history.floor, mirrored.cache?.version], [floor, server.version])
 })
 
 test('a credential that is no longer accepted says nothing about data', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.cache !== undefined)
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
   world.confirms = true
   world.server.fault = () => ({ kind: 'status', code: 401 })
   world.server.cutWatches()
   await world.pass(3 * mirrorLimits.refusalMsMin, 200)
-  assert.deepEqual([world.confirmed, kept.withdrawnAtMs, kept.cache?.size], [[], undefined, 4])
+  assert.deepEqual([world.confirmed, mirrored.withdrawnAtMs, mirrored.cache?.size], [[], undefined, 4])
 })
 
 test('there is a limit to interests; what an option names comes on top', async () => {
@@ -183,21 +183,21 @@ test('there is a limit to interests; what an option names comes on top', async (
   assert.ok(world.begin({ namespace: 'n7' }), 'what is there is there')
   world.server.reachability.set('reachable')
   assert.equal(world.place('list', {}).kind, 'forward')
-  assert.ok(world.begin({}, { held: true }))
+  assert.ok(world.begin({}, { standing: true }))
 })
 
 test('a first list beyond the limit is passed through, and whoever waits for it is told at once', async () => {
   const world = await opened({ limits: { objects: 3, bytes: 1 << 20 } })
   const place = world.place('list', {})
   assert.ok(place.kind === 'hold')
-  const outcome = place.kept.synced(10_000)
+  const outcome = place.mirrored.synced(10_000)
   await world.pass(500, 5)
   assert.equal(await outcome, 'refused')
-  assert.equal(world.kept({})?.state.kind, 'tooLarge')
+  assert.equal(world.mirrored({})?.state.kind, 'tooLarge')
   assert.equal(world.place('list', {}).kind, 'forward')
   assert.equal(world.place('watch', {}).kind, 'forward')
   // What is mirrored already stays mirrored, however much it grows.
-  const small = world.begin({ fields: 'metadata.name=k1' }) as Kept
+  const small = world.begin({ fields: 'metadata.name=k1' }) as MirroredInterest
   await world.until(() => small.cache !== undefined)
   for (let i = 0; i < 9; i++) world.server.put('pods', `n${i}/k1`)
   world.server.cutWatches()
@@ -208,8 +208,8 @@ test('a first list beyond the limit is passed through, and whoever waits for it 
 test('whoever waits for a first sync waits no longer than asked', async () => {
   const world = await opened()
   world.server.fault = () => ({ kind: 'slow', ms: 15_000 })
-  const kept = world.begin({}) as Kept
-  const outcome = kept.synced(10_000)
+  const mirrored = world.begin({}) as MirroredInterest
+  const outcome = mirrored.synced(10_000)
   await world.pass(9_900, 99)
   let told = false
   void outcome.then(() => {
@@ -219,41 +219,41 @@ test('whoever waits for a first sync waits no longer than asked', async () => {
   assert.equal(told, false)
   await world.pass(200)
   assert.equal(await outcome, 'late')
-  assert.equal(await Promise.race([kept.synced(60_000), world.pass(60_000)]), 'synced')
+  assert.equal(await Promise.race([mirrored.synced(60_000), world.pass(60_000)]), 'synced')
 })
 
 test('an interest that is asked for again while it ends is kept', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.cache !== undefined)
-  const ending = world.interests.end(kept, 'a test')
-  const again = world.begin({}) as Kept
-  assert.notEqual(again, kept)
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
+  const ending = world.interests.end(mirrored, 'a test')
+  const again = world.begin({}) as MirroredInterest
+  assert.notEqual(again, mirrored)
   await ending
   await world.until(() => again.state.kind === 'synced')
   assert.equal(world.server.count('list'), 1, 'it goes on with what is there')
   await world.reopen()
   assert.deepEqual(names(world), ['v1/pods'])
-  assert.notEqual(world.kept({})?.cache, undefined)
+  assert.notEqual(world.mirrored({})?.cache, undefined)
 })
 
 test('[D3] what a full disk refused to write down of an interest is written when there is room', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.state.kind === 'synced')
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.state.kind === 'synced')
   world.refusing = true
-  world.begin({}, { held: true })
+  world.begin({}, { standing: true })
   await world.pass(10_000)
   world.refusing = false
   await world.pass(6_000)
   await world.reopen()
-  assert.equal(world.kept({})?.record.held, true)
+  assert.equal(world.mirrored({})?.record.standing, true)
 })
 
 test('objects without a record are what was left of an interest that ended: they go', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.cache !== undefined)
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
   const { name } = interestOf(scopeOf({}))
   world.crash()
   await world.store.commit({ changes: [], records: [{ kind: 'interest', key: name, value: undefined }], synced: false })
@@ -266,8 +266,8 @@ test('[A1] an interest that may be of a lost past is not read until the cloud, i
   const server = new ApiServer()
   for (let i = 0; i < 4; i++) server.put('pods', `a/k${i}`, { labels: { app: i % 2 === 0 ? 'web' : 'api' } })
   const world = await MirrorWorld.open({ server })
-  const web = world.begin({ labels: 'app=web' }) as Kept
-  const api = world.begin({ labels: 'app=api' }) as Kept
+  const web = world.begin({ labels: 'app=web' }) as MirroredInterest
+  const api = world.begin({ labels: 'app=api' }) as MirroredInterest
   await world.until(() => web.state.kind === 'synced' && api.state.kind === 'synced')
   api.doubt()
   assert.equal(api.readable, undefined, 'it may be of a lost past')
@@ -299,8 +299,8 @@ test('many informers of one resource cost one upstream list and one watch', asyn
 
 test('a process that ends in order leaves nothing open', async () => {
   const world = await opened()
-  const kept = world.begin({}) as Kept
-  await world.until(() => kept.cache !== undefined)
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
   await world.stop()
   assert.equal(world.server.watches.size, 0)
 })

@@ -24,7 +24,7 @@ import { Leaving, tickMs } from './leaving.ts'
 import type { ListingLimits } from './listing.ts'
 import type { Mirrored } from './mirror.ts'
 import { mirrorLimits } from './mirror.ts'
-import { Kept, type KeptRecord, recordOf } from './mirrored.ts'
+import { type InterestRecord, MirroredInterest, recordOf } from './mirrored.ts'
 
 const recordKind = 'interest'
 /** The time nobody asked is written down this often: a restart may forget as much of it. */
@@ -33,7 +33,7 @@ const saveEveryMs = 600_000
 const complainEveryMs = 600_000
 
 type Beginning = {
-  readonly held?: boolean
+  readonly standing?: boolean
   readonly firstVersion?: number
   /** The caller who asked first; counted since the last start. */
   readonly by?: string
@@ -53,18 +53,18 @@ export type InterestsParts = {
 
 export class Interests {
   readonly #parts: InterestsParts
-  readonly #kept = new Map<string, Kept>()
-  readonly #byResource = new Map<string, Set<Kept>>()
+  readonly #mirrored = new Map<string, MirroredInterest>()
+  readonly #byResource = new Map<string, Set<MirroredInterest>>()
   readonly #plans = new Map<string, FieldPlan>()
-  readonly #records = new Map<string, KeptRecord>()
+  readonly #records = new Map<string, InterestRecord>()
   readonly #restore: Interest[] = []
   readonly #hooks: { readonly of: string; readonly tell: (cache: Cache) => void }[] = []
   readonly #told = new WeakSet<Cache>()
   readonly #leaving: Leaving
   /** Those of resources that the catalog does not know now. */
-  readonly #unknown = new WeakSet<Kept>()
+  readonly #unknown = new WeakSet<MirroredInterest>()
   /** Those whose record the disk has refused. */
-  readonly #unsaved = new Set<Kept>()
+  readonly #unsaved = new Set<MirroredInterest>()
   #copy: Copy | undefined
   #started = false
   /** Of what finds no room: it is asked for again and again. */
@@ -72,7 +72,7 @@ export class Interests {
 
   private constructor(parts: InterestsParts) {
     this.#parts = parts
-    this.#leaving = new Leaving({ ...parts, end: (kept, why) => this.end(kept, why) })
+    this.#leaving = new Leaving({ ...parts, end: (mirrored, why) => this.end(mirrored, why) })
   }
 
   /** Reads what was written down; the copy is opened next, with `planOf` and `lostOf`. */
@@ -104,7 +104,7 @@ export class Interests {
     for (const { cache } of this.#byResource.get(resource) ?? []) if (cache !== undefined) tell(cache)
   }
 
-  #tell({ interest, cache }: Kept): void {
+  #tell({ interest, cache }: MirroredInterest): void {
     const name = resourceName(interest.group, interest.version, interest.resource)
     // One cache is told of once, however often its interest is taken up again.
     if (cache === undefined || this.#told.has(cache)) return
@@ -116,10 +116,10 @@ export class Interests {
   attach(copy: Copy): void {
     this.#copy = copy
     for (const interest of this.#restore.splice(0)) {
-      this.#tell(this.#add(interest, this.#records.get(interest.name) as KeptRecord))
+      this.#tell(this.#add(interest, this.#records.get(interest.name) as InterestRecord))
     }
     for (const [name, cache] of [...copy.caches]) {
-      if (this.#kept.has(name)) continue
+      if (this.#mirrored.has(name)) continue
       // Objects without a record: it was being ended, unless the disk has lost the record.
       if (this.#isRecordLost(name)) {
         cache.isDoubted = true
@@ -134,30 +134,32 @@ export class Interests {
 
   /** Those the disk has lost the record of: they are doubted, and read again once somebody asks for them. */
   get lost(): string[] {
-    return [...(this.#copy?.caches.keys() ?? [])].filter((name) => !this.#kept.has(name) && this.#isRecordLost(name))
+    return [...(this.#copy?.caches.keys() ?? [])].filter(
+      (name) => !this.#mirrored.has(name) && this.#isRecordLost(name),
+    )
   }
 
-  get all(): Iterable<Kept> {
-    return this.#kept.values()
+  get all(): Iterable<MirroredInterest> {
+    return this.#mirrored.values()
   }
 
   get size(): number {
-    return this.#kept.size
+    return this.#mirrored.size
   }
 
-  of(group: string, version: string, resource: string): ReadonlySet<Kept> {
+  of(group: string, version: string, resource: string): ReadonlySet<MirroredInterest> {
     return this.#byResource.get(resourceName(group, version, resource)) ?? none
   }
 
   /** Whoever covers the scope: synced ones that can resume at the version first, then the widest. */
-  covering(scope: Scope, version = 0): Kept | undefined {
-    let best: Kept | undefined
+  covering(scope: Scope, version = 0): MirroredInterest | undefined {
+    let best: MirroredInterest | undefined
     let bestRank = -1
-    for (const kept of this.of(scope.group, scope.version, scope.resource)) {
-      if (kept.withdrawnAtMs !== undefined || !covers(kept.interest, scope)) continue
-      const rank = rankOf(kept, version)
+    for (const mirrored of this.of(scope.group, scope.version, scope.resource)) {
+      if (mirrored.withdrawnAtMs !== undefined || !covers(mirrored.interest, scope)) continue
+      const rank = rankOf(mirrored, version)
       if (rank > bestRank) {
-        best = kept
+        best = mirrored
         bestRank = rank
       }
     }
@@ -167,8 +169,8 @@ export class Interests {
   /** Any interest that holds the object: presence is knowledge. */
   holding(scope: Scope, key: string): Cache | undefined {
     let newest: Cache | undefined
-    for (const kept of this.of(scope.group, scope.version, scope.resource)) {
-      const cache = kept.readable
+    for (const mirrored of this.of(scope.group, scope.version, scope.resource)) {
+      const cache = mirrored.readable
       const item = cache === undefined || cache.isCorrupt(key) ? undefined : cache.get(key)
       if (item !== undefined && item.version > (newest?.get(key)?.version ?? 0)) newest = cache
     }
@@ -176,20 +178,20 @@ export class Interests {
   }
 
   /** Begins an interest, unless there is no room for another. */
-  begin(scope: Scope, known: Mirrored, options: Beginning = {}): Kept | undefined {
+  begin(scope: Scope, known: Mirrored, options: Beginning = {}): MirroredInterest | undefined {
     const interest = interestOf(scope)
-    const present = this.#kept.get(interest.name)
+    const present = this.#mirrored.get(interest.name)
     if (present !== undefined) {
-      if (options.held === true && !present.record.held) {
-        present.record.held = true
+      if (options.standing === true && !present.record.standing) {
+        present.record.standing = true
         void this.#save(present).catch(() => {})
       }
       // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
     }
-    if (options.held !== true && !this.#hasRoom(interest, options.by)) return undefined
+    if (options.standing !== true && !this.#hasRoom(interest, options.by)) return undefined
     const { resource, plan } = known
-    const kept = this.#add(
+    const mirrored = this.#add(
       interest,
       {
         custom: resource.custom,
@@ -197,7 +199,7 @@ export class Interests {
         kind: resource.kind,
         listKind: resource.listKind,
         paths: plan.paths,
-        held: options.held ?? false,
+        standing: options.standing ?? false,
         lost: 0,
         unaskedMs: 0,
         askedAtMs: this.#parts.clock.now(),
@@ -205,20 +207,20 @@ export class Interests {
       options.firstVersion,
     )
     // What is here of one whose record was lost was read without knowing its fields.
-    kept.cache?.replan(this.planOf(interest.name))
-    kept.begunBy = options.by
+    mirrored.cache?.replan(this.planOf(interest.name))
+    mirrored.begunBy = options.by
     this.#parts.log.info('interest.begun', { interest: interest.name })
-    void this.#save(kept).catch(() => {})
-    if (this.#started) kept.start()
-    return kept
+    void this.#save(mirrored).catch(() => {})
+    if (this.#started) mirrored.start()
+    return mirrored
   }
 
   #hasRoom({ name }: Interest, by: string | undefined): boolean {
     const { clock, log } = this.#parts
     const { interestsMax, interestsPerCallerMax, nameCharactersMax } = mirrorLimits
     if (name.length > nameCharactersMax) return false
-    const own = by === undefined ? 0 : [...this.#kept.values()].filter(({ begunBy }) => begunBy === by).length
-    if (this.#kept.size < interestsMax && own < interestsPerCallerMax) return true
+    const own = by === undefined ? 0 : [...this.#mirrored.values()].filter(({ begunBy }) => begunBy === by).length
+    if (this.#mirrored.size < interestsMax && own < interestsPerCallerMax) return true
     if (clock.steady() < this.#quietUntil) return false
     this.#quietUntil = clock.steady() + complainEveryMs
     const why = own < interestsPerCallerMax ? `there are ${interestsMax}` : `its caller has begun ${own}`
@@ -226,10 +228,10 @@ export class Interests {
     return false
   }
 
-  #add(interest: Interest, record: KeptRecord, firstVersion?: number): Kept {
+  #add(interest: Interest, record: InterestRecord, firstVersion?: number): MirroredInterest {
     const { upstream, limits, clock, log } = this.#parts
     this.#records.set(interest.name, record)
-    const kept = new Kept({
+    const mirrored = new MirroredInterest({
       interest,
       record,
       plan: () => this.planOf(interest.name),
@@ -249,23 +251,23 @@ export class Interests {
         this.#widened(one)
       },
     })
-    this.#kept.set(interest.name, kept)
+    this.#mirrored.set(interest.name, mirrored)
     const name = resourceName(interest.group, interest.version, interest.resource)
     const sharing = this.#byResource.get(name) ?? new Set()
-    this.#byResource.set(name, sharing.add(kept))
-    return kept
+    this.#byResource.set(name, sharing.add(mirrored))
+    return mirrored
   }
 
   /** What the new one covers needs no watch of its own any more; nor does it itself where a wider one is there already. */
-  #widened(begun: Kept): void {
+  #widened(begun: MirroredInterest): void {
     const { group, version, resource } = begun.interest
-    for (const kept of this.of(group, version, resource)) {
-      this.#feed(kept, begun)
-      this.#feed(begun, kept)
+    for (const mirrored of this.of(group, version, resource)) {
+      this.#feed(mirrored, begun)
+      this.#feed(begun, mirrored)
     }
   }
 
-  #feed(narrow: Kept, wide: Kept): void {
+  #feed(narrow: MirroredInterest, wide: MirroredInterest): void {
     if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return
     // Strictly wider: two that cover each other would feed each other and hear of nothing.
     if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
@@ -276,7 +278,7 @@ export class Interests {
   }
 
   /** What the narrow one wants, read from objects as the wider one reads them; undefined while nobody knows its fields. */
-  #matchesOf({ interest, record }: Kept, wide: Kept): ((item: Item) => boolean) | undefined {
+  #matchesOf({ interest, record }: MirroredInterest, wide: MirroredInterest): ((item: Item) => boolean) | undefined {
     const { group, version, resource, namespace, labels, fields } = interest
     const { namespaced } = record
     let plan = wide.cache?.plan as FieldPlan
@@ -300,39 +302,39 @@ export class Interests {
 
   /** Discovery has changed: other fields may be selectable, of objects that are here already. */
   replan(): void {
-    for (const kept of this.#kept.values()) {
-      const { group, version, resource, name } = kept.interest
+    for (const mirrored of this.#mirrored.values()) {
+      const { group, version, resource, name } = mirrored.interest
       const known = this.#parts.find(group, version, resource)
       // One that is back is asked for at once.
-      if (known === undefined) this.#unknown.add(kept)
-      else if (this.#unknown.delete(kept)) kept.hurry()
-      if (known === undefined || known.plan.paths.join() === kept.record.paths.join()) continue
-      kept.record.paths = known.plan.paths
+      if (known === undefined) this.#unknown.add(mirrored)
+      else if (this.#unknown.delete(mirrored)) mirrored.hurry()
+      if (known === undefined || known.plan.paths.join() === mirrored.record.paths.join()) continue
+      mirrored.record.paths = known.plan.paths
       this.#plans.set(name, planFields(known.plan.paths))
-      kept.cache?.replan(this.planOf(name))
-      void this.#save(kept).catch(() => {})
+      mirrored.cache?.replan(this.planOf(name))
+      void this.#save(mirrored).catch(() => {})
     }
     // Whose fields nobody knew until now can be fed.
-    if (this.#started) for (const kept of this.#kept.values()) this.#widened(kept)
+    if (this.#started) for (const mirrored of this.#mirrored.values()) this.#widened(mirrored)
   }
 
-  async #save(kept: Kept): Promise<void> {
-    const { name } = kept.interest
-    const value = Buffer.from(JSON.stringify({ ...printInterest(kept.interest), ...kept.record }))
-    this.#unsaved.add(kept)
+  async #save(mirrored: MirroredInterest): Promise<void> {
+    const { name } = mirrored.interest
+    const value = Buffer.from(JSON.stringify({ ...printInterest(mirrored.interest), ...mirrored.record }))
+    this.#unsaved.add(mirrored)
     await this.#copy?.commit({ changes: [], records: [{ kind: recordKind, key: name, value }], synced: false })
-    this.#unsaved.delete(kept)
+    this.#unsaved.delete(mirrored)
   }
 
-  async end(kept: Kept, why: string): Promise<void> {
-    const { name, group, version, resource } = kept.interest
+  async end(mirrored: MirroredInterest, why: string): Promise<void> {
+    const { name, group, version, resource } = mirrored.interest
     this.#parts.log.info('interest.ended', { interest: name, why })
-    this.#kept.delete(name)
-    this.#byResource.get(resourceName(group, version, resource))?.delete(kept)
-    await kept.stop()
+    this.#mirrored.delete(name)
+    this.#byResource.get(resourceName(group, version, resource))?.delete(mirrored)
+    await mirrored.stop()
     // Somebody asked for it again meanwhile, and goes on with what is here.
-    if (this.#kept.has(name)) return
-    this.#unsaved.delete(kept)
+    if (this.#mirrored.has(name)) return
+    this.#unsaved.delete(mirrored)
     this.#records.delete(name)
     this.#plans.delete(name)
     const record = { kind: recordKind, key: name, value: undefined }
@@ -344,8 +346,8 @@ export class Interests {
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts
     this.#started = true
-    for (const kept of this.#kept.values()) kept.start()
-    for (const kept of this.#kept.values()) if (kept.cache !== undefined) this.#widened(kept)
+    for (const mirrored of this.#mirrored.values()) mirrored.start()
+    for (const mirrored of this.#mirrored.values()) if (mirrored.cache !== undefined) this.#widened(mirrored)
     let savedAtMs = clock.steady()
     while (!signal.aborted) {
       await new Promise<void>((resolve) => {
@@ -358,21 +360,21 @@ export class Interests {
         signal.addEventListener('abort', end)
       })
       if (signal.aborted) break
-      for (const kept of [...this.#unsaved]) void this.#save(kept).catch(() => {})
-      await this.#leaving.tick([...this.#kept.values()], signal)
+      for (const mirrored of [...this.#unsaved]) void this.#save(mirrored).catch(() => {})
+      await this.#leaving.tick([...this.#mirrored.values()], signal)
       if (clock.steady() - savedAtMs < saveEveryMs) continue
       savedAtMs = clock.steady()
-      for (const kept of this.#kept.values()) void this.#save(kept).catch(() => {})
+      for (const mirrored of this.#mirrored.values()) void this.#save(mirrored).catch(() => {})
     }
-    await Promise.all([...this.#kept.values()].map((kept) => kept.stop()))
+    await Promise.all([...this.#mirrored.values()].map((mirrored) => mirrored.stop()))
   }
 }
 
-const none: ReadonlySet<Kept> = new Set()
+const none: ReadonlySet<MirroredInterest> = new Set()
 
-function rankOf(kept: Kept, version: number): number {
-  const { readable: cache, interest } = kept
-  if (cache === undefined) return kept.hopeless ? 0 : 1
+function rankOf(mirrored: MirroredInterest, version: number): number {
+  const { readable: cache, interest } = mirrored
+  if (cache === undefined) return mirrored.hopeless ? 0 : 1
   const resumable = version === 0 || version >= cache.history.floor ? 4 : 2
   return resumable + (interest.namespace === '' && interest.labels.empty && interest.fields.empty ? 1 : 0)
 }

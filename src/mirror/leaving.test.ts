@@ -5,7 +5,7 @@ import { createLog } from '../base/log.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
 import { mirrorLimits } from './mirror.ts'
-import type { Kept } from './mirrored.ts'
+import type { MirroredInterest } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 const minuteMs = 60_000
@@ -20,10 +20,10 @@ async function opened(lines?: string[]): Promise<MirrorWorld> {
   return await MirrorWorld.open({ server, ...log })
 }
 
-async function synced(world: MirrorWorld, wish: Wish, options: { held?: boolean } = {}): Promise<Kept> {
-  const kept = world.begin(wish, options) as Kept
-  await world.until(() => kept.cache !== undefined)
-  return kept
+async function synced(world: MirrorWorld, wish: Wish, options: { standing?: boolean } = {}): Promise<MirroredInterest> {
+  const mirrored = world.begin(wish, options) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
+  return mirrored
 }
 
 const names = (world: MirrorWorld) => [...world.interests.all].map(({ interest }) => interest.name).sort()
@@ -52,7 +52,7 @@ test('what somebody watches, what an option names and what the cloud cannot tell
   const absent = { namespace: 'a', fields: 'metadata.name=absent' }
   const client = new Client(world, absent)
   await stepping(world, [client], () => client.idle)
-  await synced(world, { ...absent, resource: 'configmaps' }, { held: true })
+  await synced(world, { ...absent, resource: 'configmaps' }, { standing: true })
   await synced(world, { namespace: 'a', fields: 'metadata.name=other' })
   world.server.reachability.set('unreachable')
   world.server.cutWatches()
@@ -109,13 +109,13 @@ test('[L4] a resource that is no more is said once, asked for ever more rarely, 
     await world.pass(10_000)
     server.fault = ({ resource }) => (resource === 'configmaps' ? { kind: 'status', code: 404 } : undefined)
     const before = said()
-    const kept = world.begin(wish) as Kept
+    const mirrored = world.begin(wish) as MirroredInterest
     world.unknown.add('configmaps')
     world.interests.replan()
     server.cutWatches()
     await world.pass(4 * minuteMs, 480)
-    assert.equal(kept.state.kind, 'refused')
-    assert.equal(kept.hopeless, first)
+    assert.equal(mirrored.state.kind, 'refused')
+    assert.equal(mirrored.hopeless, first)
     assert.equal(said() - before, 1)
     const asked = server.requests.length
     await world.pass(10 * minuteMs, 600)
@@ -125,7 +125,7 @@ test('[L4] a resource that is no more is said once, asked for ever more rarely, 
     world.unknown.delete('configmaps')
     world.interests.replan()
     await world.pass(3_000)
-    assert.equal(kept.state.kind, 'synced')
+    assert.equal(mirrored.state.kind, 'synced')
   }
   await world.stop()
 })

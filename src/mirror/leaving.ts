@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Interest, interestOf, scopeOfName } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
-import type { Kept } from './mirrored.ts'
+import type { MirroredInterest } from './mirrored.ts'
 import { Source } from './source.ts'
 
 /** How often somebody looks; what a restart forgets of a time is at most this, and what is written down less often. */
@@ -23,7 +23,7 @@ type Parts = {
   readonly log: Log
   /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
   readonly confirm: (interest: Interest, code: number) => Promise<boolean>
-  readonly end: (kept: Kept, why: string) => Promise<void>
+  readonly end: (mirrored: MirroredInterest, why: string) => Promise<void>
 }
 
 export class Leaving {
@@ -35,29 +35,29 @@ export class Leaving {
     this.#parts = parts
   }
 
-  async tick(all: readonly Kept[], signal: AbortSignal): Promise<void> {
+  async tick(all: readonly MirroredInterest[], signal: AbortSignal): Promise<void> {
     const { upstream, clock, end } = this.#parts
     if (upstream.reachability.state !== 'reachable') return
-    const empty = new Map<string, Kept[]>()
-    for (const kept of all) {
-      if ((kept.cache?.watchers.size ?? 0) > 0) kept.asked(clock.now())
+    const empty = new Map<string, MirroredInterest[]>()
+    for (const mirrored of all) {
+      if ((mirrored.cache?.watchers.size ?? 0) > 0) mirrored.asked(clock.now())
       // Whoever watches hears nothing: the next watch goes where something happens.
-      if (kept.isBlind) kept.finishWatches()
-      const { record, interest } = kept
+      if (mirrored.isBlind) mirrored.finishWatches()
+      const { record, interest } = mirrored
       record.unaskedMs += tickMs
-      await this.#lookAtRefusal(kept)
-      if (record.held) continue
-      if (record.unaskedMs >= mirrorLimits.unaskedMsMax) await end(kept, 'nobody has asked for it for a long time')
-      else if (!isLeft(kept)) continue
-      else if (interest.fields.required('metadata.name') !== undefined) await end(kept, 'its object is no more')
+      await this.#lookAtRefusal(mirrored)
+      if (record.standing) continue
+      if (record.unaskedMs >= mirrorLimits.unaskedMsMax) await end(mirrored, 'nobody has asked for it for a long time')
+      else if (!isLeft(mirrored)) continue
+      else if (interest.fields.required('metadata.name') !== undefined) await end(mirrored, 'its object is no more')
       else if (interest.namespace !== '')
-        empty.set(interest.namespace, [...(empty.get(interest.namespace) ?? []), kept])
+        empty.set(interest.namespace, [...(empty.get(interest.namespace) ?? []), mirrored])
     }
     await this.#endGone(empty, signal)
   }
 
   /** Of those that hold nothing and that nobody asks for: the ones whose namespace is no more. */
-  async #endGone(empty: ReadonlyMap<string, readonly Kept[]>, signal: AbortSignal): Promise<void> {
+  async #endGone(empty: ReadonlyMap<string, readonly MirroredInterest[]>, signal: AbortSignal): Promise<void> {
     const nowMs = this.#parts.clock.steady()
     for (const namespace of this.#asksAt.keys()) if (!empty.has(namespace)) this.#asksAt.delete(namespace)
     const due = [...empty.keys()].filter((namespace) => (this.#asksAt.get(namespace) ?? 0) <= nowMs)
@@ -65,8 +65,8 @@ export class Leaving {
       this.#asksAt.set(namespace, nowMs + namespaceEveryMs)
       // Whoever may not be asked, or does not answer, has not said that it is gone.
       if (!(await this.#isGone(namespace, signal).catch(() => false))) continue
-      for (const kept of empty.get(namespace) ?? [])
-        if (isLeft(kept)) await this.#parts.end(kept, 'its namespace is no more')
+      for (const mirrored of empty.get(namespace) ?? [])
+        if (isLeft(mirrored)) await this.#parts.end(mirrored, 'its namespace is no more')
     }
   }
 
@@ -78,31 +78,32 @@ export class Leaving {
   }
 
   /** A refusal that lasts, and that the cloud confirms, takes the data out of use; later they go. */
-  async #lookAtRefusal(kept: Kept): Promise<void> {
+  async #lookAtRefusal(mirrored: MirroredInterest): Promise<void> {
     const { clock, log, confirm, end } = this.#parts
-    const { state } = kept
+    const { state } = mirrored
     if (state.kind !== 'refused') {
       // A cut line takes back nothing that the cloud has said.
-      if (state.kind !== 'waiting') kept.withdrawnAtMs = undefined
+      if (state.kind !== 'waiting') mirrored.withdrawnAtMs = undefined
       return
     }
     const nowMs = clock.steady()
-    if (kept.withdrawnAtMs !== undefined) {
-      kept.finishWatches()
-      if (nowMs - kept.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !kept.record.held) await end(kept, state.why)
+    if (mirrored.withdrawnAtMs !== undefined) {
+      mirrored.finishWatches()
+      if (nowMs - mirrored.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !mirrored.record.standing)
+        await end(mirrored, state.why)
       return
     }
     // A credential that is no longer accepted says nothing about data.
     if (state.code === 401 || nowMs - state.sinceMs < mirrorLimits.refusalMsMin) return
-    if (!(await confirm(kept.interest, state.code).catch(() => false))) return
-    log.warn('interest.withdrawn', { interest: kept.interest.name, why: state.why })
-    kept.finishWatches()
-    kept.withdrawnAtMs = nowMs
+    if (!(await confirm(mirrored.interest, state.code).catch(() => false))) return
+    log.warn('interest.withdrawn', { interest: mirrored.interest.name, why: state.why })
+    mirrored.finishWatches()
+    mirrored.withdrawnAtMs = nowMs
   }
 }
 
 /** Whether it holds nothing, as far as the cloud tells now, and nobody has asked for it lately. */
-function isLeft({ record, readable, state }: Kept): boolean {
+function isLeft({ record, readable, state }: MirroredInterest): boolean {
   if (record.unaskedMs < mirrorLimits.emptyUnaskedMsMax) return false
   return (state.kind === 'synced' || state.kind === 'fed') && readable?.size === 0 && !readable.isDamaged
 }

@@ -11,7 +11,7 @@ import { type Listing, type ListingLimits, listItemOf, readListing } from './lis
 import { Ahead, Busy, Expired, Refused, Source, TooLarge } from './source.ts'
 import { known, scopeOf, settle, type Wish } from './world.test-support.ts'
 
-type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; held?: (key: string) => number | undefined }
+type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; standing?: (key: string) => number | undefined }
 
 function filled(objects: number, pageMax: number): ApiServer {
   const server = new ApiServer()
@@ -22,10 +22,10 @@ function filled(objects: number, pageMax: number): ApiServer {
 
 /** Reads a list and lets time pass until it is there, or is not to be had. */
 async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<Listing> {
-  const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, held = () => undefined } = options
+  const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, standing = () => undefined } = options
   const source = new Source({ upstream: server, clock: server.clock, interest: interestOf(scopeOf(wish)) })
   const { signal } = new AbortController()
-  const parts = { source, custom: false, plan: known().plan, held, limits, clock: server.clock, signal }
+  const parts = { source, custom: false, plan: known().plan, standing, limits, clock: server.clock, signal }
   let over = false
   const reading = readListing({ ...parts, ...(exactly === undefined ? {} : { exactly }) }).finally(() => {
     over = true
@@ -92,7 +92,7 @@ test('a list that fits into one page opens no watch', async () => {
 
 test('what the copy holds in the same version is only named', async () => {
   const server = filled(3, 9)
-  const listing = await read(server, { held: (key) => (key === 'a/k1' ? 3 : undefined) })
+  const listing = await read(server, { standing: (key) => (key === 'a/k1' ? 3 : undefined) })
   assert.deepEqual(
     [...listing.objects.values()].map((one) => one === 'same'),
     [false, true, false],

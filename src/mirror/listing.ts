@@ -45,7 +45,7 @@ export type ListingParts = {
   readonly custom: boolean
   readonly plan: FieldPlan
   /** The version in which the copy holds a key; undefined when it does not. */
-  readonly held: (key: string) => number | undefined
+  readonly standing: (key: string) => number | undefined
   readonly limits: ListingLimits
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -153,7 +153,7 @@ class Reading {
   }
 
   #take({ items }: ListPage): void {
-    const { source, custom, plan, held, limits } = this.#parts
+    const { source, custom, plan, standing, limits } = this.#parts
     for (const bytes of items) {
       const scan = scanObject(bytes, plan)
       source.check(bytes, scan)
@@ -161,7 +161,7 @@ class Reading {
       const key = objectKey(scan.namespace, scan.name)
       this.#newest = Math.max(this.#newest, version)
       this.#bytes += bytes.length
-      this.#objects.set(key, held(key) === version ? 'same' : listItemOf(bytes, scan, { custom, version }))
+      this.#objects.set(key, standing(key) === version ? 'same' : listItemOf(bytes, scan, { custom, version }))
     }
     if (this.#objects.size > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`)
     if (this.#bytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`)
@@ -182,7 +182,7 @@ class Reading {
   }
 
   #fold(frame: Frame, version: number): number {
-    const { source, custom, plan, held } = this.#parts
+    const { source, custom, plan, standing } = this.#parts
     if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
     const scan = scanObject(frame.object, plan)
     const at = versionOf(scan.resourceVersion)
@@ -191,7 +191,7 @@ class Reading {
     source.check(frame.object, scan)
     const key = objectKey(scan.namespace, scan.name)
     const known = this.#objects.get(key)
-    const knownAt = known === undefined ? 0 : known === 'same' ? (held(key) ?? 0) : known.version
+    const knownAt = known === undefined ? 0 : known === 'same' ? (standing(key) ?? 0) : known.version
     if (at <= knownAt) return reached
     if (frame.type === 'DELETED') this.#objects.delete(key)
     else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))
@@ -202,7 +202,7 @@ class Reading {
 /** A watch that nobody reads yet: its frames are kept until somebody does. */
 class HeldWatch {
   readonly #stream: WatchStream
-  #held: (readonly Frame[])[] = []
+  #standing: (readonly Frame[])[] = []
   #bytes = 0
   #fault: unknown
   #ended = false
@@ -218,7 +218,7 @@ class HeldWatch {
       for (;;) {
         const { value, done } = await this.#stream.frames.next()
         if (done === true) break
-        this.#held.push(value)
+        this.#standing.push(value)
         for (const { object } of value) this.#bytes += object.length
         this.#wake?.()
         if (this.#bytes > heldBytesMax) throw new Busy('too much changed while the list was read', 0)
@@ -242,7 +242,7 @@ class HeldWatch {
 
   async take(): Promise<readonly Frame[]> {
     for (;;) {
-      const frames = this.#held.shift()
+      const frames = this.#standing.shift()
       if (frames !== undefined) {
         for (const { object } of frames) this.#bytes -= object.length
         return frames
@@ -273,7 +273,7 @@ class HeldWatch {
   async *#rest(): AsyncIterableIterator<readonly Frame[]> {
     try {
       for (;;) {
-        const frames = this.#held.shift()
+        const frames = this.#standing.shift()
         if (frames !== undefined) {
           for (const { object } of frames) this.#bytes -= object.length
           yield frames

@@ -13,7 +13,7 @@ import { mirrorLimits } from './mirror.ts'
 import { Reflector, type ReflectorState } from './reflector.ts'
 
 /** What is written down of an interest besides its objects. */
-export type KeptRecord = {
+export type InterestRecord = {
   custom: boolean
   namespaced: boolean
   kind: string
@@ -21,7 +21,7 @@ export type KeptRecord = {
   /** The fields read from its objects: known before discovery is. */
   paths: readonly string[]
   /** Named by an option: it never ends. */
-  held: boolean
+  standing: boolean
   /** See Copy's lostOf. */
   lost: number
   /** How long nobody has asked, counted while running and reachable. */
@@ -29,9 +29,9 @@ export type KeptRecord = {
   askedAtMs: number
 }
 
-export type KeptParts = {
+export type MirroredInterestParts = {
   readonly interest: Interest
-  readonly record: KeptRecord
+  readonly record: InterestRecord
   readonly plan: () => FieldPlan
   readonly upstream: Upstream
   readonly copy: Copy
@@ -40,10 +40,10 @@ export type KeptParts = {
   readonly log: Log
   readonly firstVersion?: number | undefined
   /** Writes the record down. */
-  readonly save: (kept: Kept) => Promise<void>
-  readonly onSynced: (kept: Kept) => void
+  readonly save: (mirrored: MirroredInterest) => Promise<void>
+  readonly onSynced: (mirrored: MirroredInterest) => void
   /** It found the cluster put back to an earlier state. */
-  readonly onRestored: (kept: Kept) => void
+  readonly onRestored: (mirrored: MirroredInterest) => void
 }
 
 /** How often somebody who waits for a first sync looks whether it can still be had. */
@@ -51,10 +51,10 @@ const lookEveryMs = 100
 
 type Outcome = 'synced' | 'refused' | 'late'
 
-export class Kept {
+export class MirroredInterest {
   readonly interest: Interest
-  readonly record: KeptRecord
-  readonly #parts: KeptParts
+  readonly record: InterestRecord
+  readonly #parts: MirroredInterestParts
   readonly #stopping = new AbortController()
   readonly #waiting = new Set<(outcome: Outcome) => void>()
   #reflector: Reflector | undefined
@@ -68,7 +68,7 @@ export class Kept {
   /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
   withdrawnAtMs: number | undefined
 
-  constructor(parts: KeptParts) {
+  constructor(parts: MirroredInterestParts) {
     this.#parts = parts
     this.interest = parts.interest
     this.record = parts.record
@@ -181,7 +181,7 @@ export class Kept {
   }
 
   /** Goes on as a part of a wider interest that covers this one. */
-  feedFrom(wide: Kept, filter: (item: Item) => boolean): void {
+  feedFrom(wide: MirroredInterest, filter: (item: Item) => boolean): void {
     const stop = this.#nextRun()
     const feed = new Feed({ wide, narrow: this, matches: filter, copy: this.#parts.copy, clock: this.#parts.clock })
     this.#reflector = undefined
@@ -257,7 +257,7 @@ export class Kept {
 }
 
 /** From what was written down; what is missing there is as if it had never been. */
-export function recordOf(printed: Record<string, unknown>): KeptRecord {
+export function recordOf(printed: Record<string, unknown>): InterestRecord {
   const paths = Array.isArray(printed.paths) ? printed.paths.map(String) : []
   return {
     custom: printed.custom === true,
@@ -265,7 +265,7 @@ export function recordOf(printed: Record<string, unknown>): KeptRecord {
     kind: String(printed.kind ?? ''),
     listKind: String(printed.listKind ?? ''),
     paths,
-    held: printed.held === true,
+    standing: printed.standing === true,
     lost: Number(printed.lost ?? 0),
     unaskedMs: Number(printed.unaskedMs ?? 0),
     askedAtMs: Number(printed.askedAtMs ?? 0),

@@ -100,9 +100,9 @@ for (const [name, behaviour] of Object.entries(behaviours)) {
         }
       }
       if (first) misbehave()
-      const kept = world.begin({})
+      const mirrored = world.begin({})
       if (!first) {
-        await world.until(() => kept?.state.kind === 'synced')
+        await world.until(() => mirrored?.state.kind === 'synced')
         misbehave()
         server.cutWatches()
       }
@@ -114,11 +114,11 @@ for (const [name, behaviour] of Object.entries(behaviours)) {
         counts.slice(-6).some((count) => count > 0),
         shown,
       )
-      if (!first) assert.ok(kept?.cache?.get('a/k0') !== undefined)
+      if (!first) assert.ok(mirrored?.cache?.get('a/k0') !== undefined)
       // And once the API server is itself again, so is the copy.
       server.fault = () => undefined
       server.put('pods', 'a/k1')
-      await world.until(() => kept?.cache?.get('a/k1') !== undefined, 900)
+      await world.until(() => mirrored?.cache?.get('a/k1') !== undefined, 900)
       await world.stop()
     })
   }
@@ -139,11 +139,11 @@ for (const [name, items] of [
       if (pages > 5_000) server.reachability.set('unreachable')
       return what === 'watch' ? undefined : { kind: 'text', text: page(`t${pages++}`, items) }
     }
-    const kept = world.begin({})
+    const mirrored = world.begin({})
     const counts = await counted(world)
     assert.ok(Math.max(...counts) < 150 && (counts.at(-1) as number) <= 40, `${counts.join(' ')} requests`)
-    assert.match(JSON.stringify(kept?.state), /pages bring nothing new/)
-    assert.equal(kept?.cache, undefined)
+    assert.match(JSON.stringify(mirrored?.state), /pages bring nothing new/)
+    assert.equal(mirrored?.cache, undefined)
     await world.stop()
   })
 }
@@ -152,8 +152,8 @@ test('[L4] a relist that grows without an end is given up, and what was mirrored
   const server = new ApiServer({ random: (below) => below - 1 })
   server.put('pods', 'a/k0')
   const world = await MirrorWorld.open({ server, limits: { objects: 10, bytes: 1 << 20 } })
-  const kept = world.begin({})
-  await world.until(() => kept?.state.kind === 'synced')
+  const mirrored = world.begin({})
+  await world.until(() => mirrored?.state.kind === 'synced')
   let pages = 0
   server.fault = ({ what }) => {
     if (what === 'watch') return undefined
@@ -164,15 +164,15 @@ test('[L4] a relist that grows without an end is given up, and what was mirrored
   }
   server.compact(server.put('configmaps', 'a/x'))
   server.cutWatches()
-  await world.until(() => kept?.state.kind === 'tooLarge')
+  await world.until(() => mirrored?.state.kind === 'tooLarge')
   assert.ok(pages < 60, `${pages} pages`)
   assert.deepEqual(
-    [...(kept?.cache?.all() ?? [])].map(({ key }) => key),
+    [...(mirrored?.cache?.all() ?? [])].map(({ key }) => key),
     ['a/k0'],
   )
   assert.equal(world.place('list', {}).kind, 'local')
   server.fault = () => undefined
   server.put('pods', 'a/k1')
-  await world.until(() => kept?.cache?.size === 2, 700)
+  await world.until(() => mirrored?.cache?.size === 2, 700)
   await world.stop()
 })

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { openDurable } from '../store/durable.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
-import type { Kept } from './mirrored.ts'
+import type { MirroredInterest } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
 async function opened(objects = 3, pageMax = 500): Promise<MirrorWorld> {
@@ -23,7 +23,7 @@ async function watching(world: MirrorWorld, wish: Wish = {}, watchList = false):
   return client
 }
 
-const synced = (kept: Kept | undefined) => kept?.state.kind === 'synced'
+const synced = (mirrored: MirroredInterest | undefined) => mirrored?.state.kind === 'synced'
 
 test('[A2] [A3] list, then watch: one request of each, and a resumed watch costs one probe and one watch', async () => {
   const world = await opened()
@@ -77,8 +77,8 @@ test('[A1] a WATCH that comes first with a version is synced at exactly that one
   server.put('pods', 'a/k5')
   const place = world.place('watch', {}, { state: 'version', version })
   assert.equal(place.kind, 'hold')
-  await world.until(() => world.kept({})?.cache !== undefined)
-  assert.equal(world.kept({})?.cache?.history.floor, version)
+  await world.until(() => world.mirrored({})?.cache !== undefined)
+  assert.equal(world.mirrored({})?.cache?.history.floor, version)
   const client = new Client(world, {})
   client.version = version
   for (const [key, text] of known) client.objects.set(key, text)
@@ -132,10 +132,10 @@ for (const code of [401, 403, 404]) {
     server.fault = () => ({ kind: 'status', code })
     server.cutWatches()
     server.put('pods', 'a/k0', { value: 'new' })
-    await world.until(() => world.kept({})?.state.kind === 'refused')
+    await world.until(() => world.mirrored({})?.state.kind === 'refused')
     await world.pass(120_000)
-    assert.equal(world.kept({})?.cache?.size, 3)
-    const { state } = world.kept({}) as Kept
+    assert.equal(world.mirrored({})?.cache?.size, 3)
+    const { state } = world.mirrored({}) as MirroredInterest
     assert.equal(state.kind === 'refused' && state.code, code)
     assert.ok(server.requests.length < 30, `${server.requests.length} requests`)
     server.fault = () => undefined
@@ -213,7 +213,7 @@ test('[D3] a full disk stops ingest, not reads; afterwards everything comes, and
   server.remove('pods', 'a/k1')
   server.compact()
   await world.pass(60_000)
-  const { cache } = world.kept({}) as Kept
+  const { cache } = world.mirrored({}) as MirroredInterest
   assert.equal(cache?.size, 9)
   assert.equal(world.place('list', {}).kind, 'local')
   assert.ok(server.watches.size <= 1, `${server.watches.size} watches`)
@@ -265,7 +265,7 @@ test('[D4] damaged bytes are found, fetched again, and no client hears of it', a
       assert.ok(holds())
     }
     world.begin({})
-    await disk(() => synced(world.kept({})))
+    await disk(() => synced(world.mirrored({})))
     world.crash()
     await first.close()
     const file = join(folder, 'log', '0000000001.log')
@@ -276,7 +276,7 @@ test('[D4] damaged bytes are found, fetched again, and no client hears of it', a
     const second = openDurable({ folder, historyBytesMax: 1 << 28 })
     world.store = second
     await world.start()
-    const cache = world.kept({})?.cache
+    const cache = world.mirrored({})?.cache
     assert.deepEqual([...(cache?.corrupt ?? [])], ['a/k1'])
     const client = new Client(world, {})
     client.version = cache?.version as number

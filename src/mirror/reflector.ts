@@ -175,11 +175,11 @@ export class Reflector {
     // What is known of it holds until something else is: a refusal does not become hope by being asked again.
     if (cache === undefined && this.#state.kind === 'waiting') this.#state = { kind: 'syncing' }
     const exactly = cache === undefined ? this.#exactly : undefined
-    const held = (key: string) =>
+    const standing = (key: string) =>
       cache === undefined || this.#restored || cache.isCorrupt(key) ? undefined : cache.peek(key)?.version
     // A list is as new as the moment it was asked for.
     const askedAtMs = clock.steady()
-    const parts = { source: this.#source, custom, plan: cache?.plan ?? plan(), held, clock, signal }
+    const parts = { source: this.#source, custom, plan: cache?.plan ?? plan(), standing, clock, signal }
     let listing: Listing
     try {
       listing = await readListing({
@@ -281,8 +281,8 @@ export class Reflector {
     const { custom } = this.#parts
     if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
     const { cache } = intake
-    const kept = frame.type === 'ADDED' || frame.type === 'MODIFIED'
-    const scan = kept ? scanObject(frame.object, cache.plan) : scanObject(frame.object)
+    const mirrored = frame.type === 'ADDED' || frame.type === 'MODIFIED'
+    const scan = mirrored ? scanObject(frame.object, cache.plan) : scanObject(frame.object)
     const version = versionOf(scan.resourceVersion)
     if (frame.type === 'BOOKMARK') {
       intake.reach(version)

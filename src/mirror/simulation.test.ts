@@ -138,16 +138,16 @@ class Simulation {
 
   #drop(): void {
     // Nobody watches it, and whoever is covered by it has another.
-    for (const kept of this.world.interests.all) {
-      if (kept.cache === undefined || kept.cache.watchers.size > 0) continue
-      const others = [...this.world.interests.all].filter((one) => one !== kept && one.cache !== undefined)
+    for (const mirrored of this.world.interests.all) {
+      if (mirrored.cache === undefined || mirrored.cache.watchers.size > 0) continue
+      const others = [...this.world.interests.all].filter((one) => one !== mirrored && one.cache !== undefined)
       const needed = this.clients.some(
         ({ wish }) =>
-          covers(kept.interest, scopeOf(wish)) && !others.some((one) => covers(one.interest, scopeOf(wish))),
+          covers(mirrored.interest, scopeOf(wish)) && !others.some((one) => covers(one.interest, scopeOf(wish))),
       )
       if (needed) continue
-      this.#say(`drop(${kept.interest.name})`)
-      void this.world.interests.end(kept, 'a test')
+      this.#say(`drop(${mirrored.interest.name})`)
+      void this.world.interests.end(mirrored, 'a test')
       return
     }
   }
@@ -258,15 +258,15 @@ class Simulation {
 
   /** One watch for each interest that no wider one feeds; what is fed costs the cloud nothing. */
   #checkWatches(): void {
-    const kept = [...this.world.interests.all]
-    const fed = kept.filter((one) => one.fed)
-    assert.equal(this.server.watches.size, kept.length - fed.length, 'watches upstream')
-    for (const one of kept) {
-      const wider = kept.some((other) => other !== one && covers(other.interest, one.interest))
+    const mirrored = [...this.world.interests.all]
+    const fed = mirrored.filter((one) => one.fed)
+    assert.equal(this.server.watches.size, mirrored.length - fed.length, 'watches upstream')
+    for (const one of mirrored) {
+      const wider = mirrored.some((other) => other !== one && covers(other.interest, one.interest))
       assert.equal(one.fed, wider, `${one.interest.name} is fed`)
     }
     const lists = this.server.count('list')
-    assert.ok(lists <= kept.length + this.server.expiries + this.#excuses + 60, `${lists} lists`)
+    assert.ok(lists <= mirrored.length + this.server.expiries + this.#excuses + 60, `${lists} lists`)
   }
 }
 

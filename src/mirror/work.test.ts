@@ -18,7 +18,7 @@ const value = 'v'.repeat(2_000)
 /** A store that notes what is written, and keeps writers waiting while it is held. */
 class Noting {
   readonly batches: Batch[] = []
-  held: Promise<void> | undefined
+  standing: Promise<void> | undefined
   reads = 0
   readonly store: Store
 
@@ -26,7 +26,7 @@ class Noting {
     this.store = {
       load: inner.load.bind(inner),
       commit: async (batch) => {
-        await this.held
+        await this.standing
         this.batches.push(batch)
         await inner.commit(batch)
       },
@@ -65,7 +65,7 @@ async function opened(inner: Store = openMemory({ historyBytesMax: 1 << 30 })) {
   const world = await MirrorWorld.open({ server, store: noting.store })
   const client = new Client(world, {})
   await stepping(world, [client], () => client.idle)
-  assert.equal(world.kept({})?.cache?.size, objects)
+  assert.equal(world.mirrored({})?.cache?.size, objects)
   noting.changes()
   return { noting, server, world, client }
 }
@@ -108,7 +108,7 @@ test('a burst shares commits, and none of it waits for the disk to sync (kubeedg
   server.get = () => undefined
   for (let at = 0; at < 1_000; at++) server.put('pods', `a/new${at}`)
   server.get = ApiServer.prototype.get
-  await world.until(() => world.kept({})?.cache?.size === objects + 1_000)
+  await world.until(() => world.mirrored({})?.cache?.size === objects + 1_000)
   const written = noting.batches.filter((batch) => batch.changes.length > 0)
   assert.equal(written.flatMap((batch) => batch.changes).length, 1_000)
   assert.ok(written.length <= 10, `${written.length} commits`)
@@ -119,7 +119,7 @@ test('a burst shares commits, and none of it waits for the disk to sync (kubeedg
 test('a disk that does not answer keeps no read waiting (kubeedge 8.6, superedge g2)', async () => {
   const { noting, server, world, client } = await opened()
   let release = () => {}
-  noting.held = new Promise((resolve) => {
+  noting.standing = new Promise((resolve) => {
     release = resolve
   })
   server.put('pods', 'a/k1', { value: 'new' })
@@ -135,7 +135,7 @@ test('a disk that does not answer keeps no read waiting (kubeedge 8.6, superedge
     await world.pass(250)
   }
   assert.equal(client.isRight(), false, 'what is not committed is not told')
-  noting.held = undefined
+  noting.standing = undefined
   release()
   await stepping(world, [client, other], () => client.isRight() && other.isRight())
   await world.stop()
@@ -175,7 +175,7 @@ test('on a real disk one event in 5,000 objects writes some pages, not the list 
     const server = filled()
     const world = await MirrorWorld.open({ server, store: noting.store })
     world.begin({})
-    const inStep = () => world.kept({})?.cache?.version === server.version
+    const inStep = () => world.mirrored({})?.cache?.version === server.version
     while (!inStep() || server.watches.size === 0) {
       await pause(5)
       await world.pass(250)

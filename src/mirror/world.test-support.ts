@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts'
 import { type Log, silentLog } from '../base/log.ts'
 import { Copy } from '../cache/copy.ts'
 import { type Filter, makeFilter, planFor } from '../cache/filter.ts'
-import { Front, type Place, type Read } from '../endpoint/request/front.ts'
+import { Front, type Read, type ReadRoute } from '../endpoint/request/front.ts'
 import { builtinFacts } from '../kube/builtin.ts'
 import { selectableFields } from '../kube/fields.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
@@ -200,11 +200,11 @@ export class MirrorWorld {
     assert.ok(holds(), 'it never came to that')
   }
 
-  begin(wish: Wish, options: { held?: boolean; firstVersion?: number } = {}) {
+  begin(wish: Wish, options: { standing?: boolean; firstVersion?: number } = {}) {
     return this.interests.begin(scopeOf(wish), known(wish.resource), options)
   }
 
-  place(verb: Read['verb'], wish: Wish, more: Partial<Read> = {}): Place {
+  place(verb: Read['verb'], wish: Wish, more: Partial<Read> = {}): ReadRoute {
     const read: Read = {
       verb,
       known: known(wish.resource),
@@ -217,7 +217,7 @@ export class MirrorWorld {
     return this.front.place(read)
   }
 
-  kept(wish: Wish) {
+  mirrored(wish: Wish) {
     const { name } = interestOf(scopeOf(wish))
     return [...this.interests.all].find((one) => one.interest.name === name)
   }

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import type { Worker, WorkerOptions } from 'node:worker_threads'
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { Loss } from './aside.ts'
+import { CommitLog } from './commitlog.ts'
 import type { Disk } from './disk.ts'
 import { Floors } from './floors.ts'
-import { Log } from './log.ts'
 import { Questions } from './questions.ts'
 import { logFolder, segmentBytesUsual } from './segment.ts'
 import {
@@ -62,7 +62,7 @@ export function openDurable(parts: DurableParts): Store {
 
 class DurableStore implements Store {
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: CommitLog
   readonly #thread: IndexThread
   readonly #floors = new Floors()
   readonly #questions = new Questions()
@@ -98,7 +98,7 @@ class DurableStore implements Store {
     this.#onDamage = parts.onDamage ?? (() => {})
     this.#unappliedBytesMax = Math.min(unappliedBytesMax, historyBytesMax * unappliedPerHistory)
     const segments = { folder: logFolder(folder), segmentBytes }
-    this.#log = new Log({
+    this.#log = new CommitLog({
       ...segments,
       ...(parts.disk && { disk: parts.disk }),
       written: (batch, sequence) => this.#written(batch, sequence),

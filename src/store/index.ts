@@ -13,10 +13,10 @@ import { Applier } from './apply.ts'
 import { Aside, type Loss } from './aside.ts'
 import { type Base, newestBase } from './base.ts'
 import { Bodies } from './bodies.ts'
+import { BodySegments } from './bodysegments.ts'
 import { LogRewritten } from './chain.ts'
+import type { LogEnd } from './commitlog.ts'
 import { IndexDamaged, isDamage, open, prepare, type Statements } from './connection.ts'
-import { Kept } from './kept.ts'
-import type { LogEnd } from './log.ts'
 import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readHistory, readInterest, readObjects, readRecords } from './reading.ts'
 import { Reads } from './reads.ts'
@@ -53,7 +53,7 @@ export class Index {
   #db: DatabaseSync
   #statements: Statements
   #applier: Applier
-  #kept: Kept
+  #kept: BodySegments
   #base: Base | undefined
   /** Since the last commit. */
   readonly #reads: Reads
@@ -79,7 +79,7 @@ export class Index {
     this.#db = db
     this.#statements = statements
     this.#applier = applier
-    this.#kept = new Kept({ ...parts, last: this.#lastKept() })
+    this.#kept = new BodySegments({ ...parts, last: this.#lastKept() })
   }
 
   #openTables(): ReturnType<typeof remake> {

@@ -19,14 +19,14 @@ import {
 } from './store.ts'
 
 /** `lost`: a seed has dropped its object. */
-type Kept = Entry & { readonly size: number; lost: boolean }
+type BodySegments = Entry & { readonly size: number; lost: boolean }
 type Collection = {
   floor: number
   synced: number | undefined
   lastPosition: number
   bytes: number
   readonly objects: Map<string, { version: number; body: Buffer }>
-  readonly history: Kept[]
+  readonly history: BodySegments[]
 }
 
 export function openMemory(parts: { historyBytesMax: number }): Store {
@@ -125,7 +125,7 @@ class MemoryStore implements Store {
     collection.floor = floor
     // As on disk: what lies below a floor that is said is forgotten.
     while ((collection.history[0]?.version ?? Number.POSITIVE_INFINITY) <= floor) {
-      const { size } = collection.history.shift() as Kept
+      const { size } = collection.history.shift() as BodySegments
       collection.bytes -= size
       this.figures.historyBytes -= size
     }

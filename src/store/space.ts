@@ -11,8 +11,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Applier } from './apply.ts'
 import { type Base, dropBases, writeBase } from './base.ts'
 import type { Bodies, BodyRow } from './bodies.ts'
+import type { BodySegments } from './bodysegments.ts'
 import type { Statements } from './connection.ts'
-import type { Kept } from './kept.ts'
 import { newestSchema } from './schema.ts'
 import { segmentPath } from './segment.ts'
 import { nowhere } from './segments.ts'
@@ -34,7 +34,7 @@ export type SpaceParts = {
   readonly statements: Statements
   readonly applier: Applier
   readonly bodies: Bodies
-  readonly kept: Kept
+  readonly kept: BodySegments
   /** The last base, if there is one. */
   readonly base: Base | undefined
   /** Whether what was applied of the log stays where it is: a base says where that is. */

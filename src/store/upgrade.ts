@@ -4,7 +4,7 @@
  * was, and segments that nobody refers to: the next start writes over them or removes them.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import { Kept } from './kept.ts'
+import { BodySegments } from './bodysegments.ts'
 
 type BodyRow = { id: number; version: number; checksum: number; bytes: Uint8Array }
 type RecordRow = { kind: string; key: string; checksum: number; value: Uint8Array }
@@ -21,7 +21,7 @@ export function carryBodies(
   db: DatabaseSync,
   { folder, segmentBytes }: { folder: string; segmentBytes: number },
 ): void {
-  const kept = new Kept({ folder, segmentBytes, last: undefined })
+  const kept = new BodySegments({ folder, segmentBytes, last: undefined })
   try {
     const add = db.prepare('INSERT INTO bodies VALUES (?, ?, ?, ?, ?, ?)')
     for (const query of bodyQueries) {

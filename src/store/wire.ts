@@ -3,13 +3,13 @@
  * message, so a load costs one copy and no clone per object.
  */
 import type { Loss } from './aside.ts'
+import type { LogEnd } from './commitlog.ts'
 import type { IndexNews } from './index.ts'
-import type { LogEnd } from './log.ts'
 import type { Position } from './segment.ts'
 import type { Cursor, Entry, EntryKind, HistoryLimit } from './store.ts'
 
 /** Where a body lies in the message's buffer; -1 when there is none. */
-type Place = { start: number; end: number }
+type Span = { start: number; end: number }
 
 /** The log is written up to here, and synced up to `proven`; `bytes` is how much that is since the process began. */
 export type Reach = Position & { readonly bytes: number; readonly proven: number }
@@ -31,8 +31,8 @@ export type ToWorker =
   | { kind: 'records'; id: number; of: string; key?: string; reach: Reach | undefined }
   | { kind: 'close'; reach: Reach | undefined }
 
-export type PackedObject = { key: string; version: number } & Place
-export type PackedRecord = { key: string } & Place
+export type PackedObject = { key: string; version: number } & Span
+export type PackedRecord = { key: string } & Span
 
 export type PackedEntry = {
   position: number

@@ -7,9 +7,9 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { mock } from 'node:test'
+import { CommitLog } from './commitlog.ts'
 import { type Disk, systemDisk } from './disk.ts'
 import { Index } from './index.ts'
-import { Log } from './log.ts'
 import { openMemory } from './memory.ts'
 import { logFolder } from './segment.ts'
 import { packObjects, packPage, packRecords } from './slab.ts'
@@ -101,7 +101,7 @@ export function faultyDisk(faults: Faults, synced?: Synced): Disk {
 export class World {
   readonly folder: string
   readonly index: Index
-  readonly log: Log
+  readonly log: CommitLog
   /** Every batch that the log holds, in order. */
   readonly frames: Batch[]
   /** So many of them were synced before they were acknowledged. */
@@ -113,7 +113,7 @@ export class World {
     this.index = new Index({ ...parts.limits, folder, path: join(parts.folder, 'ake.db') })
     const found = this.index.recover()
     this.frames = (parts.frames ?? []).slice(0, found.end.sequence - 1)
-    this.log = new Log({
+    this.log = new CommitLog({
       folder,
       segmentBytes: parts.limits.segmentBytes,
       ...(parts.disk && { disk: parts.disk }),

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { firstJudgement, type Judgement, judge, limitMsOf, type Sign } from './judgement.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import type { Reachability, ReachabilityState } from './upstream.ts'
 
 type Parts = {
@@ -11,7 +11,7 @@ type Parts = {
   readonly everyMs: number
   readonly clock: Clock
   readonly log: Log
-  readonly limits: Pick<Limits, 'suspectEveryMs' | 'hurryEveryMs'>
+  readonly limits: Pick<UpstreamLimits, 'suspectEveryMs' | 'hurryEveryMs'>
   readonly random?: () => number
   /** What else people should know, such as a credential that has expired. */
   readonly note: () => string | undefined

@@ -2,7 +2,7 @@
 import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Clock } from '../base/clock.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 
 /** Whom to believe on the other side. */
 export type Trust = { readonly ca?: string; readonly insecure: boolean; readonly serverName?: string }
@@ -23,7 +23,7 @@ export type Dialling = {
   readonly protocols: readonly ('h2' | 'http/1.1')[]
   readonly lookup: LookupFunction
   readonly clock: Clock
-  readonly limits: Limits
+  readonly limits: UpstreamLimits
   readonly signal: AbortSignal
 }
 

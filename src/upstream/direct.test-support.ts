@@ -2,13 +2,18 @@
 import { systemClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
 import { DirectUpstream } from './direct.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import type { Answered, Identity } from './upstream.ts'
 import { readWhole } from './whole.ts'
 
 const edge: Identity = { kind: 'edge' }
 
-type Parts = { kubeconfig: string; servers?: readonly string[]; limits?: Partial<Limits>; probeEveryMs?: number }
+type Parts = {
+  kubeconfig: string
+  servers?: readonly string[]
+  limits?: Partial<UpstreamLimits>
+  probeEveryMs?: number
+}
 
 export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEveryMs = 50 }: Parts) {
   const lines: string[] = []

@@ -12,7 +12,7 @@ import { upgrade } from './connect.ts'
 import { type Credential, problemOf } from './credential.ts'
 import { followFiles } from './files.ts'
 import { requestHeaders, upgradeHeaders } from './headers.ts'
-import { type Limits, standardLimits } from './limits.ts'
+import { standardLimits, type UpstreamLimits } from './limits.ts'
 import { createLookup } from './names.ts'
 import { Patience } from './patience.ts'
 import { Pool } from './pool.ts'
@@ -27,7 +27,7 @@ export type DirectParts = Files & {
   readonly userAgent: string
   readonly clock: Clock
   readonly log: Log
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<UpstreamLimits>
 }
 
 const sharedPool = 'shared' // tokens: no certificate, so any of them may share a connection
@@ -36,7 +36,7 @@ const strangersPool = 'strangers'
 
 export class DirectUpstream implements Upstream {
   readonly #parts: DirectParts
-  readonly #limits: Limits
+  readonly #limits: UpstreamLimits
   readonly #lookup = createLookup()
   readonly #checker: Checker
   readonly #stopped = new AbortController()

@@ -3,13 +3,18 @@ import { constants } from 'node:http2'
 import { type TestContext, test } from 'node:test'
 import { runDirect } from './direct.test-support.ts'
 import { begin, type FakeParts, FakeServer, inline, issue, until, writeKubeconfig } from './fakeserver.test-support.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import { Unreachable } from './upstream.ts'
 
 const pair = inline(issue({ use: 'client', name: 'edge' }))
 const quick = { pingEveryMs: 20, pingMsMax: 60, probeMsMax: 60, suspectEveryMs: 20 }
 
-async function world(context: TestContext, parts: FakeParts = {}, limits: Partial<Limits> = {}, probeEveryMs = 50) {
+async function world(
+  context: TestContext,
+  parts: FakeParts = {},
+  limits: Partial<UpstreamLimits> = {},
+  probeEveryMs = 50,
+) {
   const fake = await FakeServer.start(parts)
   const files = writeKubeconfig(fake.url, pair)
   const direct = await runDirect({ kubeconfig: files.path, limits, probeEveryMs })

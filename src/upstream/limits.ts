@@ -50,4 +50,4 @@ export const standardLimits = {
   probeBytesMax: 64 * 1024,
 }
 
-export type Limits = Readonly<typeof standardLimits>
+export type UpstreamLimits = Readonly<typeof standardLimits>

@@ -6,7 +6,7 @@ import { Agent, request } from '../base/http.ts'
 import type { Dialled } from './dial.ts'
 import { Flow, pour } from './flow.ts'
 import { answerHeaders } from './headers.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import { reasonOf } from './reason.ts'
 import { BrokenOff, type Sending } from './session.ts'
 import { type Answered, Unreachable } from './upstream.ts'
@@ -16,7 +16,7 @@ type Parts = {
   /** Rejects with what the request should reject with. */
   readonly dial: () => Promise<Dialled>
   readonly clock: Clock
-  readonly limits: Limits
+  readonly limits: UpstreamLimits
 }
 
 export class PlainSessions {
@@ -105,7 +105,7 @@ const chunkedHeader = { 'transfer-encoding': 'chunked' }
 class DiallingAgent extends Agent {
   readonly #dial: () => Promise<Dialled>
 
-  constructor(dial: () => Promise<Dialled>, limits: Limits) {
+  constructor(dial: () => Promise<Dialled>, limits: UpstreamLimits) {
     super({ keepAlive: true, maxSockets: limits.plainSocketsMax, maxFreeSockets: 16, timeout: limits.idleMsMax })
     this.#dial = dial
   }

@@ -6,7 +6,7 @@ import type { LookupFunction } from 'node:net'
 import { type Backoff, backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import { type Dialled, DialTimeout, dial, type Pair, type Trust } from './dial.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { PlainSessions } from './plain.ts'
 import { isCertain, reasonOf } from './reason.ts'
@@ -19,7 +19,7 @@ export type PoolParts = {
   readonly pair: Pair | undefined
   readonly lookup: LookupFunction
   readonly clock: Clock
-  readonly limits: Limits
+  readonly limits: UpstreamLimits
   /** A connection could not be made, or broke while it was used. */
   readonly lost: (why: string) => void
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import { requestHeaders } from './headers.ts'
 import type { Sign } from './judgement.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import { Patience } from './patience.ts'
 import { NotConnected, type Pool } from './pool.ts'
 import { Unreachable } from './upstream.ts'
@@ -14,7 +14,7 @@ type Parts = {
   readonly token: string | undefined
   readonly agent: string
   readonly clock: Clock
-  readonly limits: Limits
+  readonly limits: UpstreamLimits
 }
 
 /** Never rejects. Waiting for a connection is no part of the round trip, but of the limit. */

@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Dialled } from './dial.ts'
 import { Flow, pour } from './flow.ts'
 import { answerHeaders, type SentHeaders } from './headers.ts'
-import type { Limits } from './limits.ts'
+import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { reasonOf } from './reason.ts'
 import { type Answered, Unreachable } from './upstream.ts'
@@ -34,7 +34,7 @@ type Parts = {
   readonly dialled: Dialled
   readonly url: URL
   readonly clock: Clock
-  readonly limits: Limits
+  readonly limits: UpstreamLimits
   /** It broke while somebody used it, or stopped answering. */
   readonly lost: (why: string) => void
   readonly closed: () => void

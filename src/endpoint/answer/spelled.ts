@@ -10,7 +10,7 @@ import type { Query } from '../../kube/request.ts'
 import { tooManyRequests } from '../../kube/status.ts'
 import type { Body, Request, Response } from '../endpoint.ts'
 import { indented } from '../forms/indent.ts'
-import { inIndentedJson, inJson, inYaml, type Later, type Listing, objectInYaml } from '../forms/listing.ts'
+import { inIndentedJson, inJson, inYaml, type LazyBody, type Listing, objectInYaml } from '../forms/listing.ts'
 import { inProtobuf } from '../forms/protobuf/document.ts'
 import { compressed } from './batches.ts'
 import { Making, madeInTurns } from './making.ts'
@@ -55,7 +55,7 @@ export function spelledList(
   return made(answerTo(status, choice), spell(listing), bytes)
 }
 
-export function spelledLater(status: number, { bytes, pieces }: Later, choice: Choice): Response {
+export function spelledLater(status: number, { bytes, pieces }: LazyBody, choice: Choice): Response {
   const answer = answerTo(status, choice)
   const body = madeInTurns([], new Making(pieces))
   if (isWorthGzip(bytes, choice.request)) return zipped(answer, body)

@@ -3,7 +3,7 @@ import { requireJson } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { methodNotAllowed } from '../../kube/status.ts'
 import { pageNotFound, plain, text } from '../answer/respond.ts'
-import type { Documents, Request, Response } from '../endpoint.ts'
+import type { NonResourcePaths, Request, Response } from '../endpoint.ts'
 
 /** One check: undefined when all is well, otherwise why not. */
 export type Check = {
@@ -14,7 +14,7 @@ export type Check = {
   note?(): string
 }
 
-export class Health implements Documents {
+export class Health implements NonResourcePaths {
   readonly #checks: readonly Check[]
   /** Undefined where /version is somebody else's. */
   readonly #version: Buffer | undefined

@@ -6,7 +6,7 @@ import { forms } from '../../cache/forms.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import type { Store } from '../../store/store.ts'
 import { text } from '../answer/respond.ts'
-import type { Documents, Measuring, Response } from '../endpoint.ts'
+import type { Measuring, NonResourcePaths, Response } from '../endpoint.ts'
 
 const secondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 /** Fine enough to see a stall that delays PING answers, coarse enough to cost nothing. */
@@ -32,7 +32,7 @@ const verbs: ReadonlySet<string> = new Set([
 /** Bytes and connections, counted where sockets are. */
 export type Traffic = { connections: number; bytesOut: number; bytesIn: number; refused: number; stalled: number }
 
-export class Measures implements Documents, Measuring {
+export class Measures implements NonResourcePaths, Measuring {
   readonly #copy: Copy
   readonly #store: Store
   readonly #more: () => readonly string[]

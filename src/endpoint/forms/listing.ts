@@ -17,7 +17,7 @@ export type Listing = {
 }
 
 /** Pieces that are made as they are taken, of which only the size is known. */
-export type Later = { readonly bytes: number; readonly pieces: Iterable<Buffer> }
+export type LazyBody = { readonly bytes: number; readonly pieces: Iterable<Buffer> }
 
 const comma = Buffer.from(',')
 

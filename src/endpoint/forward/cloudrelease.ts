@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { builtinFacts } from '../../kube/builtin.ts'
-import type { Documents } from '../../mirror/documents/documents.ts'
+import type { CloudDocuments } from '../../mirror/documents/documents.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 
 /** Upgrades are rare, and most are noticed by the line that breaks; the document itself is looked at no more often. */
@@ -15,14 +15,14 @@ const lookAgainMs = 5_000
 const noQuery = { get: () => undefined }
 
 export class CloudRelease {
-  readonly #documents: Pick<Documents, 'answer'>
+  readonly #documents: Pick<CloudDocuments, 'answer'>
   readonly #reachability: Pick<Upstream['reachability'], 'observe'>
   readonly #clock: Clock
   /** Until it is known, whatever can be shown in JSON is. */
   #isLater = true
 
   constructor(parts: {
-    documents: Pick<Documents, 'answer'>
+    documents: Pick<CloudDocuments, 'answer'>
     reachability: Pick<Upstream['reachability'], 'observe'>
     clock: Clock
   }) {

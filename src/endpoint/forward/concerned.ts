@@ -4,11 +4,11 @@ import { makeFilter } from '../../cache/filter.ts'
 import type { Item } from '../../cache/item.ts'
 import type { Known } from '../../mirror/documents/catalog.ts'
 import { covers, type Scope } from '../../mirror/interest.ts'
-import type { Kept } from '../../mirror/mirrored.ts'
+import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import type { Effect } from './effects.ts'
 
 /** One whose copy is there, and whose watch is not refused. */
-export type Hearing = Kept & { readonly cache: Cache }
+export type Hearing = MirroredInterest & { readonly cache: Cache }
 
 export type Told = {
   readonly effect: Effect
@@ -22,18 +22,18 @@ export function isWithin(interest: Scope, namespace: string): boolean {
 }
 
 /** Whether only the object itself could tell if the interest will show it. */
-export function needsObject(kept: Hearing, one: Told): boolean {
-  if (one.effect.kind !== 'reached' || !maySelect(kept, one) || isHeard(kept, one)) return false
+export function needsObject(mirrored: Hearing, one: Told): boolean {
+  if (one.effect.kind !== 'reached' || !maySelect(mirrored, one) || isHeard(mirrored, one)) return false
   return one.object() === undefined
 }
 
 /** Whether the interest will hear of it: as it is, or because it will show it. */
-export function isConcerned(kept: Hearing, one: Told, known: Known | undefined): boolean {
-  if (isHeard(kept, one)) return true
-  const object = known === undefined || !maySelect(kept, one) ? undefined : one.object()
+export function isConcerned(mirrored: Hearing, one: Told, known: Known | undefined): boolean {
+  if (isHeard(mirrored, one)) return true
+  const object = known === undefined || !maySelect(mirrored, one) ? undefined : one.object()
   if (object === undefined || known === undefined) return false
-  const { namespace, labels, fields } = kept.interest
-  const { namespaced } = kept.record
+  const { namespace, labels, fields } = mirrored.interest
+  const { namespaced } = mirrored.record
   try {
     const { paths } = known.fields
     return makeFilter({ namespaced, namespace, labels, fields, paths, plan: known.plan }).matches(object)

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { Access } from '../../access/access.ts'
 import { StatusError } from '../../kube/status.ts'
 import type { Answered, Identity, Upstream } from '../../upstream/upstream.ts'
-import { PassedOn, tokenCallers } from './fairupstream.ts'
+import { FairUpstream, tokenCallers } from './fairupstream.ts'
 
 const access: Pick<Access, 'held' | 'caller'> = {
   held: (identity) => {
@@ -27,14 +27,14 @@ function world(passedMax: number) {
     },
     connect: async () => ({ status: 101, rawHeaders: [], socket: new PassThrough(), head: Buffer.alloc(0) }),
   } as unknown as Upstream
-  return new PassedOn({ upstream, access, passedMax })
+  return new FairUpstream({ upstream, access, passedMax })
 }
 
-const ask = (passed: PassedOn, identity: Identity, path = '/') => passed.ask({ method: 'GET', path, identity })
+const ask = (passed: FairUpstream, identity: Identity, path = '/') => passed.ask({ method: 'GET', path, identity })
 const token = (name: string): Identity => ({ kind: 'token', token: name })
 const is429 = (error: unknown) => error instanceof StatusError && error.status.code === 429
 
-async function fill(passed: PassedOn, identity: (n: number) => Identity): Promise<Answered[]> {
+async function fill(passed: FairUpstream, identity: (n: number) => Identity): Promise<Answered[]> {
   const open: Answered[] = []
   for (;;) {
     try {

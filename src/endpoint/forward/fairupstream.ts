@@ -32,7 +32,7 @@ function nameOf(caller: Caller | undefined): string | undefined {
 
 type Parts = { readonly upstream: Upstream; readonly access: Pick<Access, 'held'>; readonly passedMax: number }
 
-export class PassedOn implements Upstream {
+export class FairUpstream implements Upstream {
   readonly #parts: Parts
   readonly #shares: Shares
 

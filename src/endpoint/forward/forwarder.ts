@@ -16,7 +16,7 @@ import type { Asker } from '../asker.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { effectsOf } from './effects.ts'
 import type { Offline } from './offline.ts'
-import type { Written } from './readyourwrites.ts'
+import type { ReadYourWrites } from './readyourwrites.ts'
 import { sentHeaders } from './sentheaders.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -33,14 +33,14 @@ type Parts = {
   readonly upstream: Upstream
   readonly access: Access
   readonly catalog: Catalog
-  readonly written: Written
+  readonly readYourWrites: ReadYourWrites
   readonly offline: Offline
   readonly tokens: Tokens
   readonly clock: Clock
   readonly log: Log
 }
 
-export class Passing {
+export class Forwarder {
   readonly #parts: Parts
 
   constructor(parts: Parts) {
@@ -74,8 +74,8 @@ export class Passing {
   async #passToken(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
     const { offline, tokens, upstream } = this.#parts
     // A pod waits for it: not for a line in doubt, if the one that is kept still serves.
-    const kept = upstream.reachability.state === 'suspect' && (await offline.keptToken(api, request, asker))
-    if (kept) return kept
+    const mirrored = upstream.reachability.state === 'suspect' && (await offline.keptToken(api, request, asker))
+    if (mirrored) return mirrored
     try {
       return await tokens.pass(api, request, asker)
     } catch (error) {
@@ -179,7 +179,9 @@ export class Passing {
   }
 
   #mayBeHeld(api: ApiRequest): boolean {
-    return api.isResource && writes.has(api.verb) && !unheld.has(api.subresource) && this.#parts.written.concerns(api)
+    return (
+      api.isResource && writes.has(api.verb) && !unheld.has(api.subresource) && this.#parts.readYourWrites.concerns(api)
+    )
   }
 
   /** Listens to what is sent where it may say that nothing is to be done: the options of a deletion. */
@@ -212,7 +214,7 @@ export class Passing {
     }
     const bytes = Buffer.concat(chunks)
     if (await isTried(sent)) return bytes
-    const { catalog, written } = this.#parts
+    const { catalog, readYourWrites } = this.#parts
     const { group, version, resource, verb, name } = api
     const known = catalog.find(group, version, resource)
     const contentType = String(answer.headers['content-type'] ?? '')
@@ -220,7 +222,7 @@ export class Passing {
     const namespace = isNamespaces ? '' : api.namespace
     const effects = effectsOf({ verb, namespace, name, objectKind: known?.resource.kind, contentType, bytes })
     const of = { group, version, resource }
-    await written.hold({ resource: of, known, effects, reply: { contentType, bytes } })
+    await readYourWrites.hold({ resource: of, known, effects, reply: { contentType, bytes } })
     return bytes
   }
 }

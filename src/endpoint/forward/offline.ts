@@ -93,7 +93,7 @@ function nameIn(contentType: string | undefined, bytes: Buffer): string {
 }
 
 function notTaken(why: string): StatusError {
-  return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and nothing was written: ${why}`)
+  return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and nothing was readYourWrites: ${why}`)
 }
 
 /** No Retry-After: client-go would ask ten times within the call. */

@@ -39,7 +39,7 @@ export type Replied = {
   readonly reply: Body
 }
 
-export class Written {
+export class ReadYourWrites {
   readonly #interests: Interests
   readonly #upstream: Upstream
   readonly #clock: Clock
@@ -69,7 +69,7 @@ export class Written {
       if (!hearing.some(({ interest }) => isWithin(interest, effect.namespace))) return
       const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
       const one: Told = { effect, scope, object: once(() => itemOf(effect, reply, known)) }
-      const isTold = effect.kind !== 'unknown' && !hearing.some((kept) => needsObject(kept, one))
+      const isTold = effect.kind !== 'unknown' && !hearing.some((mirrored) => needsObject(mirrored, one))
       const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, known, endMs)
       told.push(seen ?? one)
     }
@@ -100,9 +100,10 @@ export class Written {
   /** In whichever version of the resource. One that the API server refuses to the edge hears of nothing. */
   #hearing({ group, resource }: Pick<Place, 'group' | 'resource'>): Hearing[] {
     const found: Hearing[] = []
-    for (const kept of this.#interests.all) {
-      if (kept.interest.resource !== resource || kept.interest.group !== group) continue
-      if (kept.cache !== undefined && kept.state.kind !== 'refused' && !kept.isBlind) found.push(kept as Hearing)
+    for (const mirrored of this.#interests.all) {
+      if (mirrored.interest.resource !== resource || mirrored.interest.group !== group) continue
+      if (mirrored.cache !== undefined && mirrored.state.kind !== 'refused' && !mirrored.isBlind)
+        found.push(mirrored as Hearing)
     }
     return found
   }
@@ -114,9 +115,9 @@ export class Written {
     endMs: number,
   ): Promise<boolean> {
     const waits: Promise<boolean>[] = []
-    for (const kept of hearing) {
-      const concerned = told.filter((one) => isConcerned(kept, one, known)).map(({ effect }) => effect)
-      if (concerned.length > 0) waits.push(new Showing(kept.cache, concerned, this.#clock).within(endMs))
+    for (const mirrored of hearing) {
+      const concerned = told.filter((one) => isConcerned(mirrored, one, known)).map(({ effect }) => effect)
+      if (concerned.length > 0) waits.push(new Showing(mirrored.cache, concerned, this.#clock).within(endMs))
     }
     return (await Promise.all(waits)).every(Boolean)
   }

@@ -38,8 +38,8 @@ function arrived(raw: readonly string[]): string[] {
 async function askHttp1(running: Running, method: string, upgrade: boolean): Promise<string> {
   const socket = await open(running)
   const switching = upgrade ? 'connection: Upgrade\r\nupgrade: SPDY/3.1\r\n' : 'connection: close\r\n'
-  const written = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  socket.write(`${method} /x HTTP/1.1\r\nhost: x\r\n${switching}${written}\r\n`, 'latin1')
+  const readYourWrites = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  socket.write(`${method} /x HTTP/1.1\r\nhost: x\r\n${switching}${readYourWrites}\r\n`, 'latin1')
   const answer = await readUntil(socket, '\r\n\r\n')
   socket.destroy()
   return answer
@@ -74,7 +74,7 @@ for (const http2 of [true, false]) {
     })
     const files = writeKubeconfig(fake.url, inline(issue({ use: 'client', name: 'edge' })))
     const direct = await runDirect({ kubeconfig: files.path })
-    const { handle, upgrade } = passing(direct.upstream)
+    const { handle, upgrade } = forwarder(direct.upstream)
     try {
       await withServer({ handle, upgrade }, async (running) => {
         const answers = [await askHttp1(running, 'GET', false), await askHttp2(running)]
@@ -127,7 +127,7 @@ test('what was taken out of a request on its way stays out, and what does not re
 })
 
 /** As the edge passes things on: with the client's own headers, over the connection of the edge. */
-function passing(upstream: Upstream) {
+function forwarder(upstream: Upstream) {
   const asked = (request: Request) => ({
     method: request.method,
     path: request.url,

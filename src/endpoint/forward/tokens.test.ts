@@ -128,10 +128,10 @@ test('nobody waits for a line in doubt while the kept token serves; one that has
   world.cloud.reachability.set('suspect')
   world.cloud.script = ({ path }) => (path.startsWith(url) ? 'hang' : undefined)
   const before = world.cloud.passed('POST', url).length
-  const kept = world.later('POST', url, { token: aliceToken, body: wish() })
+  const mirrored = world.later('POST', url, { token: aliceToken, body: wish() })
   await world.pass(0)
-  assert.equal(kept.done, true)
-  assert.equal((await kept.answer).json.status.token, issued)
+  assert.equal(mirrored.done, true)
+  assert.equal((await mirrored.answer).json.status.token, issued)
   assert.equal(world.cloud.passed('POST', url).length, before)
   world.cloud.clock.advance(2 * 3_600_000)
   const expired = world.later('POST', url, { token: aliceToken, body: wish() })

@@ -135,12 +135,12 @@ export class Tokens {
     if (facts === undefined || caller === undefined || asker.impersonates) return undefined
     const now = nowMs()
     const { namespace, name: account } = api
-    const kept = keeper.answer({ namespace, account, caller, request: facts }, now)
-    if (kept === undefined || (unexpired && kept.warning !== undefined)) return undefined
+    const mirrored = keeper.answer({ namespace, account, caller, request: facts }, now)
+    if (mirrored === undefined || (unexpired && mirrored.warning !== undefined)) return undefined
     const media = negotiate(request.headers.accept, { shape: 'document', routed: false })
-    const json = printTokenRequest(kept.facts, { namespace, name: account })
+    const json = printTokenRequest(mirrored.facts, { namespace, name: account })
     const response = await spelledDocument(201, tokenRequestType, json, { media, query: api.query, request })
-    if (kept.warning !== undefined) warn(response, [kept.warning])
+    if (mirrored.warning !== undefined) warn(response, [mirrored.warning])
     return response
   }
 }

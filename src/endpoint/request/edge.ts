@@ -10,15 +10,15 @@ import { type ApiRequest, parseRequest } from '../../kube/request.ts'
 import { forbidden, type StatusError, tooManyRequests } from '../../kube/status.ts'
 import { checkTimeout } from '../../kube/timeout.ts'
 import type { Catalog } from '../../mirror/documents/catalog.ts'
-import type { DocumentAnswer, Documents as Mirrored } from '../../mirror/documents/documents.ts'
+import type { CloudDocuments, DocumentAnswer } from '../../mirror/documents/documents.ts'
 import { isDocument } from '../../mirror/documents/place.ts'
 import type { Connected, Upstream } from '../../upstream/upstream.ts'
 import { plain, refusal, warn } from '../answer/respond.ts'
 import { wantsPretty } from '../answer/spelled.ts'
 import { type Asker, askerOf } from '../asker.ts'
-import type { Documents, Measuring, Request, Response } from '../endpoint.ts'
+import type { Measuring, NonResourcePaths, Request, Response } from '../endpoint.ts'
 import { indent } from '../forms/indent.ts'
-import type { Passing } from '../forward/forwarder.ts'
+import type { Forwarder } from '../forward/forwarder.ts'
 import { neverSynced } from '../forward/offline.ts'
 import { warnOfDeprecation } from './deprecated.ts'
 import type { EdgeReading } from './edgeread.ts'
@@ -28,10 +28,10 @@ export type EdgeParts = {
   readonly catalog: Catalog
   readonly upstream: Upstream
   readonly reading: EdgeReading
-  readonly passing: Passing
+  readonly forwarder: Forwarder
   /** Health, metrics: about this process, not about the cloud. */
-  readonly own: readonly Documents[]
-  readonly mirrored: Mirrored
+  readonly own: readonly NonResourcePaths[]
+  readonly mirrored: CloudDocuments
   /** What `ake status` shows. */
   readonly status: () => unknown
   /** Whether a certificate is that of somebody with a credential of their own upstream. */
@@ -78,10 +78,10 @@ export class EdgeEndpoint {
 
   /** exec, attach, port-forward: bytes both ways, judged by the API server. */
   async upgrade(request: Request): Promise<Connected | Response> {
-    const { log, passing } = this.#parts
+    const { log, forwarder } = this.#parts
     try {
       const api = parseRequest(request.method, request.url)
-      return await passing.connect(request, this.#askerOf(request), questionOf(api))
+      return await forwarder.connect(request, this.#askerOf(request), questionOf(api))
     } catch (error) {
       return refusal(error, request, log)
     }
@@ -93,14 +93,14 @@ export class EdgeEndpoint {
 
   #answer(api: ApiRequest, request: Request, asker: Asker): Promise<Response> | Response {
     if (!api.isResource) return this.#document(api, request, asker)
-    const { catalog, reading, passing } = this.#parts
+    const { catalog, reading, forwarder } = this.#parts
     const isRead = request.method === 'GET' && (api.verb === 'get' || api.verb === 'list' || api.verb === 'watch')
     // Whoever speaks for somebody else is judged by the API server alone.
-    if (!isRead || asker.impersonates || api.parts.length > 3) return passing.pass(api, request, asker)
-    if (api.badSegment !== '') return passing.pass(api, request, asker)
+    if (!isRead || asker.impersonates || api.parts.length > 3) return forwarder.pass(api, request, asker)
+    if (api.badSegment !== '') return forwarder.pass(api, request, asker)
     const known = catalog.find(api.group, api.version, api.resource)
     if (known === undefined) return this.#unknown(api, request, asker)
-    if (!reading.answers(known, api)) return passing.pass(api, request, asker)
+    if (!reading.answers(known, api)) return forwarder.pass(api, request, asker)
     if (asker.isAdministrator) return reading.read(known, api, request, asker)
     const question = questionOf(api)
     const verdict = this.#parts.access.decide(asker.identity, question)
@@ -119,9 +119,9 @@ export class EdgeEndpoint {
     question: Question,
     verdict: Verdict,
   ): Promise<Response> | Response {
-    const { upstream, passing, access } = this.#parts
+    const { upstream, forwarder, access } = this.#parts
     const { state } = upstream.reachability
-    if (state === 'reachable') return passing.pass(api, request, asker)
+    if (state === 'reachable') return forwarder.pass(api, request, asker)
     // A review that took too long is no refusal: a 401 would make its client take a good credential for a bad one. The next
     // probe tells whether anybody can be asked.
     if (state === 'suspect' && verdict === 'unknown' && asker.identity.kind !== 'anonymous') throw notDecided()
@@ -130,14 +130,14 @@ export class EdgeEndpoint {
 
   /** Discovery may be older than the resource, or not there yet: then whoever comes first waits a moment for it. */
   async #unknown(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
-    const { catalog, mirrored, passing, upstream } = this.#parts
+    const { catalog, mirrored, forwarder, upstream } = this.#parts
     if (!catalog.complete && upstream.reachability.state !== 'unreachable') {
       this.#firstLook ??= this.#look()
       await this.#firstLook
       if (catalog.find(api.group, api.version, api.resource) !== undefined) return this.#answer(api, request, asker)
     }
     mirrored.seek()
-    return passing.pass(api, request, asker)
+    return forwarder.pass(api, request, asker)
   }
 
   /** A list passed through beside the first sync would be older than the history that its watch comes back to. */
@@ -155,7 +155,7 @@ export class EdgeEndpoint {
   }
 
   async #document(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
-    const { own, mirrored, passing, upstream } = this.#parts
+    const { own, mirrored, forwarder, upstream } = this.#parts
     const [, root = ''] = api.path.split('/')
     if (api.path === '/ake/status') return this.#status(api, asker)
     for (const documents of own) {
@@ -165,13 +165,13 @@ export class EdgeEndpoint {
       if (answer !== undefined) return answer
     }
     if (request.method !== 'GET' || asker.impersonates || !isDocument(api.path)) {
-      return passing.pass(api, request, asker)
+      return forwarder.pass(api, request, asker)
     }
     const question = questionOf(api)
     const verdict = asker.isAdministrator ? 'allowed' : await this.#parts.access.decide(asker.identity, question)
     if (verdict !== 'allowed') return await this.#undecided(api, request, asker, question, verdict)
     const answer = await mirrored.answer(api.path, api.query, request.headers)
-    if (answer === 'forward') return passing.pass(api, request, asker)
+    if (answer === 'forward') return forwarder.pass(api, request, asker)
     if (answer === 'unknown') throw neverSynced(upstream.reachability.why)
     const response = forPeople(api, request, answer)
     if (answer.warning !== undefined) warn(response, [answer.warning])

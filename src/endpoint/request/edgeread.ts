@@ -13,7 +13,7 @@ import { objectKey } from '../../kube/resource.ts'
 import type { Catalog, Known } from '../../mirror/documents/catalog.ts'
 import { scopeOfName } from '../../mirror/interest.ts'
 import { mirrorLimits } from '../../mirror/mirror.ts'
-import type { Kept } from '../../mirror/mirrored.ts'
+import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { piecesOf } from '../answer/pieces.ts'
 import { warn } from '../answer/respond.ts'
@@ -21,9 +21,9 @@ import type { Asker } from '../asker.ts'
 import type { Measuring, Request, Response, Served } from '../endpoint.ts'
 import { Spelling } from '../forms/spelling.ts'
 import type { CloudRelease } from '../forward/cloudrelease.ts'
-import type { Passing } from '../forward/forwarder.ts'
-import type { Written } from '../forward/readyourwrites.ts'
-import { type Front, notSynced, type Place, type Read } from './front.ts'
+import type { Forwarder } from '../forward/forwarder.ts'
+import type { ReadYourWrites } from '../forward/readyourwrites.ts'
+import { type Front, notSynced, type Read, type ReadRoute } from './front.ts'
 import { getItem, getObject } from './get.ts'
 import { listObjects } from './list.ts'
 import { watchHeaders, watchObjects } from './watch.ts'
@@ -34,8 +34,8 @@ type Parts = {
   readonly catalog: Catalog
   readonly front: Front
   readonly upstream: Upstream
-  readonly passing: Passing
-  readonly written: Written
+  readonly forwarder: Forwarder
+  readonly readYourWrites: ReadYourWrites
   readonly measures: Measuring
   readonly clock: Clock
   readonly release: Pick<CloudRelease, 'isLater'>
@@ -95,7 +95,7 @@ export class EdgeReading {
     return this.#elsewhere(place, asked)
   }
 
-  async #elsewhere(first: Place, asked: Asked): Promise<Response> {
+  async #elsewhere(first: ReadRoute, asked: Asked): Promise<Response> {
     const { known, read, api, request, asker } = asked
     for (let place = first; ; place = this.#parts.front.place(read)) {
       switch (place.kind) {
@@ -104,16 +104,16 @@ export class EdgeReading {
         case 'confirm':
           return await this.#confirm(asked, place)
         case 'forward': {
-          const answer = await this.#parts.passing.pass(api, request, asker)
+          const answer = await this.#parts.forwarder.pass(api, request, asker)
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
         case 'hold': {
-          if (isWatchList(read, api)) return this.#later(asked, place.kept)
-          const outcome = await place.kept.synced(mirrorLimits.holdMsMax)
+          if (isWatchList(read, api)) return this.#later(asked, place.mirrored)
+          const outcome = await place.mirrored.synced(mirrorLimits.holdMsMax)
           if (outcome === 'late') throw notSynced(known.resource.resource)
           if (outcome === 'refused' || !(await this.#mayStill(asked))) {
-            return await this.#parts.passing.pass(api, request, asker)
+            return await this.#parts.forwarder.pass(api, request, asker)
           }
         }
       }
@@ -127,12 +127,12 @@ export class EdgeReading {
 
   #local(
     asked: Asked,
-    place: { cache: Cache; kept: Kept | undefined; warning?: string },
+    place: { cache: Cache; mirrored: MirroredInterest | undefined; warning?: string },
   ): Promise<Response> | Response {
     const { known } = asked
-    const { cache, kept, warning } = place
+    const { cache, mirrored, warning } = place
     const { defined, resource } = known
-    const served = this.#servedAs(known, defined ? resource.listKind : (kept?.listKind ?? resource.listKind))
+    const served = this.#servedAs(known, defined ? resource.listKind : (mirrored?.listKind ?? resource.listKind))
     const response = this.#spell(served, cache, asked)
     if (warning === undefined) return response
     const warned = (answer: Response) => this.#warned(answer, warning)
@@ -152,7 +152,7 @@ export class EdgeReading {
     switch (read.verb) {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
-        const newer = this.#parts.written.newer(read.scope, read.key ?? '', cache)
+        const newer = this.#parts.readYourWrites.newer(read.scope, read.key ?? '', cache)
         if (newer !== undefined && newer.version >= read.version)
           return getItem(this.#parts, served, newer, api, request)
         return getObject(this.#parts, served, cache, api, request)
@@ -168,33 +168,33 @@ export class EdgeReading {
   }
 
   /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
-  async #confirm(asked: Asked, place: Extract<Place, { kind: 'confirm' }>): Promise<Response> {
-    const { passing, front, upstream } = this.#parts
+  async #confirm(asked: Asked, place: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
+    const { forwarder, front, upstream } = this.#parts
     const { api, request, asker } = asked
-    const answer = await passing.tryPass(api, request, asker, upstream.reachability.limitMs)
-    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.kept, { slow: true }) }))
+    const answer = await forwarder.tryPass(api, request, asker, upstream.reachability.limitMs)
+    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.mirrored, { slow: true }) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
-  #later(asked: Asked, kept: Kept): Response {
+  #later(asked: Asked, mirrored: MirroredInterest): Response {
     const { resource } = asked.known
     const { accept } = asked.request.headers
     const media = negotiate(accept, { shape: 'watch', resource, avoidsProtobuf: this.#avoidsProtobuf })
-    const open = () => this.#opened(asked, kept, acceptOf(media))
-    return { status: 200, headers: watchHeaders(media), body: new Later(open), cutCleanly: true }
+    const open = () => this.#opened(asked, mirrored, acceptOf(media))
+    return { status: 200, headers: watchHeaders(media), body: new DeferredWatch(open), cutCleanly: true }
   }
 
-  async #opened(asked: Asked, kept: Kept, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
+  async #opened(asked: Asked, mirrored: MirroredInterest, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
     const { api, request, asker } = asked
-    const outcome = await kept.synced(watchListHoldMsMax)
-    const { readable: cache } = kept
+    const outcome = await mirrored.synced(watchListHoldMsMax)
+    const { readable: cache } = mirrored
     // Whoever may no longer watch it gets the end of the stream, and its next watch the refusal.
     if (outcome === 'late' || !(await this.#mayStill(asked))) return undefined
     // The edge may not read it, its caller may: the headers that are out promise a form.
     const { body, status } =
       outcome === 'synced' && cache !== undefined
-        ? await this.#local(asked, { cache, kept })
-        : await this.#parts.passing.pass(api, request, asker, { accept })
+        ? await this.#local(asked, { cache, mirrored })
+        : await this.#parts.forwarder.pass(api, request, asker, { accept })
     if (status !== 200) return undefined
     return piecesOf(body)
   }
@@ -258,7 +258,7 @@ function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
 }
 
 /** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */
-class Later implements AsyncIterableIterator<Buffer> {
+class DeferredWatch implements AsyncIterableIterator<Buffer> {
   readonly #open: () => Promise<AsyncIterator<Buffer> | undefined>
   #body: Promise<AsyncIterator<Buffer> | undefined> | undefined
   #over = false

@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import { StatusError } from '../../kube/status.ts'
 import { ApiServer } from '../../mirror/apiserver.test-support.ts'
 import { mirrorLimits } from '../../mirror/mirror.ts'
-import type { Kept } from '../../mirror/mirrored.ts'
+import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import { known, MirrorWorld, scopeOf, type Wish } from '../../mirror/world.test-support.ts'
 import type { ReachabilityState } from '../../upstream/upstream.ts'
 import { neverSynced } from '../forward/offline.ts'
-import { notSynced, type Place, type Read } from './front.ts'
+import { notSynced, type Read, type ReadRoute } from './front.ts'
 
 async function opened(parts: { limits?: { objects: number; bytes: number } } = {}): Promise<MirrorWorld> {
   const server = new ApiServer()
@@ -19,13 +19,13 @@ async function opened(parts: { limits?: { objects: number; bytes: number } } = {
 
 async function synced(wish: Wish): Promise<MirrorWorld> {
   const world = await opened()
-  const kept = world.begin(wish) as Kept
-  await world.until(() => kept.state.kind === 'synced')
+  const mirrored = world.begin(wish) as MirroredInterest
+  await world.until(() => mirrored.state.kind === 'synced')
   return world
 }
 
 /** The kind of place, `+` where it comes with a warning, or the code of the refusal. */
-function kindOf(place: () => Place): string {
+function kindOf(place: () => ReadRoute): string {
   try {
     const found = place()
     return found.kind === 'local' && found.warning !== undefined ? 'local+' : found.kind
@@ -82,8 +82,8 @@ test('[A1] an uncovered GET: forwarded and remembered, refused while the cloud i
   found(world, 'a/k0')
   // It is itself forwarded until the copy knows.
   assert.equal(get(world, 'a/k0', { state: 'any' }), 'forward')
-  const kept = world.kept({ namespace: 'a', fields: 'metadata.name=k0' })
-  await world.until(() => kept?.cache !== undefined)
+  const mirrored = world.mirrored({ namespace: 'a', fields: 'metadata.name=k0' })
+  await world.until(() => mirrored?.cache !== undefined)
   assert.equal(get(world, 'a/k0', { state: 'any' }), 'local')
   assert.equal(get(world, 'a/k1', { state: 'any' }), 'forward', 'another name is another interest')
   found(world, 'a/k1')
@@ -103,7 +103,7 @@ test('[A8] names that do not exist open no watch at the first asking, and displa
   await world.pass(mirrorLimits.repeatedWithinMs, 200)
   get(world, 'a/invented8', recent)
   await world.pass(5_000)
-  assert.equal(world.kept({ namespace: 'a', fields: 'metadata.name=invented8' }), undefined)
+  assert.equal(world.mirrored({ namespace: 'a', fields: 'metadata.name=invented8' }), undefined)
   await world.stop()
 })
 
@@ -138,7 +138,7 @@ test('a covered LIST is local; the newest without a warning only as long as its 
 
 test("a LIST at exactly a version from before our history is the cloud's to give, as long as it is there", async () => {
   const world = await synced({})
-  const floor = (world.begin({}) as Kept).cache?.history.floor ?? 0
+  const floor = (world.begin({}) as MirroredInterest).cache?.history.floor ?? 0
   assert.ok(floor > 1)
   const at = (exact: boolean, past: number) =>
     states.map((state) => {
@@ -201,7 +201,7 @@ test('pages go on where they began', async () => {
   assert.deepEqual([page(true), page(false), world.interests.size], ['forward', 'forward', 0])
   world.begin({})
   assert.deepEqual([page(true), page(false)], ['forward', 'forward'], 'not synced yet')
-  await world.until(() => world.kept({})?.cache !== undefined)
+  await world.until(() => world.mirrored({})?.cache !== undefined)
   assert.deepEqual([page(true), page(false)], ['local', 'forward'])
   world.server.reachability.set('unreachable')
   assert.equal(page(true), 'local')
@@ -217,7 +217,7 @@ test('[A1] a WATCH: local where it is covered, else held for the first sync; ref
   world.server.reachability.set('unreachable')
   assert.equal(watch(recent), '503')
   world.server.reachability.set('reachable')
-  await world.until(() => world.kept({})?.cache !== undefined)
+  await world.until(() => world.mirrored({})?.cache !== undefined)
   for (const state of states) {
     world.server.reachability.set(state)
     for (const more of [recent, { state: 'any' }, version] as const) assert.equal(watch(more), 'local')
@@ -230,8 +230,8 @@ test('[A2] a WATCH resumes where history reaches back far enough, if anything do
   const old = world.server.version
   world.server.put('pods', 'a/k0')
   await world.pass(1_000)
-  const wide = world.begin({}) as Kept
-  await world.until(() => wide.cache !== undefined && world.kept({ namespace: 'a' })?.fed === true)
+  const wide = world.begin({}) as MirroredInterest
+  await world.until(() => wide.cache !== undefined && world.mirrored({ namespace: 'a' })?.fed === true)
   const at = (from: number) => {
     const place = world.place('watch', { namespace: 'a' }, { state: 'version', version: from })
     return place.kind === 'local' ? place.cache.interest : place.kind
@@ -268,10 +268,10 @@ test('what the edge may not read, or is too large for it, is passed through to w
   const world = await opened()
   world.server.fault = () => ({ kind: 'status', code: 403 })
   world.begin({})
-  await world.until(() => world.kept({})?.state.kind === 'refused')
+  await world.until(() => world.mirrored({})?.state.kind === 'refused')
   const small = await opened({ limits: { objects: 1, bytes: 1 << 20 } })
   small.begin({})
-  await small.until(() => small.kept({})?.state.kind === 'tooLarge')
+  await small.until(() => small.mirrored({})?.state.kind === 'tooLarge')
   for (const { place, server } of [world, small].map((one) => ({ place: one.place.bind(one), server: one.server }))) {
     assert.equal(
       kindOf(() => place('get', { namespace: 'a', fields: 'metadata.name=k0' }, { key: 'a/k0' })),
@@ -303,11 +303,11 @@ test('what the edge may not read, or is too large for it, is passed through to w
 
 test('reading keeps an interest alive, and a warning says how old the copy is and why', async () => {
   const world = await synced({})
-  const kept = world.kept({}) as Kept
+  const mirrored = world.mirrored({}) as MirroredInterest
   for (const verb of ['get', 'list', 'watch'] as const) {
-    kept.record.unaskedMs = 77
+    mirrored.record.unaskedMs = 77
     world.place(verb, { namespace: 'a', fields: 'metadata.name=k0' }, { key: 'a/k0' })
-    assert.equal(kept.record.unaskedMs, 0, verb)
+    assert.equal(mirrored.record.unaskedMs, 0, verb)
   }
   world.server.cutWatches()
   world.server.reachability.set('unreachable')

@@ -10,7 +10,7 @@ import { type StatusError, tooManyRequests } from '../../kube/status.ts'
 import { interestOf, type Scope } from '../../mirror/interest.ts'
 import type { Interests } from '../../mirror/interests.ts'
 import { type Mirrored, mirrorLimits } from '../../mirror/mirror.ts'
-import type { Kept } from '../../mirror/mirrored.ts'
+import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { neverSynced } from '../forward/offline.ts'
 
@@ -35,14 +35,19 @@ export type Read = {
   readonly caller: string
 }
 
-export type Place =
+export type ReadRoute =
   /** The copy answers; `warning` says how old it is where somebody might want to know. */
-  | { readonly kind: 'local'; readonly cache: Cache; readonly kept: Kept | undefined; readonly warning?: string }
+  | {
+      readonly kind: 'local'
+      readonly cache: Cache
+      readonly mirrored: MirroredInterest | undefined
+      readonly warning?: string
+    }
   /** The cloud is asked first; where it does not answer in time, the copy does. */
-  | { readonly kind: 'confirm'; readonly cache: Cache; readonly kept: Kept | undefined }
+  | { readonly kind: 'confirm'; readonly cache: Cache; readonly mirrored: MirroredInterest | undefined }
   | { readonly kind: 'forward' }
   /** Not yet synced: whoever waits is told when it is. */
-  | { readonly kind: 'hold'; readonly kept: Kept }
+  | { readonly kind: 'hold'; readonly mirrored: MirroredInterest }
 
 export class Front {
   readonly #interests: Interests
@@ -56,7 +61,7 @@ export class Front {
     this.#clock = parts.clock
   }
 
-  place(read: Read): Place {
+  place(read: Read): ReadRoute {
     switch (read.verb) {
       case 'get':
         return this.#get(read)
@@ -67,23 +72,23 @@ export class Front {
     }
   }
 
-  #get(read: Read): Place {
+  #get(read: Read): ReadRoute {
     const { scope, key = '', known } = read
-    const kept = this.#interests.covering(scope)
-    kept?.asked(this.#clock.now())
-    const cache = kept?.readable ?? this.#interests.holding(scope, key)
+    const mirrored = this.#interests.covering(scope)
+    mirrored?.asked(this.#clock.now())
+    const cache = mirrored?.readable ?? this.#interests.holding(scope, key)
     if (cache === undefined) {
       const away = this.#away()
       if (away !== undefined) return away
       // It is itself forwarded. A name that somebody asks for again is worth an interest, whether it exists or not.
-      if (kept === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
+      if (mirrored === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
       return { kind: 'forward' }
     }
     // A damaged object is fetched from where it is whole.
     if (cache.isCorrupt(key)) return this.#away() ?? { kind: 'forward' }
-    if (read.state !== 'recent') return { kind: 'local', cache, kept }
-    if (this.#upstream.reachability.state === 'reachable') return { kind: 'confirm', cache, kept }
-    return { kind: 'local', cache, kept, warning: this.ageOf(kept) }
+    if (read.state !== 'recent') return { kind: 'local', cache, mirrored }
+    if (this.#upstream.reachability.state === 'reachable') return { kind: 'confirm', cache, mirrored }
+    return { kind: 'local', cache, mirrored, warning: this.ageOf(mirrored) }
   }
 
   /** The cloud had what a forwarded GET asked for: from the next time on the copy knows. */
@@ -92,51 +97,51 @@ export class Front {
     if (this.#mayMirror(known, scope) && this.#interests.covering(scope) === undefined) this.#begin(read)
   }
 
-  #list(read: Read): Place {
+  #list(read: Read): ReadRoute {
     const { scope, known, state } = read
-    const kept = this.#interests.covering(scope, state === 'version' ? read.version : 0)
-    if (kept === undefined || kept.hopeless) return this.#uncoveredList(read, kept)
-    kept.asked(this.#clock.now())
-    const { readable: cache } = kept
+    const mirrored = this.#interests.covering(scope, state === 'version' ? read.version : 0)
+    if (mirrored === undefined || mirrored.hopeless) return this.#uncoveredList(read, mirrored)
+    mirrored.asked(this.#clock.now())
+    const { readable: cache } = mirrored
     if (state === 'continue' && read.ownToken !== true && this.#upstream.reachability.state === 'reachable') {
       return { kind: 'forward' }
     }
     if (cache === undefined)
-      return this.#away() ?? (state === 'continue' ? { kind: 'forward' } : { kind: 'hold', kept })
+      return this.#away() ?? (state === 'continue' ? { kind: 'forward' } : { kind: 'hold', mirrored })
     if (this.#isBetterThere(cache)) return { kind: 'forward' }
     // The API server may remember more than our history of it.
     const isPast = read.exact === true && read.version < cache.history.floor
     if (isPast && this.#upstream.reachability.state === 'reachable') return { kind: 'forward' }
-    if (state !== 'recent') return { kind: 'local', cache, kept }
-    if (known.resource.verbs.includes('watch') && this.isFresh(kept)) return { kind: 'local', cache, kept }
-    return { kind: 'local', cache, kept, warning: this.ageOf(kept) }
+    if (state !== 'recent') return { kind: 'local', cache, mirrored }
+    if (known.resource.verbs.includes('watch') && this.isFresh(mirrored)) return { kind: 'local', cache, mirrored }
+    return { kind: 'local', cache, mirrored, warning: this.ageOf(mirrored) }
   }
 
-  #uncoveredList(read: Read, hopeless: Kept | undefined): Place {
+  #uncoveredList(read: Read, hopeless: MirroredInterest | undefined): ReadRoute {
     const { scope, known, state } = read
     const away = this.#away()
     if (away !== undefined) return away
     if (hopeless !== undefined || !this.#mayMirror(known, scope) || state === 'continue') return { kind: 'forward' }
     if (state === 'recent' && !this.#isRepeated(read)) return { kind: 'forward' }
-    const kept = this.#begin(read)
-    return kept === undefined ? { kind: 'forward' } : { kind: 'hold', kept }
+    const mirrored = this.#begin(read)
+    return mirrored === undefined ? { kind: 'forward' } : { kind: 'hold', mirrored }
   }
 
-  #watch(read: Read): Place {
+  #watch(read: Read): ReadRoute {
     const { scope, known, version } = read
-    const kept = this.#interests.covering(scope, version)
-    if (kept !== undefined && !kept.hopeless) {
-      kept.asked(this.#clock.now())
-      const { readable: cache } = kept
-      if (cache === undefined) return this.#away() ?? { kind: 'hold', kept }
+    const mirrored = this.#interests.covering(scope, version)
+    if (mirrored !== undefined && !mirrored.hopeless) {
+      mirrored.asked(this.#clock.now())
+      const { readable: cache } = mirrored
+      if (cache === undefined) return this.#away() ?? { kind: 'hold', mirrored }
       if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
-      return { kind: 'local', cache, kept }
+      return { kind: 'local', cache, mirrored }
     }
     const away = this.#away()
     if (away !== undefined) return away
-    if (kept !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
+    if (mirrored !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
     const begun = this.#begin(read, read.state === 'version' ? version : undefined)
-    return begun === undefined ? { kind: 'forward' } : { kind: 'hold', kept: begun }
+    return begun === undefined ? { kind: 'forward' } : { kind: 'hold', mirrored: begun }
   }
 
   /** A list that would lack a damaged object is the cloud's to give, until the object is fetched again (D4). */
@@ -157,7 +162,7 @@ export class Front {
     return !(isLeases && (namespace === '' || namespace === 'kube-node-lease'))
   }
 
-  #begin({ scope, known, caller }: Read, firstVersion?: number): Kept | undefined {
+  #begin({ scope, known, caller }: Read, firstVersion?: number): MirroredInterest | undefined {
     return this.#interests.begin(scope, known, { by: caller, ...(firstVersion === undefined ? {} : { firstVersion }) })
   }
 
@@ -173,15 +178,15 @@ export class Front {
   }
 
   /** Whether the copy is as new as its watch, and that is alive. */
-  isFresh({ heardAt }: Kept): boolean {
+  isFresh({ heardAt }: MirroredInterest): boolean {
     if (this.#upstream.reachability.state !== 'reachable') return false
     return this.#clock.steady() - heardAt <= mirrorLimits.freshMs
   }
 
   /** `slow`: the API server is there, and has not answered in time. */
-  ageOf(kept: Kept | undefined, { slow = false } = {}): string {
+  ageOf(mirrored: MirroredInterest | undefined, { slow = false } = {}): string {
     const { state, why } = this.#upstream.reachability
-    const heardAt = kept?.heardAt ?? Number.NEGATIVE_INFINITY
+    const heardAt = mirrored?.heardAt ?? Number.NEGATIVE_INFINITY
     const age = Number.isFinite(heardAt)
       ? `${Math.round((this.#clock.steady() - heardAt) / 1000)} s old`
       : 'from before the last start'

@@ -6,7 +6,7 @@ import { badRequest, methodNotAllowed, notFound, pathNotFound, unauthorized } fr
 import { checkTimeout } from '../../kube/timeout.ts'
 import type { Caller } from '../../write/write.ts'
 import { pageNotFound, refusal } from '../answer/respond.ts'
-import type { Documents, EndpointParts, Request, Response, Served } from '../endpoint.ts'
+import type { EndpointParts, NonResourcePaths, Request, Response, Served } from '../endpoint.ts'
 import { isConnection, notConnected } from './connect.ts'
 import { warnOfDeprecation } from './deprecated.ts'
 import { getObject } from './get.ts'
@@ -20,9 +20,9 @@ const openPaths = ['/healthz', '/livez', '/readyz', '/version']
 
 export class Endpoint {
   readonly #parts: EndpointParts
-  readonly #documents: readonly Documents[]
+  readonly #documents: readonly NonResourcePaths[]
 
-  constructor(parts: EndpointParts & { documents: readonly Documents[] }) {
+  constructor(parts: EndpointParts & { documents: readonly NonResourcePaths[] }) {
     this.#parts = parts
     this.#documents = parts.documents
   }

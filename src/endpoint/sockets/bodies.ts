@@ -5,7 +5,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
 import type { Traffic } from '../documents/measures.ts'
-import type { Limits } from './limits.ts'
+import type { SocketLimits } from './limits.ts'
 import { type Holder, Shares } from './shares.ts'
 
 type Asked = {
@@ -17,13 +17,13 @@ type Asked = {
 }
 
 export class Bodies {
-  readonly #limits: Limits
+  readonly #limits: SocketLimits
   readonly #traffic: Traffic
   /** The bytes of all that are read whole. */
   readonly #shares: Shares
   readonly #late = new WeakSet<Readable>()
 
-  constructor(parts: { limits: Limits; traffic: Traffic }) {
+  constructor(parts: { limits: SocketLimits; traffic: Traffic }) {
     this.#limits = parts.limits
     this.#traffic = parts.traffic
     this.#shares = new Shares(parts.limits.bodiesBytesMax)

@@ -12,7 +12,7 @@ import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { Bodies } from './bodies.ts'
 import type { Connections, Visit } from './connections.ts'
-import type { Limits } from './limits.ts'
+import type { SocketLimits } from './limits.ts'
 import { Sender } from './sender.ts'
 import { type Holder, placesOf, Shares, strangers } from './shares.ts'
 
@@ -39,7 +39,7 @@ type Parts = {
   readonly handle: (request: Request) => Promise<Response>
   readonly whose: Whose | undefined
   readonly connections: Connections
-  readonly limits: Limits
+  readonly limits: SocketLimits
   readonly traffic: Traffic
   readonly log: Log
 }

@@ -8,7 +8,7 @@ import type { Request, Response } from '../endpoint.ts'
 import type { Link } from './connections.ts'
 import { type Exchange, type Exchanges, shuttingDown } from './exchanges.ts'
 import { goneWith } from './gone.ts'
-import type { Limits } from './limits.ts'
+import type { SocketLimits } from './limits.ts'
 import { answerOf, closingHead, type Upgraded, Upgrades, wantsUpgrade } from './upgrade.ts'
 import { isWebSocketWatch, WebSocketWatches } from './websocket/watch.ts'
 
@@ -17,7 +17,7 @@ type Parts = {
   readonly upgrade: ((request: Request) => Promise<Upgraded | Response>) | undefined
   readonly linkOf: (socket: TLSSocket) => Link
   readonly exchanges: Exchanges
-  readonly limits: Limits
+  readonly limits: SocketLimits
   readonly traffic: Traffic
 }
 

@@ -13,12 +13,17 @@ import type { Request } from '../endpoint.ts'
 import type { Link, Visit } from './connections.ts'
 import type { Exchanges } from './exchanges.ts'
 import { goneWith } from './gone.ts'
-import type { Limits } from './limits.ts'
+import type { SocketLimits } from './limits.ts'
 
 /** What HTTP/2 counts for a header besides its name and value. */
 const headerBytesMin = 32
 
-type Parts = { readonly exchanges: Exchanges; readonly limits: Limits; readonly traffic: Traffic; readonly log: Log }
+type Parts = {
+  readonly exchanges: Exchanges
+  readonly limits: SocketLimits
+  readonly traffic: Traffic
+  readonly log: Log
+}
 
 export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, traffic, log }: Parts) {
   const { caller, peer, visit } = link
@@ -98,7 +103,7 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
 }
 
 /** Finds half-open connections, and ends those that send nothing but noise or that a stranger has left lying. */
-function keepAlive(session: ServerHttp2Session, visit: Visit, limits: Limits): void {
+function keepAlive(session: ServerHttp2Session, visit: Visit, limits: SocketLimits): void {
   let noise = 0
   let idleMs = 0
   const hear = () => {

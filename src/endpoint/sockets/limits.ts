@@ -80,4 +80,4 @@ export const standardLimits = {
   sessionMemoryMb: 4_000_000,
 }
 
-export type Limits = Readonly<typeof standardLimits>
+export type SocketLimits = Readonly<typeof standardLimits>

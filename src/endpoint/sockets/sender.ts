@@ -5,7 +5,7 @@ import { BatchPool, Packer } from '../answer/batches.ts'
 import { cancel, leave } from '../answer/pieces.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Response } from '../endpoint.ts'
-import type { Limits } from './limits.ts'
+import type { SocketLimits } from './limits.ts'
 import { Shares } from './shares.ts'
 
 /** What is no list: head, body and end of one object. */
@@ -16,7 +16,7 @@ const watchMsMin = 1_000
 type Cuttable = { readonly openedAt: number; end(): void }
 
 export class Sender {
-  readonly #limits: Limits
+  readonly #limits: SocketLimits
   readonly #traffic: Traffic
   readonly #batches = new BatchPool()
   readonly #lists: Shares
@@ -24,7 +24,7 @@ export class Sender {
   /** Streams of others that may end at any moment. */
   readonly #cuttable = new Set<Cuttable>()
 
-  constructor(parts: { limits: Limits; traffic: Traffic }) {
+  constructor(parts: { limits: SocketLimits; traffic: Traffic }) {
     this.#limits = parts.limits
     this.#traffic = parts.traffic
     this.#lists = new Shares(parts.limits.listsMax)

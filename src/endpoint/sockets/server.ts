@@ -12,7 +12,7 @@ import { Connections, type Link, type Visit } from './connections.ts'
 import { Exchanges, type Whose } from './exchanges.ts'
 import { Http1 } from './http1.ts'
 import { serveHttp2 } from './http2.ts'
-import { type Limits, standardLimits } from './limits.ts'
+import { type SocketLimits, standardLimits } from './limits.ts'
 import { ClientAuthorities, type Connection, stranger } from './peer.ts'
 import type { Holder } from './shares.ts'
 import type { Upgraded } from './upgrade.ts'
@@ -32,12 +32,12 @@ type Parts = {
   traffic: Traffic
   log: Log
   /** Other limits than the standard ones: what the system allows, or tests that cannot wait as long. */
-  limits?: Partial<Limits>
+  limits?: Partial<SocketLimits>
 }
 
 export class Server {
   readonly #parts: Parts
-  readonly #limits: Limits
+  readonly #limits: SocketLimits
   readonly #sessions = new Set<ServerHttp2Session>()
   readonly #connections: Connections
   /** Every connection by its other end, those that have not shaken hands included. */
@@ -53,7 +53,7 @@ export class Server {
   constructor(parts: Parts) {
     this.#parts = parts
     const { handle, upgrade, whose, traffic, log } = parts
-    const limits: Limits = { ...standardLimits, ...parts.limits }
+    const limits: SocketLimits = { ...standardLimits, ...parts.limits }
     this.#limits = limits
     this.#connections = new Connections(limits.connectionsMax)
     this.#exchanges = new Exchanges({ handle, whose, connections: this.#connections, limits, traffic, log })

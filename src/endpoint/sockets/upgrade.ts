@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream'
 import { STATUS_CODES } from '../../base/http.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Response } from '../endpoint.ts'
-import type { Limits } from './limits.ts'
+import type { SocketLimits } from './limits.ts'
 import { type Holder, placesOf, Shares } from './shares.ts'
 
 /** The other end's answer to an upgrade, and the connection behind it. */
@@ -23,11 +23,11 @@ export type Upgraded = {
 }
 
 export class Upgrades {
-  readonly #limits: Limits
+  readonly #limits: SocketLimits
   readonly #traffic: Traffic
   readonly #shares: Shares
 
-  constructor(parts: { limits: Limits; traffic: Traffic }) {
+  constructor(parts: { limits: SocketLimits; traffic: Traffic }) {
     this.#limits = parts.limits
     this.#traffic = parts.traffic
     this.#shares = new Shares(parts.limits.upgradesMax)
@@ -110,9 +110,9 @@ const framing: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'trans
 
 /** The head of an answer after which the connection ends. */
 export function closingHead({ status, headers }: Response): string {
-  const kept = Object.entries(headers).filter(([name]) => !framing.has(name))
+  const mirrored = Object.entries(headers).filter(([name]) => !framing.has(name))
   return headOf(status, [
-    ...kept.flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])),
+    ...mirrored.flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])),
     'connection',
     'close',
   ])

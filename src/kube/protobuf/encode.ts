@@ -31,7 +31,7 @@ import { ProtobufFault } from './fault.ts'
 import { Frames } from './frames.ts'
 import { ENTRY_BEFORE, ENTRY_VALUE, Gathering, schemaField } from './gather.ts'
 import { Leaves } from './leaves.ts'
-import { Writer } from './writer.ts'
+import { ProtobufWriter } from './writer.ts'
 
 const FIRST = 0x0a
 const SECOND = 0x12
@@ -58,7 +58,7 @@ let idle: Encoding | undefined
 class Encoding {
   readonly #frames = new Frames()
   readonly #gathering = new Gathering(this.#frames)
-  readonly #writer = new Writer()
+  readonly #writer = new ProtobufWriter()
   readonly #leaves = new Leaves(this.#writer)
 
   encode(message: Message, json: Buffer): Buffer {

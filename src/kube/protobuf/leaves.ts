@@ -4,7 +4,7 @@ import { ProtobufFault } from './fault.ts'
 import { unescaped } from './gather.ts'
 import { canonicalQuantity, isPlainQuantity } from './quantity.ts'
 import { readTime, zeroSeconds } from './time.ts'
-import type { Writer } from './writer.ts'
+import type { ProtobufWriter } from './writer.ts'
 
 const FIRST = 0x0a
 const THIRD = 0x1a
@@ -19,10 +19,10 @@ const exactDigits = 15
 const digitsMax = 19
 
 export class Leaves {
-  readonly #writer: Writer
+  readonly #writer: ProtobufWriter
   #json: Buffer = Buffer.alloc(0)
 
-  constructor(writer: Writer) {
+  constructor(writer: ProtobufWriter) {
     this.#writer = writer
   }
 

@@ -10,7 +10,7 @@ const margin = 64
 /** From here on a copy by the platform is cheaper than one by hand. */
 const copyFrom = 48
 
-export class Writer {
+export class ProtobufWriter {
   #bytes = Buffer.allocUnsafeSlow(bytesKept)
   /** What is written begins here. */
   #at = bytesKept

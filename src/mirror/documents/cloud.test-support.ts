@@ -16,7 +16,7 @@ import {
   type Upstream,
 } from '../../upstream/upstream.ts'
 import { Catalog } from './catalog.ts'
-import { Documents } from './documents.ts'
+import { CloudDocuments } from './documents.ts'
 
 type Recorded = {
   path: string
@@ -134,7 +134,7 @@ export class World {
   readonly cloud = new Cloud(this.clock)
   readonly store: Store = openMemory({ historyBytesMax: 0 })
   catalog = new Catalog()
-  documents: Documents
+  documents: CloudDocuments
   #ending = new AbortController()
   #running: Promise<void> = Promise.resolve()
   readonly #heldBytesMax: number | undefined
@@ -144,10 +144,10 @@ export class World {
     this.documents = this.#documents()
   }
 
-  #documents(): Documents {
+  #documents(): CloudDocuments {
     const { clock, cloud: upstream, store, catalog } = this
     const limit = this.#heldBytesMax === undefined ? {} : { heldBytesMax: this.#heldBytesMax }
-    return new Documents({ store, upstream, catalog, clock, log: silentLog, random: () => 0.5, ...limit })
+    return new CloudDocuments({ store, upstream, catalog, clock, log: silentLog, random: () => 0.5, ...limit })
   }
 
   async start(): Promise<void> {

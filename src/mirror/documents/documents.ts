@@ -9,9 +9,9 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Store } from '../../store/store.ts'
 import { type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
-import { Discovery } from './discovery/discovery.ts'
+import { DiscoveryMirror } from './discovery/discovery.ts'
 import { type DiscoveredGroup, isGoodDocument } from './discovery/read.ts'
-import { etagOf, type Head, Shelf, unpacked } from './documentstore.ts'
+import { DocumentStore, etagOf, type Head, unpacked } from './documentstore.ts'
 import { type Fetched, Fetcher, type Wanted } from './fetcher.ts'
 import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
 import { indexPlace, isDiscovery, placeOf, twinOf } from './place.ts'
@@ -26,10 +26,10 @@ export type DocumentAnswer = {
   readonly warning?: string
 }
 
-export class Documents {
-  readonly #shelf: Shelf
+export class CloudDocuments {
+  readonly #documentStore: DocumentStore
   readonly #fetcher: Fetcher
-  readonly #discovery: Discovery
+  readonly #discovery: DiscoveryMirror
   readonly #upstream: Pick<Upstream, 'ask' | 'reachability'>
   readonly #clock: Clock
   /** Documents that a reader has waited for in vain: until the answer comes, others hear what is held at once. */
@@ -47,11 +47,11 @@ export class Documents {
     const { store, upstream, catalog, clock, log, random = Math.random, heldBytesMax } = parts
     this.#upstream = upstream
     this.#clock = clock
-    this.#shelf = new Shelf({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
-    this.#fetcher = new Fetcher({ upstream, shelf: this.#shelf, clock })
+    this.#documentStore = new DocumentStore({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
+    this.#fetcher = new Fetcher({ upstream, documentStore: this.#documentStore, clock })
     const { reachability } = upstream
-    this.#discovery = new Discovery({
-      shelf: this.#shelf,
+    this.#discovery = new DiscoveryMirror({
+      documentStore: this.#documentStore,
       fetcher: this.#fetcher,
       catalog,
       reachability,
@@ -63,7 +63,7 @@ export class Documents {
 
   /** What was held before, and the catalog from it: without the network. */
   async load(): Promise<void> {
-    await this.#shelf.load()
+    await this.#documentStore.load()
     await this.#discovery.load()
   }
 
@@ -97,7 +97,7 @@ export class Documents {
     // The index of OpenAPI v3 has one form whatever is asked.
     const accept = place === indexPlace ? '*/*' : normalAccept(headers.accept)
     if (place === undefined || accept.length > acceptCharactersMax) return this.#isReachable() ? 'forward' : 'unknown'
-    const nearest = this.#shelf.find(place, accept) ?? this.#nearest(place, accept)
+    const nearest = this.#documentStore.find(place, accept) ?? this.#nearest(place, accept)
     if (!this.#isReachable()) return (await this.#lastWord(place, nearest, headers)) ?? 'unknown'
     // Whoever asks by a hash keeps the answer for good: another content is for those who cannot have theirs.
     const held = hash === '' || etagOf(nearest) === `"${hash}"` ? nearest : undefined
@@ -110,7 +110,7 @@ export class Documents {
     })
     if (said.kind === 'refused' && isAboutRequest(said.status)) return 'forward'
     const head = said.kind === 'held' ? said.head : held
-    const body = head === undefined ? undefined : (bodyOf(said) ?? (await this.#shelf.body(head)))
+    const body = head === undefined ? undefined : (bodyOf(said) ?? (await this.#documentStore.body(head)))
     if (head === undefined || body === undefined) return this.#isReachable() ? 'forward' : 'unknown'
     const answer = await respond(head, body, headers)
     return said.kind === 'held' ? answer : { ...answer, warning: `served as last seen: ${whyOf(said)}` }
@@ -122,16 +122,19 @@ export class Documents {
 
   /** What the API server said last, if anything is known of it. */
   async #lastWord(place: string, held: Head | undefined, headers: Headers): Promise<DocumentAnswer | undefined> {
-    const refusal = this.#shelf.refusal(place)
+    const refusal = this.#documentStore.refusal(place)
     if (refusal !== undefined) return refused(refusal)
-    const body = held === undefined ? undefined : await this.#shelf.body(held)
+    const body = held === undefined ? undefined : await this.#documentStore.body(held)
     return held === undefined || body === undefined ? undefined : await respond(held, body, headers)
   }
 
   /** The form the API server gave for another header, if it has to do; for a hash also the document of any other. */
   #nearest(place: string, accept: string): Head | undefined {
     const twin = twinOf(place)
-    return this.#shelf.nearest(place, accept) ?? (twin === undefined ? undefined : this.#shelf.nearest(twin, accept))
+    return (
+      this.#documentStore.nearest(place, accept) ??
+      (twin === undefined ? undefined : this.#documentStore.nearest(twin, accept))
+    )
   }
 
   /**

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { silentLog } from '../../base/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import { StoreRefused } from '../../store/store.ts'
-import { Shelf } from './documentstore.ts'
+import { DocumentStore } from './documentstore.ts'
 
 const store = () => openMemory({ historyBytesMax: 0 })
 const json = 'application/json'
@@ -18,15 +18,15 @@ const arrived = (place: string, content: string, form = json) => ({
   body: gzipSync(Buffer.from(content)),
 })
 
-async function loaded(over: ReturnType<typeof store>): Promise<Shelf> {
-  const shelf = new Shelf({ store: over, log: silentLog })
-  await shelf.load()
-  return shelf
+async function loaded(over: ReturnType<typeof store>): Promise<DocumentStore> {
+  const documentStore = new DocumentStore({ store: over, log: silentLog })
+  await documentStore.load()
+  return documentStore
 }
 
-const read = async (shelf: Shelf, place: string, accept = json) => {
-  const head = shelf.find(place, accept)
-  return head === undefined ? undefined : (await shelf.content(head))?.toString('utf8')
+const read = async (documentStore: DocumentStore, place: string, accept = json) => {
+  const head = documentStore.find(place, accept)
+  return head === undefined ? undefined : (await documentStore.content(head))?.toString('utf8')
 }
 
 test('[D4] a damaged body is never handed out, and is forgotten so that it is fetched again', async () => {
@@ -37,9 +37,9 @@ test('[D4] a damaged body is never handed out, and is forgotten so that it is fe
   const damaged = Buffer.from(record.value)
   damaged[12] = (damaged[12] ?? 0) ^ 1
   await over.commit({ changes: [], synced: false, records: [{ ...record, kind: 'documentbody', value: damaged }] })
-  const shelf = await loaded(over)
-  assert.equal(await read(shelf, '/version'), undefined)
-  assert.equal(shelf.find('/version', json), undefined)
+  const documentStore = await loaded(over)
+  assert.equal(await read(documentStore, '/version'), undefined)
+  assert.equal(documentStore.find('/version', json), undefined)
   assert.deepEqual(await over.records('document'), [])
 })
 
@@ -51,18 +51,18 @@ test('[D3] a disk that refuses does not cost the answer, and what it holds stays
     record: over.record.bind(over),
     commit: () => Promise.reject(new StoreRefused('disk full', true)),
   }
-  const shelf = new Shelf({ store: full, log: silentLog })
-  await shelf.load()
-  await shelf.keep(arrived('/version', 'two'))
-  assert.equal(await read(shelf, '/version'), 'two')
+  const documentStore = new DocumentStore({ store: full, log: silentLog })
+  await documentStore.load()
+  await documentStore.keep(arrived('/version', 'two'))
+  assert.equal(await read(documentStore, '/version'), 'two')
   assert.equal(await read(await loaded(over), '/version'), 'one')
 })
 
 test('the same document again writes nothing; a new basis or header writes its head only', async () => {
   const over = store()
-  const shelf = await loaded(over)
+  const documentStore = await loaded(over)
   const one = arrived('/apis', 'one')
-  assert.equal((await shelf.keep(one)).changed, true)
+  assert.equal((await documentStore.keep(one)).changed, true)
   let batches = 0
   let kinds: string[] = []
   const commit = over.commit.bind(over)
@@ -71,28 +71,31 @@ test('the same document again writes nothing; a new basis or header writes its h
     kinds = (batch.records ?? []).map(({ kind }) => kind)
     return commit(batch)
   }
-  assert.equal((await shelf.keep(one)).changed, false)
+  assert.equal((await documentStore.keep(one)).changed, false)
   assert.equal(batches, 0)
-  await shelf.keep({ ...one, basis: 'c' })
+  await documentStore.keep({ ...one, basis: 'c' })
   assert.deepEqual(kinds, ['document'])
-  await shelf.keep({ ...one, basis: 'c', accept: '*/*' })
+  await documentStore.keep({ ...one, basis: 'c', accept: '*/*' })
   assert.deepEqual(kinds, ['document'])
   assert.deepEqual((await loaded(over)).find('/apis', '*/*')?.accepts, [json, '*/*'])
 })
 
 test('a header that is answered with another form now no longer gets the old one', async () => {
   const over = store()
-  const shelf = await loaded(over)
-  await shelf.keep(arrived('/apis', 'old', 'application/json;v=v2beta1'))
-  await shelf.keep({ ...arrived('/apis', 'new', 'application/json;v=v2'), accept: 'application/json;v=v2beta1' })
-  for (const one of [shelf, await loaded(over)])
+  const documentStore = await loaded(over)
+  await documentStore.keep(arrived('/apis', 'old', 'application/json;v=v2beta1'))
+  await documentStore.keep({
+    ...arrived('/apis', 'new', 'application/json;v=v2'),
+    accept: 'application/json;v=v2beta1',
+  })
+  for (const one of [documentStore, await loaded(over)])
     assert.equal(await read(one, '/apis', 'application/json;v=v2beta1'), 'new')
   assert.equal((await over.records('documentbody')).length, 1)
 })
 
 test('bodies beyond the memory for them are read from the store', async () => {
   const over = store()
-  const shelf = await loaded(over)
+  const documentStore = await loaded(over)
   const noise = (seed: number) =>
     Buffer.from(Array.from({ length: 1_200_000 }, (_, i) => (i * seed * 2654435761) >>> 13))
   const body = (seed: number) => ({ ...arrived(`/openapi/v3/${seed}`, ''), body: gzipSync(noise(seed), { level: 0 }) })
@@ -102,10 +105,10 @@ test('bodies beyond the memory for them are read from the store', async () => {
     reads++
     return record(kind, key)
   }
-  for (const seed of [1, 2, 3]) await shelf.keep(body(seed))
+  for (const seed of [1, 2, 3]) await documentStore.keep(body(seed))
   for (const seed of [3, 1, 1]) {
-    const head = shelf.find(`/openapi/v3/${seed}`, json)
-    assert.ok(head && (await shelf.content(head))?.equals(noise(seed)))
+    const head = documentStore.find(`/openapi/v3/${seed}`, json)
+    assert.ok(head && (await documentStore.content(head))?.equals(noise(seed)))
   }
   assert.equal(reads, 1)
 })

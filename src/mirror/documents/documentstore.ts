@@ -44,7 +44,7 @@ const contentBytesMax = 64 * 1024 * 1024
 const headKind = 'document'
 const bodyKind = 'documentbody'
 
-export class Shelf {
+export class DocumentStore {
   readonly #store: Pick<Store, 'commit' | 'records' | 'record'>
   readonly #log: Log
   readonly #heldBytesMax: number

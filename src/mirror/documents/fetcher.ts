@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Clock } from '../../base/clock.ts'
 import { type Answered, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
-import { etagOf, type Head, type Shelf, unpacked } from './documentstore.ts'
+import { type DocumentStore, etagOf, type Head, unpacked } from './documentstore.ts'
 import { formOf, isAggregated } from './mediatype.ts'
 import { isRoot } from './place.ts'
 
@@ -50,16 +50,16 @@ type Question = { readonly done: Promise<Fetched>; next: Promise<Fetched> | unde
 
 export class Fetcher {
   readonly #upstream: Pick<Upstream, 'ask'>
-  readonly #shelf: Shelf
+  readonly #documentStore: DocumentStore
   readonly #clock: Clock
   readonly #underway = new Map<string, Question>()
   #bodies = 0
   /** Answers whose bodies wait for their turn, unread. */
   readonly #waiting: (() => void)[] = []
 
-  constructor(parts: { upstream: Pick<Upstream, 'ask'>; shelf: Shelf; clock: Clock }) {
+  constructor(parts: { upstream: Pick<Upstream, 'ask'>; documentStore: DocumentStore; clock: Clock }) {
     this.#upstream = parts.upstream
-    this.#shelf = parts.shelf
+    this.#documentStore = parts.documentStore
     this.#clock = parts.clock
   }
 
@@ -89,7 +89,7 @@ export class Fetcher {
 
   async #fetch(wanted: Wanted): Promise<Fetched> {
     const { place, path = place, accept } = wanted
-    const held = this.#shelf.find(place, accept)
+    const held = this.#documentStore.find(place, accept)
     const etag = etagOf(held)
     const ending = new AbortController()
     const cancel = this.#clock.setTimer(headMsMax + bodyMsMax, () => ending.abort())
@@ -127,9 +127,9 @@ export class Fetcher {
   /** What is held is still right, and belongs to the newest state of discovery. */
   async #again(held: Head, { accept, basis }: Wanted): Promise<Fetched> {
     if (held.basis === basis || isAggregated(held.form)) return { kind: 'held', head: held, changed: false }
-    const body = await this.#shelf.body(held)
+    const body = await this.#documentStore.body(held)
     if (body === undefined) return badAnswer
-    const { head } = await this.#shelf.keep({ ...held, accept, basis, body })
+    const { head } = await this.#documentStore.keep({ ...held, accept, basis, body })
     return { kind: 'held', head, changed: false }
   }
 
@@ -146,7 +146,7 @@ export class Fetcher {
     const body = gzipped ? came : await compress(came)
     // Aggregated documents are discovery itself: their ETag says what state they are of.
     const of = isAggregated(form) ? '' : basis
-    const { head, changed } = await this.#shelf.keep({ place, form, accept, headers, gzipped, basis: of, body })
+    const { head, changed } = await this.#documentStore.keep({ place, form, accept, headers, gzipped, basis: of, body })
     return { kind: 'held', head, changed, body }
   }
 
@@ -159,7 +159,7 @@ export class Fetcher {
     const came = await gathered(answered, refusalBytesMax)
     const isPlain = single(answered.headers['content-encoding']) === ''
     const body = isPlain && came !== undefined ? came : Buffer.alloc(0)
-    const changed = await this.#shelf.refuse(place, { status, headers: endToEnd(answered.headers), body })
+    const changed = await this.#documentStore.refuse(place, { status, headers: endToEnd(answered.headers), body })
     return { kind: 'refused', status, changed }
   }
 }

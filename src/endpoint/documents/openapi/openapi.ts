@@ -125,7 +125,7 @@ export class OpenApi {
       headers.expires = new Date(this.#clock.now() + yearMs).toUTCString()
     }
     const build = () => print(custom === undefined ? builtinDocument(name) : customDocument(custom), form)
-    return bytesResponse(request, await this.#kept(`${name} ${hash} ${form.name}`, build), etagOf(hash), headers)
+    return bytesResponse(request, await this.#mirrored(`${name} ${hash} ${form.name}`, build), etagOf(hash), headers)
   }
 
   async #swagger(request: Request): Promise<Response> {
@@ -139,7 +139,7 @@ export class OpenApi {
     )
     const steady = () => this.#clock.steady()
     const build = () => (form.name === 'json' ? swaggerInJson : swaggerInProtobuf)(this.#all(), steady)
-    const bytes = await this.#kept(`v2 ${hash} ${form.name}`, build)
+    const bytes = await this.#mirrored(`v2 ${hash} ${form.name}`, build)
     const headers = { vary: 'Accept-Encoding, Accept', 'content-type': form.contentType }
     const response = bytesResponse(request, bytes, etagOf(hash), headers)
     if (response.status !== 200 || !isWorthGzip(bytes.length, request)) return response
@@ -158,7 +158,7 @@ export class OpenApi {
   }
 
   /** Built once however many ask at the same time; the least wanted go when the room is full. */
-  async #kept(key: string, build: () => Promise<Buffer> | Buffer): Promise<Buffer> {
+  async #mirrored(key: string, build: () => Promise<Buffer> | Buffer): Promise<Buffer> {
     const known = this.#documents.get(key)
     if (known !== undefined) {
       this.#documents.delete(key)
@@ -246,8 +246,8 @@ function moved(location: string, etag: string): Response {
 function bytesResponse(request: Request, body: Buffer, etag: string, own: Record<string, string>): Response {
   const headers: Record<string, string> = { ...baseHeaders(), ...own, etag }
   if (request.headers['if-none-match'] === etag) {
-    const { 'content-type': _, ...kept } = headers
-    return { status: 304, headers: kept, body: Buffer.alloc(0) }
+    const { 'content-type': _, ...mirrored } = headers
+    return { status: 304, headers: mirrored, body: Buffer.alloc(0) }
   }
   return { status: 200, headers: { ...headers, 'content-length': String(body.length) }, body }
 }

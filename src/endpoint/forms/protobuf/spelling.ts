@@ -12,7 +12,7 @@ import { encodeMessage, type Message, messageOf, ProtobufFault } from '../../../
 import { apiVersion, type Resource } from '../../../kube/resource.ts'
 import { internalError, type StatusError } from '../../../kube/status.ts'
 import { bookmarkMetadata, bookmarkObject } from '../bookmark.ts'
-import type { Later } from '../listing.ts'
+import type { LazyBody } from '../listing.ts'
 import { protobufErrorFrame } from './document.ts'
 
 /** Messages made without a pause: some five milliseconds. */
@@ -57,7 +57,7 @@ export class ProtobufSpelling implements Form {
    * The first list of thousands has all their messages to make: others get their turn meanwhile. The size of all stands
    * before the first of them; where they are more than is held at once they are made again when they are sent.
    */
-  async list(items: readonly Item[], head: ListHead, limits = { heldBytesMax }): Promise<Buffer[] | Later> {
+  async list(items: readonly Item[], head: ListHead, limits = { heldBytesMax }): Promise<Buffer[] | LazyBody> {
     let fields: Buffer[] | undefined = []
     let bytes = 0
     let made = 0

@@ -108,8 +108,8 @@ export class ClientFrames {
   #take(part: Buffer): void {
     const key = this.#headBytes - 4
     if (this.#ping !== undefined) {
-      const kept = Math.min(part.length, this.#ping.length - this.#pingBytes)
-      for (let i = 0; i < kept; i++) {
+      const mirrored = Math.min(part.length, this.#ping.length - this.#pingBytes)
+      for (let i = 0; i < mirrored; i++) {
         const mask = this.#head[key + ((this.#offset + i) & 3)] as number
         this.#ping[this.#pingBytes++] = (part[i] as number) ^ mask
       }

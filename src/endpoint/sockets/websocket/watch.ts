@@ -12,12 +12,12 @@ import { statusResponse } from '../../answer/respond.ts'
 import { browserTokenOf, isBrowserToken } from '../../asker.ts'
 import type { Traffic } from '../../documents/measures.ts'
 import type { Request, Response } from '../../endpoint.ts'
-import type { Limits } from '../limits.ts'
+import type { SocketLimits } from '../limits.ts'
 import type { Sender } from '../sender.ts'
 import { EventMessages } from './events.ts'
 import { acceptOf, ClientFrames, closeFrame, frameOf, opcodes } from './frames.ts'
 
-type Parts = { readonly sender: Sender; readonly limits: Limits; readonly traffic: Traffic }
+type Parts = { readonly sender: Sender; readonly limits: SocketLimits; readonly traffic: Traffic }
 
 type Asked = {
   readonly method?: string | undefined
@@ -38,7 +38,7 @@ export function isWebSocketWatch({ method, url, headers }: Asked): boolean {
 
 export class WebSocketWatches {
   readonly #sender: Sender
-  readonly #limits: Limits
+  readonly #limits: SocketLimits
   readonly #traffic: Traffic
 
   constructor({ sender, limits, traffic }: Parts) {

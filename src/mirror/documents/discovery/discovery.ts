@@ -8,12 +8,12 @@ import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import { type Reachability, Unreachable } from '../../../upstream/upstream.ts'
 import { Bell } from '../bell.ts'
-import { etagOf, type Head, type Shelf } from '../documentstore.ts'
+import { type DocumentStore, etagOf, type Head } from '../documentstore.ts'
 import type { Fetched, Fetcher } from '../fetcher.ts'
 import { isAggregated } from '../mediatype.ts'
 import { isDiscovery } from '../place.ts'
-import { aggregatedAccept, placesOf, plainAccept, plainBasis, readHeld } from './held.ts'
 import { type DiscoveredGroup, isGoodDocument, readGroups } from './read.ts'
+import { aggregatedAccept, placesOf, plainAccept, plainBasis, readHeld } from './stored.ts'
 
 /** Several definitions often change together. */
 const hintMs = 500
@@ -31,8 +31,8 @@ const sweepMs = 45_000
 /** Of a server without the aggregated form: group versions asked for at the same time. */
 const plainAtOnce = 4
 
-export class Discovery {
-  readonly #shelf: Shelf
+export class DiscoveryMirror {
+  readonly #documentStore: DocumentStore
   readonly #fetcher: Fetcher
   readonly #catalog: { adopt(groups: readonly DiscoveredGroup[]): void }
   readonly #reachability: Reachability
@@ -55,7 +55,7 @@ export class Discovery {
   readonly #refused = new Set<string>()
 
   constructor(parts: {
-    shelf: Shelf
+    documentStore: DocumentStore
     fetcher: Fetcher
     catalog: { adopt(groups: readonly DiscoveredGroup[]): void }
     reachability: Reachability
@@ -63,7 +63,7 @@ export class Discovery {
     log: Log
     random: () => number
   }) {
-    this.#shelf = parts.shelf
+    this.#documentStore = parts.documentStore
     this.#fetcher = parts.fetcher
     this.#catalog = parts.catalog
     this.#reachability = parts.reachability
@@ -176,7 +176,7 @@ export class Discovery {
 
   /** A server without the aggregated form: every group version is asked for by itself. One that fails keeps its old one. */
   async #fetchVersions(root: Head): Promise<void> {
-    const places = readGroups((await this.#shelf.content(root)) ?? Buffer.alloc(0)).flatMap(placesOf)
+    const places = readGroups((await this.#documentStore.content(root)) ?? Buffer.alloc(0)).flatMap(placesOf)
     const next = places.values()
     const work = async () => {
       for (const place of next) await this.#fetchPlain(place, plainBasis)
@@ -189,14 +189,14 @@ export class Discovery {
   }
 
   #rootsHeld(): string {
-    return ['/api', '/apis'].map((place) => this.#shelf.find(place, aggregatedAccept)?.digest ?? '').join(' ')
+    return ['/api', '/apis'].map((place) => this.#documentStore.find(place, aggregatedAccept)?.digest ?? '').join(' ')
   }
 
   /** One after the other: what was read first must not be adopted last. */
   #adopt(): Promise<void> {
     const adopting = this.#adopting.then(async () => {
       const of = this.#rootsHeld()
-      const held = await readHeld(this.#shelf)
+      const held = await readHeld(this.#documentStore)
       if (held === undefined) return
       this.#adopted = of
       this.#basis = held.basis
@@ -224,10 +224,12 @@ export class Discovery {
    * A server that just started may not name all its groups yet, and says something else than 404 until it does.
    */
   #due(): { readonly place: string; readonly accept: string }[] {
-    const unnamed = [...this.#shelf.places()].filter((place) => isDiscovery(place) && !this.#basis.has(place))
+    const unnamed = [...this.#documentStore.places()].filter((place) => isDiscovery(place) && !this.#basis.has(place))
     const named = [...this.#basis.keys(), versionPlace]
-    const missing = named.filter((place) => this.#shelf.find(place, plainAccept) === undefined)
-    const old = [...unnamed, ...this.#basis.keys()].flatMap((place) => this.#shelf.formsOf(place).filter(this.#isOld))
+    const missing = named.filter((place) => this.#documentStore.find(place, plainAccept) === undefined)
+    const old = [...unnamed, ...this.#basis.keys()].flatMap((place) =>
+      this.#documentStore.formsOf(place).filter(this.#isOld),
+    )
     const due = [
       ...old.map(({ place, accepts }) => ({ place, accept: accepts.at(-1) ?? plainAccept })),
       ...missing.map((place) => ({ place, accept: plainAccept })),
@@ -238,7 +240,7 @@ export class Discovery {
   /** Whether a document is of an older state of discovery than the newest that is known. */
   readonly #isOld = (head: Head): boolean => {
     if (!isAggregated(head.form)) return head.basis === '' || head.basis !== this.#basis.get(head.place)
-    return etagOf(this.#shelf.find(head.place, aggregatedAccept)) !== etagOf(head)
+    return etagOf(this.#documentStore.find(head.place, aggregatedAccept)) !== etagOf(head)
   }
 
   async #sweepOne(place: string, accept: string): Promise<void> {

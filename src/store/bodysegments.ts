@@ -5,9 +5,9 @@
 import { closeSync, existsSync, fdatasyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { ownerOnly, segmentPath, syncFolder } from './segment.ts'
 
-export type Place = { readonly segment: number; readonly start: number }
+export type BodyLocation = { readonly segment: number; readonly start: number }
 
-export class Kept {
+export class BodySegments {
   readonly #folder: string
   readonly #segmentBytes: number
   #file: number | undefined
@@ -34,7 +34,7 @@ export class Kept {
   }
 
   /** Writes a body behind the others. Where a write fails nothing counts: the next one goes to the same place. */
-  add(bytes: Uint8Array): Place {
+  add(bytes: Uint8Array): BodyLocation {
     if (this.#file === undefined) this.#openAgain()
     if (this.#file === undefined || this.#end >= this.#segmentBytes) this.#file = this.#begin()
     const place = { segment: this.#segment, start: this.#end }

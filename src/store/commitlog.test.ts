@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { CommitLog } from './commitlog.ts'
 import { type Disk, systemDisk } from './disk.ts'
-import { Log } from './log.ts'
 import { headerBytes, logStart, type Position } from './segment.ts'
 import { type Batch, StoreRefused } from './store.ts'
 import { readLog, type Step, type TailFrame } from './tail.ts'
@@ -14,12 +14,12 @@ type Told = { written: string[]; outcomes: (string | number)[] }
 
 async function inFolder(
   disk: Disk,
-  body: (log: Log, told: Told, folder: string) => Promise<void>,
+  body: (log: CommitLog, told: Told, folder: string) => Promise<void>,
   segmentBytes = 1 << 20,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'ake-log-'))
   const told: Told = { written: [], outcomes: [] }
-  const log = new Log({
+  const log = new CommitLog({
     folder,
     segmentBytes,
     disk,
@@ -45,7 +45,7 @@ function framesOf(steps: Iterable<Step>): TailFrame[] {
 }
 
 /** What a reader finds that is told where the log ends. */
-function found(folder: string, log: Log): string[] {
+function found(folder: string, log: CommitLog): string[] {
   return framesOf(readLog({ folder, from: logStart, to: log.end as Position })).map(keyOf)
 }
 
@@ -55,7 +55,7 @@ function recovered(folder: string): string[] {
 }
 
 const fresh = { isWhole: false, isSynced: true, identity: 7 }
-const begin = (log: Log) => log.start({ ...fresh, end: logStart })
+const begin = (log: CommitLog) => log.start({ ...fresh, end: logStart })
 
 test('what waits goes together in one write, and is answered in order; nothing is written before the end is known', () =>
   inFolder(systemDisk, async (log, told, folder) => {
@@ -243,7 +243,7 @@ test('[D2] a log is continued in the file it ended in', () =>
     await log.append(put('a'))
     await log.close(new Error('closed'))
     await assert.rejects(log.append(put('late')), /closed/)
-    const again = new Log({ folder, segmentBytes: 1 << 20, written: () => {}, settled: () => {} })
+    const again = new CommitLog({ folder, segmentBytes: 1 << 20, written: () => {}, settled: () => {} })
     again.start({ ...fresh, end: log.end as Position, isWhole: true })
     await again.append(put('b'))
     await again.close(new Error('closed'))

@@ -4,7 +4,7 @@
  * also downwards, because a clock that once ran ahead must not expire everything for good.
  */
 import type { Clock } from '../base/clock.ts'
-import type { Behind } from './writebehind.ts'
+import type { WriteBehind } from './writebehind.ts'
 
 const recordEveryMs = 60_000 // what a power cut may take back
 const aheadMsMax = 300_000 // clocks a few minutes apart are usual; more than that is an error of ours
@@ -12,13 +12,13 @@ const aheadMsMax = 300_000 // clocks a few minutes apart are usual; more than th
 const kind = 'access'
 const key = 'newest'
 
-type Parts = { readonly clock: Clock; readonly behind: Behind; readonly stored: Buffer | undefined }
+type Parts = { readonly clock: Clock; readonly behind: WriteBehind; readonly stored: Buffer | undefined }
 
-export class Latest {
+export class TrustedTime {
   static readonly kind = kind
   static readonly key = key
   readonly #clock: Clock
-  readonly #behind: Behind
+  readonly #behind: WriteBehind
   /** The newest time known, and when that was by the steady clock. */
   #newestMs: number
   #at: number

@@ -49,7 +49,7 @@ export type LogParts = {
   readonly settled: (outcome: { batches: number; bytes: number } | Error) => void
 }
 
-export class Log {
+export class CommitLog {
   readonly #parts: LogParts
   readonly #disk: Disk
   #waiting: Waiting[] = []

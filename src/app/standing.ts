@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { Event } from '../cache/event.ts'
 import type { Catalog } from '../mirror/documents/catalog.ts'
-import type { Documents } from '../mirror/documents/documents.ts'
+import type { CloudDocuments } from '../mirror/documents/documents.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
 
@@ -16,7 +16,7 @@ export type Wanted = { readonly resource: string; readonly namespace: string }
 type Parts = {
   readonly interests: Interests
   readonly catalog: Catalog
-  readonly documents: Documents
+  readonly documents: CloudDocuments
   readonly keeper: TokenKeeper
   readonly wanted: readonly Wanted[]
   readonly log: Log
@@ -46,13 +46,13 @@ export function holdWanted(parts: Parts): void {
   const hold = () => {
     for (const own of [definitions, services]) {
       const known = catalog.find(own.group, own.version, own.resource)
-      if (known !== undefined) interests.begin(interestOf({ ...own, namespace: '' }), known, { held: true })
+      if (known !== undefined) interests.begin(interestOf({ ...own, namespace: '' }), known, { standing: true })
     }
     for (const { resource, namespace } of parts.wanted) {
       for (const known of catalog.resolveName(resource)) {
         const { group, version } = known.resource
         const scope = interestOf({ group, version, resource: known.resource.resource, namespace })
-        interests.begin(scope, known, { held: true })
+        interests.begin(scope, known, { standing: true })
       }
     }
   }
@@ -64,7 +64,11 @@ function nameOf({ group, version, resource }: typeof definitions): string {
   return resourceName(group, version, resource)
 }
 
-function follow(cache: Cache, documents: Documents, apply: (name: string, bytes: Buffer | undefined) => void): void {
+function follow(
+  cache: Cache,
+  documents: CloudDocuments,
+  apply: (name: string, bytes: Buffer | undefined) => void,
+): void {
   for (const item of cache.all()) apply(item.name, item.bytes)
   cache.observe((event) => {
     apply(event.key, event.item?.bytes)

@@ -19,7 +19,7 @@ test('what the options name is kept from the start, what does not exist yet from
   world.documents.refresh()
   await world.until(() => world.interests.size === 2)
   assert.deepEqual(names(world), ['fresh.test/v1/things', 'v1/pods@a'])
-  for (const { record } of world.interests.all) assert.equal(record.held, true)
+  for (const { record } of world.interests.all) assert.equal(record.standing, true)
   await world.restart()
   assert.deepEqual(names(world), ['fresh.test/v1/things', 'v1/pods@a'], 'also without anybody asking again')
   await world.stop()
