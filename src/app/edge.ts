@@ -27,6 +27,7 @@ import { Interests } from '../mirror/interests.ts'
 import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
 import { openPki } from '../pki/pki.ts'
 import type { Store } from '../store/store.ts'
+import { dialTcp } from '../upstream/dial.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/files.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -167,6 +168,7 @@ async function openAll(store: Store, parts: { config: EdgeConfig; upstream: Dire
 async function openUpstream(config: EdgeConfig, log: Log): Promise<DirectUpstream> {
   try {
     return await DirectUpstream.open({
+      dial: dialTcp(),
       servers: config.server,
       kubeconfig: config.kubeconfig,
       certificates: config.clientCredential,

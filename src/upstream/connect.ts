@@ -2,17 +2,17 @@
 import type { IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 import { request } from '../base/http.ts'
-import type { Dialled } from './dial.ts'
 import { pour } from './flow.ts'
 import { rawAnswerHeaders } from './headers.ts'
 import { reasonOf } from './reason.ts'
+import type { Secured } from './secure.ts'
 import type { Sending } from './session.ts'
 import { type Connected, Unreachable } from './upstream.ts'
 
-/** `dialled` is used up. Its socket ends when the patience does, also after the answer. */
-export function upgrade(dialled: Dialled, url: URL, sending: Sending): Promise<Connected> {
+/** `secured` is used up. Its socket ends when the patience does, also after the answer. */
+export function upgrade(secured: Secured, url: URL, sending: Sending): Promise<Connected> {
   const { method, path, headers, body, patience } = sending
-  const { socket } = dialled
+  const { socket } = secured
   return new Promise((resolve, reject) => {
     const leave = () => {
       socket.destroy()

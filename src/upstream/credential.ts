@@ -6,7 +6,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { Pair, Trust } from './dial.ts'
+import type { Pair, Trust } from './secure.ts'
 
 export type Credential = {
   readonly pair?: Pair

@@ -1,6 +1,7 @@
 /** A direct upstream that runs before fake servers, with times that suit a test. */
 import { systemClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
+import { dialTcp } from './dial.ts'
 import { DirectUpstream } from './direct.ts'
 import type { UpstreamLimits } from './limits.ts'
 import type { Answered, Identity } from './upstream.ts'
@@ -18,6 +19,7 @@ type Parts = {
 export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEveryMs = 50 }: Parts) {
   const lines: string[] = []
   const upstream = await DirectUpstream.open({
+    dial: dialTcp(),
     servers,
     kubeconfig,
     probeEveryMs,

@@ -1,19 +1,50 @@
 import { writeFileSync } from 'node:fs'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { join } from 'node:path'
+import { Duplex } from 'node:stream'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { upstreamContract, type World } from './contract.test-support.ts'
+import { type Dial, dialTcp, type Wire } from './dial.ts'
 import { DirectUpstream } from './direct.ts'
 import { FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
 
-for (const http2 of [true, false])
-  upstreamContract(http2 ? 'direct over HTTP/2' : 'direct over HTTP/1.1', () => open(http2))
+for (const http2 of [true, false]) {
+  const over = http2 ? 'direct over HTTP/2' : 'direct over HTTP/1.1'
+  upstreamContract(over, () => open(http2, dialTcp()))
+  upstreamContract(`${over} through a tunnel`, () => open(http2, tunnelled))
+}
+
+/** As a tunnel gives it: a stream of bytes that is no socket. */
+const tunnelled: Dial = (to) => {
+  const far = dialTcp()(to)
+  let bytesRead = 0
+  const near = Object.defineProperty(
+    new Duplex({
+      read: () => void far.resume(),
+      write: (chunk, _encoding, done) => void far.write(chunk, done),
+      final: (done) => void far.end(done),
+      destroy: (error, done) => {
+        far.destroy()
+        done(error)
+      },
+    }),
+    'bytesRead',
+    { get: () => bytesRead },
+  ) as Wire
+  far.on('data', (chunk: Buffer) => {
+    bytesRead += chunk.length
+    if (!near.push(chunk)) far.pause()
+  })
+  far.on('end', () => near.push(null))
+  far.on('error', (error) => near.destroy(error))
+  return near
+}
 
 const edgePair = issue({ use: 'client', name: 'edge' })
 const kubeletPair = issue({ use: 'client', name: 'kubelet' })
 
-async function open(http2: boolean): Promise<World> {
+async function open(http2: boolean, dial: Dial): Promise<World> {
   let sent = 0
   const fake = await FakeServer.start({
     http2,
@@ -40,6 +71,7 @@ async function open(http2: boolean): Promise<World> {
   writeFileSync(at('kubelet.crt'), kubeletPair.cert)
   writeFileSync(at('kubelet.key'), kubeletPair.key)
   const upstream = await DirectUpstream.open({
+    dial,
     servers: [],
     kubeconfig: files.path,
     certificates: [{ name: 'kubelet', cert: at('kubelet.crt'), key: at('kubelet.key') }],

@@ -10,10 +10,10 @@ import { type Address, Addresses } from './addresses.ts'
 import { Checker } from './checker.ts'
 import { upgrade } from './connect.ts'
 import { type Credential, problemOf } from './credential.ts'
+import type { Dial } from './dial.ts'
 import { followFiles } from './files.ts'
 import { requestHeaders, upgradeHeaders } from './headers.ts'
 import { standardLimits, type UpstreamLimits } from './limits.ts'
-import { createLookup } from './names.ts'
 import { Patience } from './patience.ts'
 import { Pool } from './pool.ts'
 import { probe } from './probe.ts'
@@ -22,6 +22,8 @@ import type { Sending } from './session.ts'
 import { type Answered, type Asked, type Connected, type Reachability, Unreachable, type Upstream } from './upstream.ts'
 
 export type DirectParts = Files & {
+  /** Every connection begins with it: TCP, or whatever carries bytes to the address. */
+  readonly dial: Dial
   readonly probeEveryMs: number
   /** What the edge's own requests say of where they come from. */
   readonly userAgent: string
@@ -37,7 +39,6 @@ const strangersPool = 'strangers'
 export class DirectUpstream implements Upstream {
   readonly #parts: DirectParts
   readonly #limits: UpstreamLimits
-  readonly #lookup = createLookup()
   readonly #checker: Checker
   readonly #stopped = new AbortController()
   /** Pools that were replaced and still drain. */
@@ -182,12 +183,12 @@ export class DirectUpstream implements Upstream {
   #pool(address: Address, name: string): Pool {
     const known = address.pools.get(name)
     if (known !== undefined) return known
-    const { clock } = this.#parts
+    const { clock, dial } = this.#parts
     const pool = new Pool({
+      dial,
       url: address.url,
       trust: this.#upstreams.trust,
       pair: this.#credential(name)?.pair,
-      lookup: this.#lookup,
       clock,
       limits: this.#limits,
       lost: (why) => {

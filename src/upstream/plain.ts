@@ -3,18 +3,18 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import { Agent, request } from '../base/http.ts'
-import type { Dialled } from './dial.ts'
 import { Flow, pour } from './flow.ts'
 import { answerHeaders } from './headers.ts'
 import type { UpstreamLimits } from './limits.ts'
 import { reasonOf } from './reason.ts'
+import type { Secured } from './secure.ts'
 import { BrokenOff, type Sending } from './session.ts'
 import { type Answered, Unreachable } from './upstream.ts'
 
 type Parts = {
   readonly url: URL
   /** Rejects with what the request should reject with. */
-  readonly dial: () => Promise<Dialled>
+  readonly dial: () => Promise<Secured>
   readonly clock: Clock
   readonly limits: UpstreamLimits
 }
@@ -103,9 +103,9 @@ const chunkedHeader = { 'transfer-encoding': 'chunked' }
 
 /** Keeps connections for the next request; below it speaks to sockets that are already secure. */
 class DiallingAgent extends Agent {
-  readonly #dial: () => Promise<Dialled>
+  readonly #dial: () => Promise<Secured>
 
-  constructor(dial: () => Promise<Dialled>, limits: UpstreamLimits) {
+  constructor(dial: () => Promise<Secured>, limits: UpstreamLimits) {
     super({ keepAlive: true, maxSockets: limits.plainSocketsMax, maxFreeSockets: 16, timeout: limits.idleMsMax })
     this.#dial = dial
   }

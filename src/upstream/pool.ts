@@ -2,22 +2,22 @@
  * The connections to one address in one name. Reflectors hold their streams for hours, so when a connection is full the
  * next is opened: short requests and watches never wait for each other. Failed dials back off for everybody but probes.
  */
-import type { LookupFunction } from 'node:net'
 import { type Backoff, backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
-import { type Dialled, DialTimeout, dial, type Pair, type Trust } from './dial.ts'
+import type { Dial } from './dial.ts'
 import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { PlainSessions } from './plain.ts'
 import { isCertain, reasonOf } from './reason.ts'
+import { DialTimeout, type Pair, type Secured, secure, type Trust } from './secure.ts'
 import { BrokenOff, type Sending, Session } from './session.ts'
 import { type Answered, Unreachable } from './upstream.ts'
 
 export type PoolParts = {
+  readonly dial: Dial
   readonly url: URL
   readonly trust: Trust
   readonly pair: Pair | undefined
-  readonly lookup: LookupFunction
   readonly clock: Clock
   readonly limits: UpstreamLimits
   /** A connection could not be made, or broke while it was used. */
@@ -113,11 +113,11 @@ export class Pool {
   }
 
   /** A connection of its own, also for upgrades. */
-  async dial(protocols: Protocols): Promise<Dialled> {
-    const { url, trust, pair, lookup, clock, limits } = this.#parts
+  async dial(protocols: Protocols): Promise<Secured> {
+    const { dial, url, trust, pair, clock, limits } = this.#parts
     const begunAt = clock.steady()
     try {
-      return await dial({ url, trust, pair, protocols, lookup, clock, limits, signal: this.#stop.signal })
+      return await secure({ dial, url, trust, pair, protocols, clock, limits, signal: this.#stop.signal })
     } catch (error) {
       const silent = error instanceof DialTimeout ? `no connection within ${limits.dialMsMax} ms` : undefined
       throw this.#failed(silent ?? reasonOf(error), isCertain(error), begunAt)
@@ -185,13 +185,13 @@ export class Pool {
 
   async #openNext(): Promise<void> {
     const { url, clock, limits, lost } = this.#parts
-    const dialled = await this.dial(['h2', 'http/1.1'])
-    if (dialled.protocol === 'http/1.1') {
-      dialled.socket.destroy()
+    const secured = await this.dial(['h2', 'http/1.1'])
+    if (secured.protocol === 'http/1.1') {
+      secured.socket.destroy()
       this.#plainUntil = clock.steady() + limits.plainMsMax
     } else {
       const session: Session = new Session({
-        dialled,
+        secured,
         url,
         clock,
         limits,

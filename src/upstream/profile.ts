@@ -1,6 +1,6 @@
 /** Everything the upstream reads from files, as one value: read at the start, again when a file changed, and compared. */
 import { type Credential, readKubeconfig, readPair } from './credential.ts'
-import type { Trust } from './dial.ts'
+import type { Trust } from './secure.ts'
 
 export type Files = {
   /** https URLs in the order of preference; none: the kubeconfig's own. */

@@ -4,12 +4,12 @@
  */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
 import type { Clock } from '../base/clock.ts'
-import type { Dialled } from './dial.ts'
 import { Flow, pour } from './flow.ts'
 import { answerHeaders, type SentHeaders } from './headers.ts'
 import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { reasonOf } from './reason.ts'
+import type { Secured } from './secure.ts'
 import { type Answered, Unreachable } from './upstream.ts'
 
 /** An end before the head, with who may ask again: everybody (surely not processed), reads, or nobody. */
@@ -31,7 +31,7 @@ export type Sending = {
 }
 
 type Parts = {
-  readonly dialled: Dialled
+  readonly secured: Secured
   readonly url: URL
   readonly clock: Clock
   readonly limits: UpstreamLimits
@@ -67,11 +67,11 @@ export class Session {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const { dialled, url, clock, limits } = parts
+    const { secured, url, clock, limits } = parts
     this.#heardAt = this.#observedAt = this.#usedAt = clock.steady()
     this.#tickMs = limits.pingEveryMs / 2
     const options = {
-      createConnection: () => dialled.socket,
+      createConnection: () => secured.socket,
       settings: { enablePush: false, initialWindowSize: limits.streamWindowBytes },
       // A client's headers go up as they came, however often it repeats one that Node would have once only.
       strictSingleValueFields: false,
@@ -143,7 +143,7 @@ export class Session {
     })
     stream.once('close', () => {
       this.#open--
-      if (given === undefined && (this.#http2.destroyed || this.#parts.dialled.wire.destroyed)) this.#missed = true
+      if (given === undefined && (this.#http2.destroyed || this.#parts.secured.wire.destroyed)) this.#missed = true
       this.#usedAt = this.#parts.clock.steady()
       patience.signal.removeEventListener('abort', leave)
       patience.done()
@@ -238,7 +238,7 @@ export class Session {
 
   /** Bytes on the wire count although no record or frame is complete yet; they came after the last look. */
   #observe(): void {
-    const bytes = this.#parts.dialled.wire.bytesRead
+    const bytes = this.#parts.secured.wire.bytesRead
     if (bytes !== this.#bytes) {
       this.#bytes = bytes
       this.#heardAt = Math.max(this.#heardAt, this.#observedAt)

@@ -4,17 +4,18 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { systemClock } from '../base/clock.ts'
-import { dial } from './dial.ts'
+import { dialTcp } from './dial.ts'
 import { standardLimits } from './limits.ts'
 import { isCertain, reasonOf } from './reason.ts'
+import { secure } from './secure.ts'
 
 function dialTo(port: number): Promise<unknown> {
-  return dial({
+  return secure({
+    dial: dialTcp(),
     url: new URL(`https://127.0.0.1:${port}`),
     trust: { insecure: true },
     pair: undefined,
     protocols: ['h2'],
-    lookup: () => assert.fail('an address needs no look-up'),
     clock: systemClock,
     limits: standardLimits,
     signal: new AbortController().signal,
