@@ -3,7 +3,7 @@
  * fail or to be away; and records that survive a restart.
  */
 
-import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { type Answered, type Asked, type ReachabilityState, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import type { Caller, RecordChange, Records } from './access.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Clock, fakeClock } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { alice, type Bench, FakeCloud, openBench, settle } from './access.test-support.ts'
 import { Changes } from './changes.ts'
 import { makeQuestion } from './question.ts'

@@ -1,7 +1,7 @@
 /** When a refusal is believed: never without a ready API server, complete discovery, or its own word. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../base/clock.ts'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { answered, EdgeCloud } from '../endpoint/edgeworld.test-support.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { fakeClock, systemClock } from './clock.ts'
+import { systemClock } from './clock.ts'
+import { fakeClock } from './fakeclock.test-support.ts'
 
 test('advance runs due timers in the order of their times, each at its own time', () => {
   const clock = fakeClock(1000)

@@ -1,7 +1,7 @@
 /** Bookmarks by the clock, a clock that jumps included. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../base/clock.ts'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { after, openWorld, Reader } from './fixture.test-support.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))

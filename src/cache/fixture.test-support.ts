@@ -1,5 +1,5 @@
 /** A copy of made-up objects for tests, and readers of its watches that note every frame they were given. */
-import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { planFields } from '../kube/object.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../base/clock.ts'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { planFields } from '../kube/object.ts'
 import { openMemory } from '../store/memory.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../base/clock.ts'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { Pace } from './pace.ts'
 
 /** `receivers` of which each hears of every event; what each was handed, by time. */

@@ -2,7 +2,7 @@
 
 import { followDefinitions, objectsOf } from '../app/authority.ts'
 import { bootstrap } from '../app/bootstrap.ts'
-import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { Copy } from '../cache/copy.ts'
 import { openMemory } from '../store/memory.ts'

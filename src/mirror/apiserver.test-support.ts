@@ -2,7 +2,7 @@
  * A model of kube-apiserver over etcd, in memory: one counter for everything, a log that is compacted, lists in pages, watches
  * with selectors. It answers as an `Upstream`, and as badly as a test wants: `fault` decides what happens to each request.
  */
-import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { decodeContinue, encodeContinue } from '../kube/continue.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'

@@ -1,5 +1,5 @@
 /** What lies between an edge and the model API server: bodies that come in pieces, late or not at all, and a switch. */
-import type { FakeClock } from '../base/clock.ts'
+import type { FakeClock } from '../base/fakeclock.test-support.ts'
 import { type Reachability, type ReachabilityState, Unreachable } from '../upstream/upstream.ts'
 
 /** Bytes on their way: in chunks cut anywhere, late, or broken off. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
-import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { openDurable } from './durable.ts'
 import { type Batch, type Store, StoreRefused, StoreUnusable } from './store.ts'
 

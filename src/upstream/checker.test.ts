@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { fakeClock } from '../base/clock.ts'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { Checker } from './checker.ts'
 import type { Sign } from './judgement.ts'

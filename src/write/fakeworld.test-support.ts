@@ -1,6 +1,6 @@
 /** A writer over objects in memory, spoken to by method and URL, for tests. Nothing is durable; every commit is noted. */
 
-import { type FakeClock, fakeClock } from '../base/clock.ts'
+import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog } from '../base/log.ts'
 import { makeItem } from '../cache/item.ts'
 import { builtinFacts } from '../kube/builtin.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../../base/clock.ts'
+import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { CloudRelease } from './cloudrelease.ts'
 
 type Answers = ConstructorParameters<typeof CloudRelease>[0]['documents']['answer']

@@ -1,7 +1,7 @@
 /** How long a read waits for a version ahead of the copy, and what it gets when that does not come. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../../base/clock.ts'
+import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { silentLog } from '../../base/log.ts'
 import { Copy } from '../../cache/copy.ts'
 import { Intake } from '../../cache/intake.ts'

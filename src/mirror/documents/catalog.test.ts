@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fakeClock } from '../../base/clock.ts'
+import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { Catalog } from './catalog.ts'
 import { Cloud, definition } from './cloud.test-support.ts'
 import { readAggregated, readResourceList } from './discovery/read.ts'
