@@ -4,7 +4,7 @@
  */
 import { type Changes, everywhere } from '../access/changes.ts'
 import type { Clock } from '../base/clock.ts'
-import { Bell } from '../mirror/documents/bell.ts'
+import { Bell } from '../base/bell.ts'
 import type { Catalog } from '../mirror/documents/catalog.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'

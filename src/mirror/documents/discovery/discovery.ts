@@ -7,7 +7,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import { type Reachability, Unreachable } from '../../../upstream/upstream.ts'
-import { Bell } from '../bell.ts'
+import { Bell } from '../../../base/bell.ts'
 import { type DocumentStore, etagOf, type Head } from '../documentstore.ts'
 import type { Fetched, Fetcher } from '../fetcher.ts'
 import { isAggregated } from '../mediatype.ts'

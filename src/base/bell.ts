@@ -1,5 +1,5 @@
 /** Lets a loop wait for a time, for news, or for its end, whichever comes first. Ringing before the wait is not lost. */
-import type { Clock } from '../../base/clock.ts'
+import type { Clock } from './clock.ts'
 
 export class Bell {
   readonly #clock: Clock
