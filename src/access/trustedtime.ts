@@ -3,7 +3,7 @@
  * to life again: so the newest time ever seen is kept, and time goes on from there. The API server's own time corrects it,
  * also downwards, because a clock that once ran ahead must not expire everything for good.
  */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { WriteBehind } from './writebehind.ts'
 
 const recordEveryMs = 60_000 // what a power cut may take back
@@ -50,14 +50,7 @@ export class TrustedTime {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#record()
-      await new Promise<void>((resolve) => {
-        const cancel = this.#clock.setTimer(recordEveryMs, resolve)
-        const end = () => {
-          cancel()
-          resolve()
-        }
-        signal.addEventListener('abort', end, { once: true })
-      })
+      await sleep(this.#clock, recordEveryMs, signal)
     }
     this.#record()
   }

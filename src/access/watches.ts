@@ -3,7 +3,7 @@
  * minutes, and at once when roles or bindings are seen to change. A caller that is told no gets the end of its stream, and its
  * next watch meets the refusal. Only a no of the API server ends one: not a review that failed, nor a cloud that is away.
  */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Verdict } from './access.ts'
 import type { Changes } from './changes.ts'
@@ -79,15 +79,7 @@ export class OpenWatches {
     const stop = this.#parts.reachability.observe(() => this.#look())
     signal.addEventListener('abort', stop, { once: true })
     while (!signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const end = () => {
-          cancel()
-          signal.removeEventListener('abort', end)
-          resolve()
-        }
-        const cancel = this.#parts.clock.setTimer(lookEveryMs, end)
-        signal.addEventListener('abort', end)
-      })
+      await sleep(this.#parts.clock, lookEveryMs, signal)
       if (!signal.aborted) this.#look()
     }
   }

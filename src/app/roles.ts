@@ -3,8 +3,8 @@
  * was decided has to be asked again. Where the edge may not read them that is no fault: decisions grow old by themselves.
  */
 import { type Changes, everywhere } from '../access/changes.ts'
-import type { Clock } from '../base/clock.ts'
 import { Bell } from '../base/bell.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Catalog } from '../mirror/documents/catalog.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'

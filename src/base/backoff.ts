@@ -9,17 +9,17 @@ export type Backoff = {
 
 type Parts = { readonly firstMs: number; readonly maxMs: number; readonly random?: () => number }
 
-/** Each wait lies between a half and the whole of its step. */
-export function backoff({ firstMs, maxMs, random = Math.random }: Parts): Backoff {
-  let stepMs = firstMs
+/** The wait after so many failures in a row: between a half and the whole of its step. */
+export function backoffMs(failures: number, { firstMs, maxMs, random = Math.random }: Parts): number {
+  return Math.min(maxMs, firstMs * 2 ** (failures - 1)) * (0.5 + random() / 2)
+}
+
+export function backoff(parts: Parts): Backoff {
+  let failures = 0
   return {
-    next() {
-      const waitMs = stepMs * (0.5 + random() / 2)
-      stepMs = Math.min(maxMs, stepMs * 2)
-      return waitMs
-    },
+    next: () => backoffMs(++failures, parts),
     reset() {
-      stepMs = firstMs
+      failures = 0
     },
   }
 }

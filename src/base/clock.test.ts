@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { mock, test } from 'node:test'
-import { systemClock } from './clock.ts'
+import { sleep, systemClock } from './clock.ts'
 import { fakeClock } from './fakeclock.test-support.ts'
 
 test('advance runs due timers in the order of their times, each at its own time', () => {
@@ -95,4 +96,22 @@ test('[L4] Node never sees a delay it would turn into one of a millisecond', (t)
   })
   systemClock.setTimer(1e12, () => {})()
   assert.deepEqual(delays, [2 ** 31 - 1])
+})
+
+test('a sleep ends with its time or with its signal, and leaves neither a timer nor a listener', async () => {
+  const clock = fakeClock()
+  const ending = new AbortController()
+  const { signal } = ending
+  const listening = () => getEventListeners(signal, 'abort').length
+  const slept = sleep(clock, 10, signal)
+  assert.deepEqual([clock.pending(), listening()], [1, 1])
+  clock.advance(10)
+  await slept
+  assert.deepEqual([clock.pending(), listening()], [0, 0])
+  const cut = sleep(clock, 10, signal)
+  ending.abort()
+  await cut
+  assert.deepEqual([clock.pending(), listening()], [0, 0])
+  await sleep(clock, 10, signal)
+  assert.equal(clock.pending(), 0)
 })

@@ -32,3 +32,20 @@ export function finite(ms: number): number {
   if (!Number.isFinite(ms)) throw new RangeError(`a timer cannot wait for ${ms} ms`)
   return ms
 }
+
+/**
+ * Resolves after the time or at the signal, whichever is first. Beside the interface and not in it: the clock of a test
+ * needs no more than timers.
+ */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve()
+    const end = () => {
+      cancel()
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.setTimer(ms, end)
+    signal?.addEventListener('abort', end)
+  })
+}

@@ -6,7 +6,7 @@
  * that all interests share. A mirror brings objects that have their versions already (`intake.ts`); each of its interests
  * has come as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1).
  */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { failure, internalError, tooManyRequests, tooOld } from '../kube/status.ts'
@@ -299,7 +299,7 @@ export class Copy {
   /** Keeps bookmarks coming; on the signal ends every watch in order, and returns when all have ended. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#pause(tickMs, signal)
+      await sleep(this.#clock, tickMs, signal)
       for (const cache of this.#caches.values()) for (const watcher of cache.watchers) watcher.bookmark(bookmarkEveryMs)
       this.#probe()
       this.#aging?.tick()
@@ -313,7 +313,7 @@ export class Copy {
         for (const watcher of cache.watchers) waitMs = Math.max(waitMs, watcher.finish())
       }
       if (waitMs === 0) return
-      await this.#pause(waitMs)
+      await sleep(this.#clock, waitMs)
     }
   }
 
@@ -326,18 +326,6 @@ export class Copy {
       interests.push({ interest, synced: version })
     }
     if (interests.length > 0) void this.commit({ changes: [], interests, synced: false }).catch(() => {})
-  }
-
-  #pause(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        cancel()
-        signal?.removeEventListener('abort', end)
-        resolve()
-      }
-      const cancel = this.#clock.setTimer(ms, end)
-      signal?.addEventListener('abort', end)
-    })
   }
 }
 

@@ -2,7 +2,7 @@
  * All interests of this edge: which there are, which covers a read, when one begins and when one ends. Written down as they
  * come and go; nothing is dropped while the cloud is away.
  */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { Copy } from '../cache/copy.ts'
@@ -350,15 +350,7 @@ export class Interests {
     for (const mirrored of this.#mirrored.values()) if (mirrored.cache !== undefined) this.#widened(mirrored)
     let savedAtMs = clock.steady()
     while (!signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const end = () => {
-          cancel()
-          signal.removeEventListener('abort', end)
-          resolve()
-        }
-        const cancel = clock.setTimer(tickMs, end)
-        signal.addEventListener('abort', end)
-      })
+      await sleep(clock, tickMs, signal)
       if (signal.aborted) break
       for (const mirrored of [...this.#unsaved]) void this.#save(mirrored).catch(() => {})
       await this.#leaving.tick([...this.#mirrored.values()], signal)

@@ -5,7 +5,7 @@
  * lives, because what changed in between comes with it.
  */
 import { backoff } from '../base/backoff.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { type Item, itemOfScan } from '../cache/item.ts'
 import type { Frame } from '../kube/frames.ts'
 import { type ListPage, listItemForm } from '../kube/listpage.ts'
@@ -104,7 +104,7 @@ class Reading {
 
   /** The next page, however often it breaks off. */
   async #next(token: string, from: number, before: boolean): Promise<{ page: ListPage; consistent: boolean }> {
-    const { source } = this.#parts
+    const { source, clock } = this.#parts
     let continueToken = token
     let consistent = before
     const waits = backoff({ firstMs: pageRetryMsMin, maxMs: pageRetryMsMax })
@@ -123,7 +123,7 @@ class Reading {
         else if (!(error instanceof Unreachable)) throw error
         if (tries >= pageTriesMax || askedMs > pageAskedMsMax || this.#aborting.signal.aborted) throw error
       }
-      await this.#pause(askedMs + waits.next())
+      await sleep(clock, askedMs + waits.next(), this.#aborting.signal)
     }
   }
 
@@ -136,20 +136,6 @@ class Reading {
     if (this.#watch !== undefined) return
     if (++this.#watches > watchesMax) throw new Expired('every watch ends while the list is read', '')
     this.#watch = new HeldWatch(await this.#parts.source.watch(version, this.#parts.signal))
-  }
-
-  #pause(ms: number): Promise<void> {
-    const { signal } = this.#aborting
-    return new Promise((resolve) => {
-      const end = () => {
-        cancel()
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const cancel = this.#parts.clock.setTimer(ms, end)
-      signal.addEventListener('abort', end)
-      if (signal.aborted) end()
-    })
   }
 
   #take({ items }: ListPage): void {

@@ -2,6 +2,7 @@
  * When a reflector asks again. Every failure is followed by a pause that doubles, with jitter, and only a watch that lived
  * ends the series: an API server that opens each watch, says a word and ends it gets no more requests than one that says no.
  */
+import { backoffMs } from '../base/backoff.ts'
 import { Unreachable } from '../upstream/upstream.ts'
 import { Busy, Ended, Expired, Refused, TooLarge } from './source.ts'
 
@@ -47,7 +48,7 @@ export class Retries {
       return this.#expiries === 1 ? 0 : this.#pause(this.#expiries, relistPauseMsMax)
     }
     this.#failures++
-    if (error instanceof TooLarge) return this.#jittered(tooLargePauseMs)
+    if (error instanceof TooLarge) return this.#pause(1, tooLargePauseMs, tooLargePauseMs)
     if (gained && (error instanceof Ended || error instanceof Unreachable))
       return this.#pause(this.#failures, cutPauseMsMax)
     const pauseMs = this.#pause(this.#failures, pauseMsMaxOf(error, passed))
@@ -55,12 +56,8 @@ export class Retries {
     return error instanceof Busy && error.retryMs > 0 ? error.retryMs + pauseMs : pauseMs
   }
 
-  #pause(times: number, msMax: number): number {
-    return this.#jittered(Math.min(msMax, pauseMsMin * 2 ** Math.min(times - 1, 20)))
-  }
-
-  #jittered(ms: number): number {
-    return ms * (0.5 + this.#random() / 2)
+  #pause(failures: number, maxMs: number, firstMs = pauseMsMin): number {
+    return backoffMs(failures, { firstMs, maxMs, random: this.#random })
   }
 }
 

@@ -3,7 +3,7 @@
  * are renewed. Whoever is told reads them again; only their content decides.
  */
 import { stat } from 'node:fs/promises'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 
 type Parts = {
   /** May differ from look to look: a kubeconfig can come to name other files. */
@@ -24,18 +24,7 @@ export async function followFiles({ paths, everyMs, clock, changed }: Parts, sig
       known = marks
       await changed()
     }
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) return resolve()
-      const stop = () => {
-        cancel()
-        resolve()
-      }
-      const cancel = clock.setTimer(everyMs, () => {
-        signal.removeEventListener('abort', stop)
-        resolve()
-      })
-      signal.addEventListener('abort', stop, { once: true })
-    })
+    await sleep(clock, everyMs, signal)
   }
 }
 

@@ -2,7 +2,7 @@
  * What ends slowly: a deleted namespace loses its contents and then itself, a deleted definition its objects. One loop
  * does both, begins with whatever an earlier process left unfinished, and waits for finalizers others have to remove.
  */
-
+import { Bell } from '../base/bell.ts'
 import { field, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import type { Resource } from '../kube/resource.ts'
 import { StatusError } from '../kube/status.ts'
@@ -22,25 +22,24 @@ export class Sweeper {
   readonly #engine: Engine
   /** How many namespaces and definitions were still there after the last sweep; before the first one, nobody knows. */
   #leaving = Number.POSITIVE_INFINITY
-  #again = false
-  #awake: (() => void) | undefined
+  readonly #bell: Bell
 
   constructor(engine: Engine) {
     this.#engine = engine
+    this.#bell = new Bell(engine.clock)
   }
 
   /** `began`: a namespace or definition was deleted. Otherwise something was removed, perhaps the last thing in one. */
   wake(began: boolean): void {
     if (!began && this.#leaving === 0) return
-    this.#again = true
-    this.#awake?.()
+    this.#bell.ring()
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.#again = false
       this.#leaving = await this.sweep(signal)
-      if (!this.#again && !signal.aborted) await this.#pause(signal)
+      // With nothing left there is nothing to try again: only a new deletion or the end wakes it.
+      await this.#bell.wait(signal, this.#leaving === 0 ? undefined : retryMs)
     }
   }
 
@@ -149,21 +148,6 @@ export class Sweeper {
       const form = storedForm(resource, undefined, tree)
       await objects.put(key, (version) => form.print(version))
       return false
-    })
-  }
-
-  #pause(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        cancel?.()
-        signal.removeEventListener('abort', done)
-        this.#awake = undefined
-        resolve()
-      }
-      // With nothing left there is nothing to try again: only a new deletion or the end wakes it.
-      const cancel = this.#leaving === 0 ? undefined : this.#engine.clock.setTimer(retryMs, done)
-      signal.addEventListener('abort', done)
-      this.#awake = done
     })
   }
 }

@@ -2,6 +2,7 @@
  * Which release of Kubernetes the cloud is of. What a later one than ours has added to its kinds is in the copy, as all of
  * their JSON is, but has no place in the messages that are known here: protobuf is then for those who take nothing else.
  */
+import { Bell } from '../../base/bell.ts'
 import type { Clock } from '../../base/clock.ts'
 import { builtinFacts } from '../../kube/builtin.ts'
 import type { CloudDocuments } from '../../mirror/documents/documents.ts'
@@ -52,21 +53,13 @@ export class CloudRelease {
   }
 
   /** Until the time is over, or the API server has come back, perhaps as another one. */
-  #wait(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        cancel()
-        stop()
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const cancel = this.#clock.setTimer(ms, end)
-      const stop = this.#reachability.observe((state) => {
-        if (state === 'reachable') end()
-      })
-      signal.addEventListener('abort', end)
-      if (signal.aborted) end()
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    const bell = new Bell(this.#clock)
+    const stop = this.#reachability.observe((state) => {
+      if (state === 'reachable') bell.ring()
     })
+    await bell.wait(signal, ms)
+    stop()
   }
 }
 

@@ -4,10 +4,12 @@
  * find them too when the cloud is gone. A document belongs to a state of discovery (its basis), and is asked for again only
  * when what discovery says about its own place has changed.
  */
-import type { Clock } from '../../../base/clock.ts'
+
+import { backoffMs } from '../../../base/backoff.ts'
+import { Bell } from '../../../base/bell.ts'
+import { type Clock, sleep } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import { type Reachability, Unreachable } from '../../../upstream/upstream.ts'
-import { Bell } from '../../../base/bell.ts'
 import { type DocumentStore, etagOf, type Head } from '../documentstore.ts'
 import type { Fetched, Fetcher } from '../fetcher.ts'
 import { isAggregated } from '../mediatype.ts'
@@ -141,8 +143,7 @@ export class DiscoveryMirror {
   }
 
   #retryMs(): number {
-    const longest = Math.min(retryMsMax, retryMsMin * 2 ** this.#failures)
-    return longest * (0.5 + this.#random() / 2)
+    return backoffMs(this.#failures + 1, { firstMs: retryMsMin, maxMs: retryMsMax, random: this.#random })
   }
 
   async #look(): Promise<boolean> {
@@ -214,7 +215,7 @@ export class DiscoveryMirror {
       for (const { place, accept } of due) {
         if (signal.aborted || this.#reachability.state !== 'reachable') break
         await this.#sweepOne(place, accept)
-        await new Bell(this.#clock).wait(signal, Math.min(sweepGapMs, sweepMs / due.length))
+        await sleep(this.#clock, Math.min(sweepGapMs, sweepMs / due.length), signal)
       }
     }
   }
