@@ -6,6 +6,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { Copy } from '../cache/copy.ts'
+import { differ } from '../cache/differ.ts'
 import type { Event } from '../cache/event.ts'
 import { Intake } from '../cache/intake.ts'
 import { type Item, makeItem } from '../cache/item.ts'
@@ -113,19 +114,9 @@ export class Feed {
     const { version, plan } = wide
     const found = new Map<string, Item>()
     for (const item of wide.all()) if (this.#matches(item)) found.set(item.key, samePlan(item, plan, narrow))
-    const repaired: Item[] = []
-    const changed: Item[] = []
-    for (const item of found.values()) {
-      if (narrow.isCorrupt(item.key)) (item.version <= narrow.version ? repaired : changed).push(item)
-      else if (narrow.peek(item.key)?.version !== item.version) changed.push(item)
-    }
-    const gone = [...narrow.corrupt].filter((key) => !found.has(key))
-    for (const { key, version: at, uid } of narrow.all()) {
-      const now = found.get(key)
-      if (now === undefined || (now.version !== at && now.uid !== uid)) gone.push(key)
-    }
+    const { repaired, ...difference } = differ(narrow, found, true)
     await intake.repair(repaired)
-    await intake.differ({ version, changed, gone })
+    await intake.differ({ version, ...difference })
   }
 
   #take(what: Event | number, intake: Intake, wide: Cache): void {

@@ -7,13 +7,13 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { Copy } from '../cache/copy.ts'
+import { differ } from '../cache/differ.ts'
 import { Intake } from '../cache/intake.ts'
 import type { Item } from '../cache/item.ts'
 import type { Frame } from '../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import { Unreachable, type Upstream } from '../upstream/upstream.ts'
-import { differenceOf } from './difference.ts'
 import { FirstSync } from './firstsync.ts'
 import type { Interest } from './interest.ts'
 import { type Listing, type ListingLimits, listItemOf, readListing, statusCode, versionOf } from './listing.ts'
@@ -207,10 +207,10 @@ export class Reflector {
     try {
       if (cache !== undefined && !this.#restored) {
         // After an expiry nobody knows what those who watch have.
-        const { repaired, ...difference } = differenceOf(cache, listing, !this.#mustList)
+        const { repaired, ...difference } = differ(cache, listing.objects, !this.#mustList)
         const intake = new Intake({ copy, cache })
         await intake.repair(repaired)
-        await intake.differ(difference)
+        await intake.differ({ version: listing.version, ...difference })
         this.#first.listed()
         return listing.watch
       }
