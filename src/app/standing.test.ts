@@ -12,7 +12,7 @@ test('what the options name is kept from the start, what does not exist yet from
     { resource: 'pods', namespace: 'a' },
     { resource: 'things.fresh.test', namespace: '' },
   ]
-  const world = await EdgeWorld.open({ wanted })
+  await using world = await EdgeWorld.open({ wanted })
   await world.pass(1_000)
   assert.deepEqual(names(world), ['v1/pods@a'])
   world.cloud.publish('fresh.test', 'v1', { resource: 'things', kind: 'Thing', namespaced: true })
@@ -22,7 +22,6 @@ test('what the options name is kept from the start, what does not exist yet from
   for (const { record } of world.interests.all) assert.equal(record.standing, true)
   await world.restart()
   assert.deepEqual(names(world), ['fresh.test/v1/things', 'v1/pods@a'], 'also without anybody asking again')
-  await world.stop()
 })
 
 test('definitions are followed: what they say of a resource is known, and discovery is looked at again', async () => {
@@ -63,7 +62,7 @@ test('definitions are followed: what they say of a resource is known, and discov
 })
 
 test('[I1] a token ends with the pod it is bound to', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { server } = world.cloud
   server.put('pods', 'a/p')
   server.put('pods', 'a/q')
@@ -89,11 +88,10 @@ test('[I1] a token ends with the pod it is bound to', async () => {
   world.cloud.reachability.set('unreachable')
   assert.equal((await ask('p')).status, 201)
   assert.equal((await ask('q')).status, 503)
-  await world.stop()
 })
 
 test('a token outlives its pod’s leaving of a selector, and ends with the pod', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { server } = world.cloud
   server.put('pods', 'a/p', { labels: { app: 'web' } })
   const selected = world.later('GET', '/api/v1/pods?labelSelector=app%3Dweb&resourceVersion=0')
@@ -117,11 +115,10 @@ test('a token outlives its pod’s leaving of a selector, and ends with the pod'
   await world.pass(5_000)
   world.cloud.reachability.set('unreachable')
   assert.equal(await ask(), 503)
-  await world.stop()
 })
 
 test('[I1] a token ends with its account, also where another of the same name came', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { server } = world.cloud
   world.cloud.publish('', 'v1', { resource: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true })
   await world.until(() => world.catalog.find('', 'v1', 'serviceaccounts') !== undefined)
@@ -146,5 +143,4 @@ test('[I1] a token ends with its account, also where another of the same name ca
   await world.pass(1_000)
   world.cloud.reachability.set('unreachable')
   assert.deepEqual([await ask('robot'), await ask('other')], [503, 201])
-  await world.stop()
 })

@@ -6,7 +6,7 @@ import { admin, aliceToken, EdgeWorld } from '../endpoint/edgeworld.test-support
 const status = async (world: EdgeWorld) => (await world.ask('GET', '/ake/status', { peer: admin })).json
 
 test('each interest with its objects, bytes, version, age and watchers; the cloud with why', async () => {
-  const world = await EdgeWorld.open({ wanted: [{ resource: 'nodes', namespace: '' }] })
+  await using world = await EdgeWorld.open({ wanted: [{ resource: 'nodes', namespace: '' }] })
   const { server } = world.cloud
   server.put('configmaps', 'a/c1', { labels: { app: 'web' } })
   await world.synced('configmaps', 'a')
@@ -44,11 +44,10 @@ test('each interest with its objects, bytes, version, age and watchers; the clou
   world.cloud.reachability.set('unreachable')
   const away = await status(world)
   assert.deepEqual([away.upstream.state, away.upstream.why], ['unreachable', 'the test says so'])
-  await world.stop()
 })
 
 test('what may not be read here is listed as passed through, with its reason', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.fault = () => ({ kind: 'status', code: 403 })
   const list = world.later('GET', '/api/v1/namespaces/a/pods?watch=1&resourceVersion=0')
   await world.pass(3_000)
@@ -58,16 +57,14 @@ test('what may not be read here is listed as passed through, with its reason', a
   assert.equal(passedThrough.length, 1)
   assert.deepEqual([passedThrough[0].resource, passedThrough[0].group], ['pods', ''])
   assert.match(passedThrough[0].why, /403/)
-  await world.stop()
 })
 
 test('before the first sync nothing is invented: no objects, and its state says why', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'refuse' } : undefined)
   void world.later('GET', '/api/v1/pods?resourceVersion=0')
   await world.pass(1_000)
   const [pods] = (await status(world)).interests
   assert.deepEqual([pods.objects, pods.resourceVersion, pods.ageSeconds], [0, 0, undefined])
   assert.match(pods.why, /connection refused/)
-  await world.stop()
 })

@@ -274,6 +274,10 @@ export class EdgeWorld {
     await this.#running
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
   /** The process ends in order and starts again over the same store. */
   async restart(): Promise<void> {
     await this.stop()

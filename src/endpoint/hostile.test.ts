@@ -25,7 +25,7 @@ async function inNamespaceA(): Promise<EdgeWorld> {
 }
 
 test('[I1] rights within one namespace show no other: namespaces are in none', async () => {
-  const world = await inNamespaceA()
+  await using world = await inNamespaceA()
   world.cloud.script = ({ path, identity }) =>
     identity.kind === 'token' && path.startsWith('/api/') ? answered(404, statusText(404, 'theirs')) : undefined
   for (const path of ['namespaces', 'namespaces/b', 'namespaces/b/status', 'namespaces?watch=1']) {
@@ -34,11 +34,10 @@ test('[I1] rights within one namespace show no other: namespaces are in none', a
   }
   const own = await world.get('/api/v1/namespaces/a?resourceVersion=0')
   assert.deepEqual([own.status, own.json.metadata.name, own.passedThrough], [200, 'a', false])
-  await world.stop()
 })
 
 test('[I1] rights within one namespace do not tell, offline, which others exist', async () => {
-  const world = await inNamespaceA()
+  await using world = await inNamespaceA()
   const path = '/api/v1/namespaces/a/namespaces'
   const post = (name: string) => world.ask('POST', path, { token: aliceToken, body: { metadata: { name } } })
   world.cloud.script = ({ method }) => (method === 'POST' ? answered(201, '{}') : undefined)
@@ -47,11 +46,10 @@ test('[I1] rights within one namespace do not tell, offline, which others exist'
   world.cloud.script = () => undefined
   world.cloud.reachability.set('unreachable')
   assert.deepEqual([(await post('b')).status, (await post('nowhere')).status], [503, 503])
-  await world.stop()
 })
 
 test('a namespace that reads like selectors is no other interest, and stops nobody', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1', {})
   const first = world.later('GET', `${maps}?labelSelector=app%3Dweb&resourceVersion=0`)
   await world.until(() => first.done)
@@ -64,11 +62,10 @@ test('a namespace that reads like selectors is no other interest, and stops nobo
   const second = world.later('GET', '/api/v1/namespaces/a%3Fapp=web&/configmaps?resourceVersion=0')
   await world.until(() => second.done)
   assert.deepEqual((await second.answer).json.items, [])
-  await world.stop()
 })
 
 test('a watch that is left before its first sync, which then fails, harms nobody', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const unheard: unknown[] = []
   const hear = (why: unknown) => unheard.push(why)
   process.on('unhandledRejection', hear)
@@ -91,11 +88,10 @@ test('a watch that is left before its first sync, which then fails, harms nobody
   } finally {
     process.removeListener('unhandledRejection', hear)
   }
-  await world.stop()
 })
 
 test('[I1] documents are fetched in the name of the edge only by paths that nobody can take for others', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const paths = [
     '/openapi/v3/../../api/v1/secrets',
     '/openapi/v3/%2e%2e/%2e%2e/api/v1/secrets',
@@ -113,11 +109,10 @@ test('[I1] documents are fetched in the name of the edge only by paths that nobo
     const own = world.cloud.asked.slice(before).filter(({ identity }) => identity.kind === 'edge')
     assert.deepEqual(own, [], path)
   }
-  await world.stop()
 })
 
 test('one caller cannot take the room of all interests: beyond its share it is passed on', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.judge.users.set('bob', { name: 'bob', uid: 'u-2', groups: [] })
   const before = world.interests.size
   for (let at = 0; at <= mirrorLimits.interestsPerCallerMax + 20; at++) {
@@ -131,11 +126,10 @@ test('one caller cannot take the room of all interests: beyond its share it is p
   world.later('GET', `${maps}?labelSelector=bob&resourceVersion=0`, { token: 'bob' })
   await world.pass(500)
   assert.equal(world.interests.size - before, mirrorLimits.interestsPerCallerMax + 1)
-  await world.stop()
 })
 
 test('[A8] names that one caller invents open no watch upstream; one that exists is kept from its first GET', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const before = [world.interests.size, world.cloud.server.watches.size]
   for (let at = 0; at < 1_200; at++) assert.equal((await world.get(`${maps}/invented${at}`)).status, 404)
   await world.pass(5_000)
@@ -143,19 +137,17 @@ test('[A8] names that one caller invents open no watch upstream; one that exists
   world.cloud.server.put('configmaps', 'a/c1')
   assert.equal((await world.get(`${maps}/c1`)).status, 200)
   await world.until(() => world.cloud.server.watches.size === (before[1] as number) + 1)
-  await world.stop()
 })
 
 test('selectors that are too long to be kept are passed on', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const url = `${maps}?fieldSelector=metadata.name%3D${'x'.repeat(3_000)}&resourceVersion=0`
   const { status, passedThrough } = await world.get(url)
   assert.deepEqual([status, passedThrough, world.interests.size], [200, true, 0])
-  await world.stop()
 })
 
 test('refusals of resources that nobody serves make no series of their own', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.script = ({ path }) => (path.includes('invented') ? answered(403, statusText(403, 'no')) : undefined)
   for (let at = 0; at < 20; at++) assert.equal((await world.ask('GET', `/api/v1/invented${at}`)).status, 403)
   await world.synced('configmaps')
@@ -164,7 +156,6 @@ test('refusals of resources that nobody serves make no series of their own', asy
   const shown = String(world.measures.answer(parseRequest('GET', '/metrics'))?.body)
   assert.doesNotMatch(shown, /invented/)
   assert.match(shown, /verb="create".*resource="configmaps".*code="403"/)
-  await world.stop()
 })
 
 test('[I1] what cannot stand in a header is no token', () => {
@@ -177,13 +168,12 @@ test('[I1] what cannot stand in a header is no token', () => {
 })
 
 test('an upgrade that nobody answers is given up: its place is free for others', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.connectAs = () => Promise.reject(new Unreachable('no answer within 75000 ms', true))
   const request = { method: 'GET', url: '/api/v1/namespaces/a/pods/p/exec', headers: {}, hasBody: false, peer: {} }
   const nothing = { body: async () => Buffer.alloc(0), stream: async function* () {}, caller: undefined }
   assert.equal((await world.endpoint.upgrade({ ...request, ...nothing })).status, 503)
   assert.ok((world.cloud.connects[0]?.headMsMax ?? Number.POSITIVE_INFINITY) <= 75_000)
-  await world.stop()
 })
 
 test('[I1] what is allowed with a selector that only the API server can read is not allowed without', () => {

@@ -32,7 +32,8 @@ async function body(world: EdgeWorld, url: string): Promise<Buffer> {
 }
 
 test('covered reads cost neither the cloud, nor the disk, nor a line of the log, line up or cut (kubeedge 8.2, 8.11, superedge g4, g6)', async () => {
-  const { world, store } = await synced()
+  const { world: running, store } = await synced()
+  await using world = running
   for (const state of ['reachable', 'unreachable'] as const) {
     world.cloud.reachability.set(state)
     await world.pass(100)
@@ -50,11 +51,11 @@ test('covered reads cost neither the cloud, nor the disk, nor a line of the log,
       call.mock.restore()
     }
   }
-  await world.stop()
 })
 
 test('a list is made of the bytes that came: no object is parsed or printed for it (kubeedge 8.3, superedge g3, g4)', async () => {
-  const { world } = await synced()
+  const { world: running } = await synced()
+  await using world = running
   world.cloud.reachability.set('unreachable')
   await world.pass(100)
   const counted = async (url: string) => {
@@ -69,11 +70,11 @@ test('a list is made of the bytes that came: no object is parsed or printed for 
   assert.ok(whole.length > objects * 50 && none.length < 500)
   // A few belong to the request, whatever it finds.
   for (const { calls } of [whole, none]) assert.ok(calls < 10, `${calls} calls for ${objects} objects`)
-  await world.stop()
 })
 
 test('an answer that was passed on is not kept (kubeedge 8.12)', async () => {
-  const { world } = await synced()
+  const { world: running } = await synced()
+  await using world = running
   const chunks: WeakRef<Buffer>[] = []
   world.cloud.script = ({ path }) => {
     if (!path.endsWith('/log')) return undefined
@@ -91,11 +92,11 @@ test('an answer that was passed on is not kept (kubeedge 8.12)', async () => {
     collect()
   }
   assert.deepEqual([chunks.length, chunks.filter((one) => one.deref() !== undefined).length], [5, 0])
-  await world.stop()
 })
 
 test('[A8] a selector is parsed once for a request, however many ask for it, whether it can be or not', async () => {
-  const { world } = await synced()
+  const { world: running } = await synced()
+  await using world = running
   const many = Array.from({ length: 1_000 }, (_, i) => i)
   const labels = `labelSelector=${encodeURIComponent(many.map((i) => `!a${i}`).join(','))}`
   const fields = `fieldSelector=${encodeURIComponent(many.map((i) => `metadata.name!=a${i}`).join(','))}`
@@ -119,5 +120,4 @@ test('[A8] a selector is parsed once for a request, however many ask for it, whe
       asked.mock.restore()
     }
   }
-  await world.stop()
 })

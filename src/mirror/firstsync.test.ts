@@ -58,7 +58,7 @@ for (const [name, { fault, why, state = 'failing' }] of Object.entries(causes)) 
   test(`[A1] ${name}: standing for a bounded time, then passed through with the reason, tried again later`, async () => {
     const server = new ApiServer({ random: (below) => below - 1 })
     server.put('pods', 'a/k0')
-    const world = await MirrorWorld.open({ server })
+    await using world = await MirrorWorld.open({ server })
     server.fault = fault
     assert.equal(world.place('list', {}).kind, 'hold')
     await world.pass(mirrorLimits.firstSyncMsMax + 5_000, 100)
@@ -90,7 +90,6 @@ for (const [name, { fault, why, state = 'failing' }] of Object.entries(causes)) 
     await world.pass(60_000)
     assert.equal(mirrored.state.kind, 'synced')
     assert.equal(mirrored.hopeless, false)
-    await world.stop()
   })
 }
 
@@ -118,7 +117,7 @@ test('[A1] what is synced already keeps its data, and answers, whatever its list
 test('[A1] a copy in doubt that cannot be verified holds nobody for longer than a first sync does', async () => {
   const server = new ApiServer()
   server.put('pods', 'a/k0')
-  const world = await MirrorWorld.open({ server })
+  await using world = await MirrorWorld.open({ server })
   const mirrored = world.begin({}) as MirroredInterest
   await world.until(() => mirrored.state.kind === 'synced')
   server.fault = () => ({ kind: 'status', code: 500 })
@@ -131,13 +130,12 @@ test('[A1] a copy in doubt that cannot be verified holds nobody for longer than 
   server.reachability.set('reachable')
   server.fault = () => undefined
   await world.until(() => world.place('list', {}).kind === 'local', 60)
-  await world.stop()
 })
 
 test('[D4] [A1] a copy of which the disk has lost something holds nobody for longer than a first sync does', async () => {
   const server = new ApiServer()
   server.put('pods', 'a/k0')
-  const world = await MirrorWorld.open({ server })
+  await using world = await MirrorWorld.open({ server })
   const mirrored = world.begin({}) as MirroredInterest
   await world.until(() => mirrored.state.kind === 'synced')
   server.fault = () => ({ kind: 'status', code: 500 })
@@ -152,5 +150,4 @@ test('[D4] [A1] a copy of which the disk has lost something holds nobody for lon
   assert.equal(world.place('list', {}).kind, 'forward')
   server.fault = () => undefined
   await world.until(() => world.place('list', {}).kind === 'local', 400)
-  await world.stop()
 })

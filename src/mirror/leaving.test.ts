@@ -29,7 +29,7 @@ async function synced(world: MirrorWorld, wish: Wish, options: { standing?: bool
 const names = (world: MirrorWorld) => [...world.interests.all].map(({ interest }) => interest.name).sort()
 
 test('an interest by name ends minutes after its object is gone and nobody asks; one that exists stays', async () => {
-  const world = await opened()
+  await using world = await opened()
   await synced(world, named)
   await synced(world, { namespace: 'a', fields: 'metadata.name=absent' })
   await world.pass(mirrorLimits.emptyUnaskedMsMax + minuteMs)
@@ -44,7 +44,6 @@ test('an interest by name ends minutes after its object is gone and nobody asks;
   await world.pass(mirrorLimits.emptyUnaskedMsMax)
   assert.deepEqual([world.interests.size, world.server.watches.size], [0, 0])
   assert.equal((await world.store.records('interest')).length, 0)
-  await world.stop()
 })
 
 test('what somebody watches, what an option names and what the cloud cannot tell stays', async () => {
@@ -71,7 +70,7 @@ test('what somebody watches, what an option names and what the cloud cannot tell
 })
 
 test('an empty interest in a namespace that is no more ends within minutes, once the API server has said so', async () => {
-  const world = await opened()
+  await using world = await opened()
   const { server } = world
   for (let at = 0; at < 30; at++) {
     await synced(world, { namespace: `gone${at}` })
@@ -95,12 +94,11 @@ test('an empty interest in a namespace that is no more ends within minutes, once
   server.remove('namespaces', '/b')
   await world.pass(11 * minuteMs, 200)
   assert.deepEqual(names(world), ['v1/configmaps?app=none&', 'v1/pods@a'])
-  await world.stop()
 })
 
 test('[L4] a resource that is no more is said once, asked for ever more rarely, and at once when it is back', async () => {
   const lines: string[] = []
-  const world = await opened(lines)
+  await using world = await opened(lines)
   const { server } = world
   const said = () => lines.filter((line) => line.includes('mirror.refused')).length
   for (const first of [true, false]) {
@@ -127,5 +125,4 @@ test('[L4] a resource that is no more is said once, asked for ever more rarely, 
     await world.pass(3_000)
     assert.equal(mirrored.state.kind, 'synced')
   }
-  await world.stop()
 })

@@ -91,7 +91,7 @@ for (const [name, behaviour] of Object.entries(behaviours)) {
     test(`[L4] ${name}, ${first ? 'before' : 'after'} the first sync: asked again with growing pauses`, async () => {
       const server = new ApiServer({ random: (below) => below - 1 })
       server.put('pods', 'a/k0')
-      const world = await MirrorWorld.open({ server })
+      await using world = await MirrorWorld.open({ server })
       const misbehave = () => {
         server.fault = (request) => {
           // A loop that waits for nothing would never let the test say so.
@@ -119,7 +119,6 @@ for (const [name, behaviour] of Object.entries(behaviours)) {
       server.fault = () => undefined
       server.put('pods', 'a/k1')
       await world.until(() => mirrored?.cache?.get('a/k1') !== undefined, 900)
-      await world.stop()
     })
   }
 }
@@ -133,7 +132,7 @@ for (const [name, items] of [
 ] as const) {
   test(`[L4] a list of ${name} without an end is given up, and asked for ever more rarely`, async () => {
     const server = new ApiServer({ random: (below) => below - 1 })
-    const world = await MirrorWorld.open({ server })
+    await using world = await MirrorWorld.open({ server })
     let pages = 0
     server.fault = ({ what }) => {
       if (pages > 5_000) server.reachability.set('unreachable')
@@ -144,14 +143,13 @@ for (const [name, items] of [
     assert.ok(Math.max(...counts) < 150 && (counts.at(-1) as number) <= 40, `${counts.join(' ')} requests`)
     assert.match(JSON.stringify(mirrored?.state), /pages bring nothing new/)
     assert.equal(mirrored?.cache, undefined)
-    await world.stop()
   })
 }
 
 test('[L4] a relist that grows without an end is given up, and what was mirrored stays', async () => {
   const server = new ApiServer({ random: (below) => below - 1 })
   server.put('pods', 'a/k0')
-  const world = await MirrorWorld.open({ server, limits: { objects: 10, bytes: 1 << 20 } })
+  await using world = await MirrorWorld.open({ server, limits: { objects: 10, bytes: 1 << 20 } })
   const mirrored = world.begin({})
   await world.until(() => mirrored?.state.kind === 'synced')
   let pages = 0
@@ -174,5 +172,4 @@ test('[L4] a relist that grows without an end is given up, and what was mirrored
   server.fault = () => undefined
   server.put('pods', 'a/k1')
   await world.until(() => mirrored?.cache?.size === 2, 700)
-  await world.stop()
 })

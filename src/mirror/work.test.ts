@@ -73,7 +73,8 @@ async function opened(inner: Store = openMemory({ historyBytesMax: 1 << 30 })) {
 const lengthOf = (server: ApiServer, key: string) => server.get('pods', key)?.text.length
 
 test('one event in 5,000 objects writes one object; a list with one change writes one, without any none (superedge g1, openyurt 3.3)', async () => {
-  const { noting, server, world, client } = await opened()
+  const { noting, server, world: running, client } = await opened()
+  await using world = running
   server.put('pods', 'a/k1', { value: 'new' })
   await stepping(world, [client], () => client.isRight())
   assert.deepEqual(noting.changes(), [`put a/k1 ${lengthOf(server, 'a/k1')}`])
@@ -100,11 +101,11 @@ test('one event in 5,000 objects writes one object; a list with one change write
   await relisted()
   const expected = [`gap ${version}`, 'delete a/k3', `put a/k2 ${lengthOf(server, 'a/k2')}`]
   assert.deepEqual(noting.changes(), expected)
-  await world.stop()
 })
 
 test('a burst shares commits, and none of it waits for the disk to sync (kubeedge 8.4, 8.5)', async () => {
-  const { noting, server, world } = await opened()
+  const { noting, server, world: running } = await opened()
+  await using world = running
   server.get = () => undefined
   for (let at = 0; at < 1_000; at++) server.put('pods', `a/new${at}`)
   server.get = ApiServer.prototype.get
@@ -113,11 +114,11 @@ test('a burst shares commits, and none of it waits for the disk to sync (kubeedg
   assert.equal(written.flatMap((batch) => batch.changes).length, 1_000)
   assert.ok(written.length <= 10, `${written.length} commits`)
   assert.ok(noting.batches.every((batch) => !batch.synced))
-  await world.stop()
 })
 
 test('a disk that does not answer keeps no read waiting (kubeedge 8.6, superedge g2)', async () => {
-  const { noting, server, world, client } = await opened()
+  const { noting, server, world: running, client } = await opened()
+  await using world = running
   let release = () => {}
   noting.standing = new Promise((resolve) => {
     release = resolve
@@ -138,13 +139,12 @@ test('a disk that does not answer keeps no read waiting (kubeedge 8.6, superedge
   noting.standing = undefined
   release()
   await stepping(world, [client, other], () => client.isRight() && other.isRight())
-  await world.stop()
 })
 
 test('an event that comes after a newer one of another resource is told all the same (kubeedge 1.3)', async () => {
   const server = new ApiServer()
   server.put('pods', 'a/k1')
-  const world = await MirrorWorld.open({ server })
+  await using world = await MirrorWorld.open({ server })
   const clients = [new Client(world, {}), new Client(world, { resource: 'nodes' })] as const
   await stepping(world, clients, () => clients.every((one) => one.idle))
   const [pods, nodes] = clients
@@ -157,7 +157,6 @@ test('an event that comes after a newer one of another resource is told all the 
   server.fault = () => undefined
   await stepping(world, clients, () => pods.isRight())
   assert.deepEqual([pods.lists, pods.expired], [1, []])
-  await world.stop()
 })
 
 test('on a real disk one event in 5,000 objects writes some pages, not the list (superedge g1)', async (context) => {
@@ -173,7 +172,7 @@ test('on a real disk one event in 5,000 objects writes some pages, not the list 
   try {
     const noting = new Noting(sqlite)
     const server = filled()
-    const world = await MirrorWorld.open({ server, store: noting.store })
+    await using world = await MirrorWorld.open({ server, store: noting.store })
     world.begin({})
     const inStep = () => world.mirrored({})?.cache?.version === server.version
     while (!inStep() || server.watches.size === 0) {
@@ -192,7 +191,6 @@ test('on a real disk one event in 5,000 objects writes some pages, not the list 
     assert.ok(bytes > value.length, `${bytes} bytes`)
     // A twentieth of the list is far more than it takes, and leaves room for what else this process writes.
     assert.ok(bytes < (objects * value.length) / 20, `${bytes} bytes for an object of ${value.length}`)
-    await world.stop()
   } finally {
     await sqlite.close()
     rmSync(folder, { recursive: true, force: true })

@@ -186,6 +186,10 @@ export class MirrorWorld {
     await this.#running
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
   async pass(ms: number, steps = Math.max(1, Math.ceil(ms / 1_000))): Promise<void> {
     for (let step = 0; step < steps; step++) {
       this.server.clock.advance(ms / steps)

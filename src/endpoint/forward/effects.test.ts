@@ -47,7 +47,7 @@ const metadata = (name: string, version: number, more = {}) => {
 }
 
 test('[A7] a Scale is held until what it scales has reached its version', async () => {
-  const world = await synced()
+  await using world = await synced()
   replies(world, JSON.stringify({ kind: 'Scale', apiVersion: 'autoscaling/v1', metadata: metadata('p1', 4) }))
   const put = write(world, 'PUT', `${pods}/p1/scale`)
   await world.pass(1_000)
@@ -57,12 +57,11 @@ test('[A7] a Scale is held until what it scales has reached its version', async 
   assert.deepEqual(await listed(world), ['p1 scaled', 'p2 one'])
   await world.pass(3_000)
   assert.equal((await world.get(`${pods}/p1?resourceVersion=0`)).json.kind, 'Pod', 'a Scale is never shown for it')
-  await world.stop()
 })
 
 test('[A7] a binding or an eviction is held until the copy has the pod as the API server then has it', async () => {
   for (const subresource of ['binding', 'eviction']) {
-    const world = await synced()
+    await using world = await synced()
     const { server } = world.cloud
     replies(world, done)
     // The watch lags: the look of the edge sees what the copy does not have yet.
@@ -79,12 +78,11 @@ test('[A7] a binding or an eviction is held until the copy has the pod as the AP
       looks.map(({ identity }) => identity.kind),
       ['edge'],
     )
-    await world.stop()
   }
 })
 
 test('[A7] an interest that begins to show the object is waited for too, by its labels or its fields', async () => {
-  const world = await synced()
+  await using world = await synced()
   const { server } = world.cloud
   for (const query of ['labelSelector=app%3Dx', 'fieldSelector=spec.nodeName%3Dn1']) {
     const url = `/api/v1/pods?${query}`
@@ -105,11 +103,10 @@ test('[A7] an interest that begins to show the object is waited for too, by its 
   await world.until(() => post.done, 2)
   assert.deepEqual(await listed(world, '/api/v1/pods?labelSelector=app%3Dx'), ['p9 made'])
   assert.deepEqual(await listed(world, '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1'), ['p9 made'])
-  await world.stop()
 })
 
 test('[A7] where only metadata is answered and a selector may choose the object, the edge looks at it', async () => {
-  const world = await synced()
+  await using world = await synced()
   const { server } = world.cloud
   const url = '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1'
   const listing = world.later('GET', `${url}&resourceVersion=0`)
@@ -123,11 +120,10 @@ test('[A7] where only metadata is answered and a selector may choose the object,
   assert.equal(post.done, false)
   await world.until(() => post.done, 2)
   assert.deepEqual(await listed(world, url), ['p9 made'])
-  await world.stop()
 })
 
 test('[A7] a write in one version of a resource is waited for in the others', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { server } = world.cloud
   server.put('pods', 'a/p1', { value: 'one' })
   await world.synced('pods', 'a')
@@ -137,11 +133,10 @@ test('[A7] a write in one version of a resource is waited for in the others', as
   assert.equal(put.done, false)
   server.put('pods', 'a/p1', { value: 'two' })
   await world.until(() => put.done, 1)
-  await world.stop()
 })
 
 test('[A7] where the edge may not look, or what it sees is what the copy shows, nobody waits', async () => {
-  const world = await synced()
+  await using world = await synced()
   for (const status of [403, 500, 200]) {
     world.cloud.script = ({ method, path }) => {
       if (method === 'POST' && path.endsWith('/binding')) return answered(201, done)
@@ -153,11 +148,10 @@ test('[A7] where the edge may not look, or what it sees is what the copy shows, 
     await world.pass(1)
     assert.equal(post.done, true, String(status))
   }
-  await world.stop()
 })
 
 test('[A7] a look that nobody answers holds the reply no longer than a copy may', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.script = ({ method, path }) => {
     if (method === 'POST' && path.endsWith('/binding')) return answered(201, done)
     return path === `${pods}/p1` ? 'hang' : undefined
@@ -168,7 +162,6 @@ test('[A7] a look that nobody answers holds the reply no longer than a copy may'
   await world.pass(200)
   assert.equal((await post.answer).status, 201)
   assert.equal(world.cloud.passed('GET', `${pods}/p1`).at(-1)?.signal?.aborted, true, 'it is given up')
-  await world.stop()
 })
 
 test('[A7] the deletion of a collection is held until each object it names is gone or has changed', async () => {
@@ -183,7 +176,7 @@ test('[A7] the deletion of a collection is held until each object it names is go
     [wrap(type, encodeMessage(message, Buffer.from(JSON.stringify(list)))), protobuf],
   ]
   for (const [body, contentType] of rows) {
-    const world = await synced()
+    await using world = await synced()
     const { server } = world.cloud
     replies(world, body, contentType)
     const remove = write(world, 'DELETE', pods)
@@ -196,12 +189,11 @@ test('[A7] the deletion of a collection is held until each object it names is go
     await world.until(() => remove.done, 1)
     assert.deepEqual(await listed(world), ['p2 ending'])
     assert.equal(world.cloud.passed('GET', `${pods}/p1`).length, 0, 'the reply tells it all')
-    await world.stop()
   }
 })
 
 test('[A7] what was being deleted already when its collection was is looked at, and not waited for in vain', async () => {
-  const world = await synced()
+  await using world = await synced()
   const ending = { deletionTimestamp: '2026-01-01T00:00:00Z' }
   const items = [{ metadata: metadata('p1', 2, ending) }, { metadata: metadata('p2', 3, ending) }]
   replies(world, JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items }))
@@ -213,7 +205,6 @@ test('[A7] what was being deleted already when its collection was is looked at, 
   assert.equal(remove.done, false, 'p2 is gone at the API server')
   await world.until(() => remove.done, 2)
   assert.deepEqual(await listed(world), ['p1 one'])
-  await world.stop()
 })
 
 test('[A7] a deletion that only tries is not held, wherever and however it says so', async () => {
@@ -238,7 +229,7 @@ test('[A7] a deletion that only tries is not held, wherever and however it says 
     ['POST', `${pods}/p1/eviction`, JSON.stringify(eviction), 'application/json', done],
     ['POST', `${pods}/p1/eviction`, encoded('Eviction', 'policy/v1', eviction), protobuf, done],
   ]
-  const world = await synced()
+  await using world = await synced()
   for (const [method, url, body, type, reply] of rows) {
     replies(world, reply)
     const before = world.cloud.asked.length
@@ -253,5 +244,4 @@ test('[A7] a deletion that only tries is not held, wherever and however it says 
   assert.equal(real.done, false, 'one that is meant is')
   world.cloud.server.remove('pods', 'a/p1')
   await world.until(() => real.done, 1)
-  await world.stop()
 })

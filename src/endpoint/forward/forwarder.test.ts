@@ -13,7 +13,7 @@ const node = (expiresMs = Number.MAX_SAFE_INTEGER, name = 'system:node:n1') => (
 })
 
 test('[I1] a request goes up in the name of whoever sent it, and of nobody else', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.script = ({ method }) => (method === 'PATCH' ? answered(200, '{}') : undefined)
   const rows: [Asking, object][] = [
     [{ token: 'tok.en.text' }, { kind: 'token', token: 'tok.en.text' }],
@@ -37,11 +37,10 @@ test('[I1] a request goes up in the name of whoever sent it, and of nobody else'
     await world.ask('PATCH', `${maps}/x`, { ...asking, body: '{}' })
     assert.deepEqual(world.cloud.passed('PATCH', `${maps}/x`).at(-1)?.identity, identity, JSON.stringify(asking))
   }
-  await world.stop()
 })
 
 test('[I1] groups to be impersonated go up one by one, also with a token request and an upgrade', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.script = ({ path }) => (path.startsWith('/api/v1/namespaces/a/') ? answered(200, '{}') : undefined)
   const headers = { 'impersonate-user': 'x', 'impersonate-group': 'g1, g2' }
   const rawHeaders = ['Impersonate-User', 'x', 'Impersonate-Group', 'g1', 'impersonate-group', 'g2']
@@ -64,11 +63,10 @@ test('[I1] groups to be impersonated go up one by one, also with a token request
     passed.map((one) => one.headers?.['impersonate-group']),
     Array(4).fill(['g1', 'g2']),
   )
-  await world.stop()
 })
 
 test('body, query and media type travel untouched, and the answer comes back with its own headers', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const reply = Buffer.from([0x6b, 0x38, 0x73, 0, 0xff, 0xfe])
   const headers = {
     'content-type': 'application/vnd.kubernetes.protobuf',
@@ -91,30 +89,27 @@ test('body, query and media type travel untouched, and the answer comes back wit
   assert.deepEqual(sent, body)
   const passed = world.cloud.passed('PATCH', url)[0]
   for (const [name, value] of Object.entries(asked)) assert.equal(passed?.headers?.[name], value)
-  await world.stop()
 })
 
 test('an answer that was passed on is as the API server gave it: none of our warnings is added', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.script = ({ path }) => (path.includes('endpoints') ? answered(403, 'no', {}) : undefined)
   const { headers, status } = await world.get('/api/v1/namespaces/a/endpoints/x')
   assert.deepEqual([status, headers], [403, {}])
-  await world.stop()
 })
 
 test('a reply too large to look at comes whole all the same', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1')
   await world.synced('configmaps', 'a')
   const pieces = Array.from({ length: 10 }, (_, index) => Buffer.alloc(1 << 20, index + 65))
   world.cloud.script = ({ method }) => (method === 'PUT' ? answered(200, pieces) : undefined)
   const { body } = await world.response('PUT', `${maps}/c1`, { token: aliceToken, body: '{}' })
   assert.ok((await whole(body)).equals(Buffer.concat(pieces)))
-  await world.stop()
 })
 
 test('a write whose outcome nobody knows is 504, one that was never sent 503; neither says that it was done', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1')
   await world.synced('configmaps', 'a')
   for (const sent of [true, false]) {
@@ -134,11 +129,10 @@ test('a write whose outcome nobody knows is 504, one that was never sent 503; ne
   }
   world.cloud.script = ({ method }) => (method === 'PUT' ? { ...answered(200, ''), body: broken() } : undefined)
   assert.equal((await world.ask('PUT', `${maps}/c1`, { token: aliceToken, body: '{}' })).status, 504)
-  await world.stop()
 })
 
 test('[A8] a passed-on body is pulled as its reader reads, and let go when he does not', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   let pulled = 0
   let ended = false
   const endless = async function* () {
@@ -160,20 +154,18 @@ test('[A8] a passed-on body is pulled as its reader reads, and let go when he do
   assert.equal(pulled, 2)
   await reading.return?.()
   assert.equal(ended, true)
-  await world.stop()
 })
 
 test('a passed-on watch that breaks off ends in order, so that its client watches again instead of listing', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const url = '/apis/events.k8s.io/v1/namespaces/a/events?watch=1'
   world.cloud.script = ({ path }) => (path === url ? answered(200, '{}') : undefined)
   const response = await world.response('GET', url, { token: aliceToken })
   assert.deepEqual([response.passedThrough, response.cutCleanly], [true, true])
-  await world.stop()
 })
 
 test('an upgrade is asked for in its caller’s name, refused while the cloud is away', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const socket = new Duplex({ read() {}, write: (_, __, done) => done() })
   const connected: Connected = { status: 101, rawHeaders: ['upgrade', 'SPDY/3.1'], socket, head: Buffer.alloc(0) }
   world.cloud.connectAs = () => connected
@@ -200,11 +192,10 @@ test('an upgrade is asked for in its caller’s name, refused while the cloud is
     assert.equal(answer.status, 503, state)
     assert.ok(!('socket' in answer))
   }
-  await world.stop()
 })
 
 test('[I1] what the API server allowed counts from then on, what it refused too', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
   await world.synced('configmaps', 'a')
   const { judge } = world.cloud
@@ -220,11 +211,10 @@ test('[I1] what the API server allowed counts from then on, what it refused too'
   world.cloud.reachability.set('unreachable')
   assert.equal((await get('mallory-token')).status, 403)
   assert.equal((await get(aliceToken)).status, 200)
-  await world.stop()
 })
 
 test('whoever leaves before the answer takes the request along, and that is no sign against the API server', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
   await world.synced('configmaps', 'a')
   await world.get(`${maps}/c1`)
@@ -243,5 +233,4 @@ test('whoever leaves before the answer takes the request along, and that is no s
     assert.equal(world.cloud.passed(method, url).at(-1)?.signal?.aborted, true)
     assert.equal(world.cloud.reachability.state, 'reachable', method)
   }
-  await world.stop()
 })

@@ -19,7 +19,7 @@ async function offline(): Promise<EdgeWorld> {
 }
 
 test('writes are 503 without Retry-After: client-go would ask ten times within the call', async () => {
-  const world = await offline()
+  await using world = await offline()
   const rows: [string, string][] = [
     ['POST', maps],
     ['PUT', `${maps}/cm`],
@@ -36,11 +36,10 @@ test('writes are 503 without Retry-After: client-go would ask ten times within t
     assert.equal(json.details?.retryAfterSeconds, undefined)
     assert.match(json.message, /nothing was readYourWrites/)
   }
-  await world.stop()
 })
 
 test('creating what exists is 409, in JSON and in protobuf, to whoever may create', async () => {
-  const world = await offline()
+  await using world = await offline()
   const body = { kind: 'ConfigMap', metadata: { name: 'cm' } }
   const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' }
   for (const asking of [{ body }, { body: configMap, headers: protobuf }]) {
@@ -56,11 +55,10 @@ test('creating what exists is 409, in JSON and in protobuf, to whoever may creat
   // Whether it exists is nobody's business who may not create.
   assert.notEqual(await create({ token: 'a-stranger' }), 409)
   assert.notEqual(await create({ peer: admin, headers: { 'impersonate-user': 'x' } }), 409)
-  await world.stop()
 })
 
 test('[I1] whoever speaks for somebody else is never answered here: reads and writes', async () => {
-  const world = await offline()
+  await using world = await offline()
   const headers = { 'impersonate-user': 'alice' }
   for (const peer of [admin, {}]) {
     for (const [method, url] of [
@@ -80,11 +78,10 @@ test('[I1] whoever speaks for somebody else is never answered here: reads and wr
     sent?.['impersonate-user'] === undefined ? undefined : answered(403, statusText(403, 'theirs'))
   const { json } = await world.ask('GET', `${maps}/cm?resourceVersion=0`, { peer: admin, headers })
   assert.equal(json.message, 'theirs')
-  await world.stop()
 })
 
 test('a caller that was told no hears no, not that the cloud is away', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.judge.users.set('mallory-token', { name: 'mallory', uid: 'm', groups: [] })
   world.cloud.judge.allows = ({ name }) => name !== 'mallory'
   world.cloud.script = ({ method, identity }) =>
@@ -95,5 +92,4 @@ test('a caller that was told no hears no, not that the cloud is away', async () 
   const { status, json } = await put()
   assert.equal(status, 403)
   assert.match(json.message, /"mallory" cannot update resource "configmaps"/)
-  await world.stop()
 })

@@ -36,7 +36,7 @@ test('[A7] a reply is held until the covering interest has reached its version',
     ],
   ]
   for (const [body, type] of bodies) {
-    const world = await synced()
+    await using world = await synced()
     replies(world, 200, body, type)
     const put = write(world, 'PUT', c1)
     await world.pass(1_000)
@@ -46,12 +46,11 @@ test('[A7] a reply is held until the covering interest has reached its version',
     const answer = await put.answer
     assert.deepEqual([answer.status, answer.text], [200, body], type)
     assert.equal((await world.get(`${c1}?resourceVersion=0`)).json.value, 'new')
-    await world.stop()
   }
 })
 
 test('[A7] a reply that is held is asked for uncompressed, any other as its client wants it', async () => {
-  const world = await synced()
+  await using world = await synced()
   replies(world, 200, objectText('configmaps', listed(3, 'new')), 'application/json')
   world.cloud.server.put('configmaps', 'a/c1', { value: 'new' })
   const headers = { 'accept-encoding': 'gzip' }
@@ -62,11 +61,10 @@ test('[A7] a reply that is held is asked for uncompressed, any other as its clie
     return world.cloud.passed('PUT', path).at(-1)?.headers?.['accept-encoding']
   }
   assert.deepEqual([await wanted(c1), await wanted(secret)], ['identity', 'gzip'])
-  await world.stop()
 })
 
 test('[A7] a protobuf reply is held like any other, and goes out as it came', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { server } = world.cloud
   server.put('configmaps', 'pbwork/cm', { value: 'one' })
   await world.synced('configmaps')
@@ -79,11 +77,10 @@ test('[A7] a protobuf reply is held like any other, and goes out as it came', as
   server.put('configmaps', 'pbwork/cm', { value: 'two' })
   await world.until(() => put.done, 1)
   assert.equal((await put.answer).text, configMap.toString('latin1'))
-  await world.stop()
 })
 
 test('[A7] a created object is held for by its name in the reply', async () => {
-  const world = await synced()
+  await using world = await synced()
   replies(world, 201, objectText('configmaps', listed(3, 'made', 'made-up')))
   const post = write(world, 'POST', maps)
   await world.pass(500)
@@ -91,14 +88,13 @@ test('[A7] a created object is held for by its name in the reply', async () => {
   world.cloud.server.put('configmaps', 'a/made-up', { value: 'made' })
   await world.until(() => post.done, 1)
   assert.equal((await world.get(`${maps}/made-up?resourceVersion=0`)).status, 200)
-  await world.stop()
 })
 
 test('[A7] a Status reply to a DELETE is held until the key is gone, or belongs to another object', async () => {
   const gone = (uid: string) =>
     JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Success', details: { name: 'c1', kind: 'x', uid } })
   for (const isAnother of [false, true]) {
-    const world = await synced()
+    await using world = await synced()
     const { server } = world.cloud
     replies(world, 200, gone('u1'))
     const remove = write(world, 'DELETE', c1)
@@ -112,22 +108,20 @@ test('[A7] a Status reply to a DELETE is held until the key is gone, or belongs 
     await world.until(() => remove.done, 1)
     const { status, json } = await world.get(`${c1}?resourceVersion=0`)
     assert.deepEqual([status, json.value], isAnother ? [200, 'another'] : [404, undefined])
-    await world.stop()
   }
 })
 
 test('[A7] a Status reply about an object whose name is another’s by now is not held', async () => {
-  const world = await synced()
+  await using world = await synced()
   const details = { name: 'c1', kind: 'configmaps', uid: 'an-earlier-one' }
   replies(world, 200, JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Success', details }))
   const remove = write(world, 'DELETE', c1)
   await world.pass(1)
   assert.equal(remove.done, true)
-  await world.stop()
 })
 
 test('[A7] not held: uncovered, dryRun, a no-op, a refusal, what stands behind a proxy; nor what a look shows unchanged', async () => {
-  const world = await synced()
+  await using world = await synced()
   const object = objectText('configmaps', listed(99, 'new'))
   const rows: [string, string, number, string][] = [
     ['PUT', '/api/v1/namespaces/b/configmaps/c1', 200, object.replace('"namespace":"a"', '"namespace":"b"')],
@@ -150,11 +144,10 @@ test('[A7] not held: uncovered, dryRun, a no-op, a refusal, what stands behind a
     const raced = await Promise.race([response.then(({ status: got }) => got), world.pass(100).then(() => 'held')])
     assert.equal(raced, status, `${method} ${url} ${body.slice(0, 20)}`)
   }
-  await world.stop()
 })
 
 test('[A7] after 2 s it goes out, and its object answers GETs of its key until the copy has passed it', async () => {
-  const world = await synced()
+  await using world = await synced()
   replies(world, 200, objectText('configmaps', listed(3, 'new')))
   const put = write(world, 'PUT', c1)
   await world.pass(1_900)
@@ -180,11 +173,10 @@ test('[A7] after 2 s it goes out, and its object answers GETs of its key until t
   server.remove('configmaps', 'a/c1')
   await world.pass(500)
   assert.equal((await world.get(`${c1}?resourceVersion=0`)).status, 404, 'it does not come back')
-  await world.stop()
 })
 
 test('[A7] an object that was answered in protobuf is shown as any other, in either form', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'pbwork/cm', { value: 'one' })
   await world.synced('configmaps')
   const url = '/api/v1/namespaces/pbwork/configmaps/cm'
@@ -197,11 +189,10 @@ test('[A7] an object that was answered in protobuf is shown as any other, in eit
   const headers = { accept: 'application/vnd.kubernetes.protobuf' }
   const { text } = await world.ask('GET', `${url}?resourceVersion=0`, { token: aliceToken, headers })
   assert.equal(text, configMap.toString('latin1'), 'byte for byte')
-  await world.stop()
 })
 
 test('[A7] what was written is shown when it is created beyond the copy, and not once the copy is past it', async () => {
-  const world = await synced()
+  await using world = await synced()
   replies(world, 201, objectText('configmaps', listed(3, 'made', 'c9')))
   const post = write(world, 'POST', maps)
   await world.pass(2_100)
@@ -213,11 +204,10 @@ test('[A7] what was written is shown when it is created beyond the copy, and not
   world.cloud.server.put('configmaps', 'a/c1', { value: 'y' })
   await world.pass(500)
   assert.equal((await world.get(url)).status, 404)
-  await world.stop()
 })
 
 test('[A7] a dead link holds nothing: the reply goes out at once, and its object is shown', async () => {
-  const world = await synced()
+  await using world = await synced()
   replies(world, 200, objectText('configmaps', listed(3, 'new')))
   await world.get(`${c1}?resourceVersion=0`)
   const put = write(world, 'PUT', c1)
@@ -227,11 +217,10 @@ test('[A7] a dead link holds nothing: the reply goes out at once, and its object
   await world.pass(1)
   assert.equal(put.done, true)
   assert.equal((await world.get(c1)).json.value, 'new')
-  await world.stop()
 })
 
 test('[A7] an answer printed for people is held for too, but never shown in place of the object', async () => {
-  const world = await synced()
+  await using world = await synced()
   const printed = `${JSON.stringify(JSON.parse(objectText('configmaps', listed(3, 'new'))), null, 2)}\n`
   replies(world, 200, printed)
   const put = write(world, 'PUT', `${c1}?pretty=true`)
@@ -240,5 +229,4 @@ test('[A7] an answer printed for people is held for too, but never shown in plac
   await world.pass(1_100)
   assert.equal((await put.answer).text, printed)
   assert.equal((await world.get(`${c1}?resourceVersion=0`)).json.value, 'one')
-  await world.stop()
 })

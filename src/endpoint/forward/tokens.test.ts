@@ -41,7 +41,7 @@ async function offline(): Promise<EdgeWorld> {
 const ask = (world: EdgeWorld, token: string, body: object = wish()) => world.ask('POST', url, { token, body })
 
 test('the same caller gets it again for the same wish, also with another token and after a restart', async () => {
-  const world = await offline()
+  await using world = await offline()
   for (let life = 0; life < 2; life++) {
     for (const token of [aliceToken, 'alice-rotated']) {
       const answer = await ask(world, token)
@@ -53,11 +53,10 @@ test('the same caller gets it again for the same wish, also with another token a
   const shorter = await ask(world, aliceToken, wish({ expirationSeconds: 600 }))
   const expiresMs = Date.parse(shorter.json.status.expirationTimestamp)
   assert.ok(Math.abs(expiresMs - world.cloud.clock.now() - 600_000) <= 1_000, 'the earlier of its own end and the wish')
-  await world.stop()
 })
 
 test('[I1] nobody else gets it, and not for another wish', async () => {
-  const world = await offline()
+  await using world = await offline()
   for (const token of ['bob-token', 'invented']) {
     const { status, text } = await ask(world, token)
     assert.ok([401, 403, 503].includes(status), String(status))
@@ -73,21 +72,19 @@ test('[I1] nobody else gets it, and not for another wish', async () => {
   assert.ok([403, 503].includes(elsewhere.status))
   const headers = { 'impersonate-user': 'alice' }
   assert.equal((await world.ask('POST', url, { token: aliceToken, body: wish(), headers })).status, 503)
-  await world.stop()
 })
 
 test('one that has expired is still given, with its true end and a warning', async () => {
-  const world = await offline()
+  await using world = await offline()
   world.cloud.clock.advance(2 * 3_600_000)
   const answer = await ask(world, aliceToken)
   assert.equal(answer.status, 201)
   assert.equal(Date.parse(answer.json.status.expirationTimestamp), (startSeconds + 3600) * 1000)
   assert.match(warningsOf(answer).join(), /this token expired at 2026-01-01T01:00:00/)
-  await world.stop()
 })
 
 test('a protobuf request and its reply are understood; the kept token is given in the form that is preferred', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const headers = {
     'content-type': 'application/vnd.kubernetes.protobuf',
     accept: 'application/vnd.kubernetes.protobuf',
@@ -106,11 +103,10 @@ test('a protobuf request and its reply are understood; the kept token is given i
   assert.equal(readTokenRequest(raw).token, 'header.payload.signature')
   const { status, json } = await world.ask('POST', url, { ...asking, headers: { ...headers, accept: '' } })
   assert.deepEqual([status, json.status.token], [201, 'header.payload.signature'])
-  await world.stop()
 })
 
 test('a line that breaks under the request gives the kept token too, and nothing where there is none', async () => {
-  const world = await offline()
+  await using world = await offline()
   world.cloud.reachability.set('reachable')
   for (const sent of [true, false]) {
     world.cloud.script = ({ path }) => {
@@ -120,11 +116,10 @@ test('a line that breaks under the request gives the kept token too, and nothing
     assert.equal((await ask(world, aliceToken)).json.status.token, issued)
     assert.equal((await ask(world, aliceToken, wish({ audiences: ['vault'] }))).status, 503)
   }
-  await world.stop()
 })
 
 test('nobody waits for a line in doubt while the kept token serves; one that has expired is asked for anew', async () => {
-  const world = await offline()
+  await using world = await offline()
   world.cloud.reachability.set('suspect')
   world.cloud.script = ({ path }) => (path.startsWith(url) ? 'hang' : undefined)
   const before = world.cloud.passed('POST', url).length
@@ -139,11 +134,10 @@ test('nobody waits for a line in doubt while the kept token serves; one that has
   assert.deepEqual([expired.done, world.cloud.passed('POST', url).length], [false, before + 1])
   await world.pass(31_000)
   assert.match(warningsOf(await expired.answer).join(), /expired/)
-  await world.stop()
 })
 
 test('what was refused or only tried is not kept', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const tries: [string, number][] = [
     [`${url}?dryRun=All`, 201],
     [url, 403],
@@ -156,7 +150,6 @@ test('what was refused or only tried is not kept', async () => {
   const { status, text } = await ask(world, aliceToken)
   assert.ok(status === 503 || status === 403)
   assert.ok(!text.includes(issued))
-  await world.stop()
 })
 
 const refused = (kind: string, name: string) =>
@@ -178,7 +171,7 @@ test('[I1] what the API server refuses to give again is given by nobody, also af
     [503, refused('', ''), false],
   ]
   for (const [status, body, isRefusal] of rows) {
-    const world = await offline()
+    await using world = await offline()
     world.cloud.reachability.set('reachable')
     const headers = { 'content-type': body === page ? 'text/html' : 'application/json' }
     world.cloud.script = ({ path }) => (path.startsWith(url) ? answered(status, body, headers) : undefined)
@@ -189,13 +182,12 @@ test('[I1] what the API server refuses to give again is given by nobody, also af
       assert.equal(again.text.includes(issued), !isRefusal, `${status} ${body} ${life} ${again.text}`)
       if (life === 0) await world.restart()
     }
-    await world.stop()
   }
 })
 
 test('[I1] an account or a bound object that is gone takes along every token that was kept of it', async () => {
   for (const gone of ['serviceaccounts', 'pods']) {
-    const world = await offline()
+    await using world = await offline()
     world.cloud.reachability.set('reachable')
     // The next wish is for another audience, and by somebody else.
     const name = gone === 'pods' ? 'p' : 'robot'
@@ -203,13 +195,12 @@ test('[I1] an account or a bound object that is gone takes along every token tha
     assert.equal((await ask(world, 'bob-token', wish({ audiences: ['vault'] }))).status, 404)
     world.cloud.reachability.set('unreachable')
     assert.ok(!(await ask(world, aliceToken)).text.includes(issued), gone)
-    await world.stop()
   }
 })
 
 test('[I1] whoever has an account deleted through the edge takes its tokens out of it, unless it only tries', async () => {
   for (const body of [{}, { dryRun: ['All'] }]) {
-    const world = await offline()
+    await using world = await offline()
     world.cloud.reachability.set('reachable')
     world.cloud.script = async ({ method, body: sent }) => {
       if (method !== 'DELETE') return undefined
@@ -219,12 +210,11 @@ test('[I1] whoever has an account deleted through the edge takes its tokens out 
     assert.equal((await world.ask('DELETE', url.replace('/token', ''), { token: aliceToken, body })).status, 200)
     world.cloud.reachability.set('unreachable')
     assert.equal((await ask(world, aliceToken)).text.includes(issued), 'dryRun' in body)
-    await world.stop()
   }
 })
 
 test('a token request waits for its own answer alone: its caller is learned beside it', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { reachability } = world.cloud
   world.cloud.script = ({ path }) => {
     if (path.endsWith('selfsubjectreviews')) return 'hang'
@@ -235,11 +225,10 @@ test('a token request waits for its own answer alone: its caller is learned besi
   await world.pass(300)
   assert.equal(asking.done, true)
   assert.deepEqual([(await asking.answer).status, reachability.state], [201, 'reachable'])
-  await world.stop()
 })
 
 test('[I2] the body of a token request is not read for whom the API server does not accept, nor for nobody', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.script = ({ path, body }) => {
     if (path !== url) return undefined
     assert.ok(!(body instanceof Buffer), 'it was gathered')
@@ -250,13 +239,11 @@ test('[I2] the body of a token request is not read for whom the API server does 
   for (const asked of [{ token: 'invented' }, {}]) {
     assert.equal((await world.ask('POST', url, { ...asked, body: wish() })).status, 401)
   }
-  await world.stop()
 })
 
 test('[I4] a token is in no line of the log', async () => {
-  const world = await offline()
+  await using world = await offline()
   await ask(world, aliceToken)
   const log = world.lines.join('\n')
   for (const secret of [issued, aliceToken, 'bob-token']) assert.ok(!log.includes(secret))
-  await world.stop()
 })

@@ -15,7 +15,7 @@ async function synced(): Promise<EdgeWorld> {
 }
 
 test('[I2] every local answer needs a decision for its caller, and a denial is the API server’s own', async () => {
-  const world = await synced()
+  await using world = await synced()
   const { judge } = world.cloud
   judge.users.set('bob-token', { name: 'bob', uid: 'b', groups: [] })
   judge.allows = ({ name }, { resourceAttributes }) => name !== 'bob' || resourceAttributes?.name === 'c1'
@@ -38,11 +38,10 @@ test('[I2] every local answer needs a decision for its caller, and a denial is t
   assert.equal((await bob(`${maps}?resourceVersion=0`)).status, 403)
   assert.equal((await bob('/api/v1/namespaces/a/pods?resourceVersion=0')).status, 403, 'no decision is a refusal')
   assert.equal((await world.ask('GET', c1, { token: 'invented' })).status, 401)
-  await world.stop()
 })
 
 test('[I2] only a request that is allowed creates an interest', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.judge.allows = ({ name }) => name === 'edge'
   world.cloud.script = ({ identity, path }) =>
     identity.kind !== 'edge' && path.startsWith('/api/v1/') ? answered(403, statusText(403, 'theirs')) : undefined
@@ -50,11 +49,10 @@ test('[I2] only a request that is allowed creates an interest', async () => {
   for (const url of [c1, `${maps}?resourceVersion=0`, `${maps}?watch=1`])
     assert.equal((await world.get(url)).status, 403)
   assert.equal(world.interests.size, before)
-  await world.stop()
 })
 
 test('[I3] anonymous gets what the API server gives it, and locally nothing that it was not given', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.script = ({ identity, path }) =>
     identity.kind === 'anonymous' && path.startsWith('/api/v1/') ? answered(401, statusText(401, 'theirs')) : undefined
   assert.equal((await world.ask('GET', c1)).json.message, 'theirs')
@@ -69,11 +67,10 @@ test('[I3] anonymous gets what the API server gives it, and locally nothing that
   await world.pass(20_000)
   assert.equal((await world.ask('GET', c1)).json.value, 'one', 'what it was given')
   assert.equal((await world.ask('GET', `${maps}?resourceVersion=0`)).status, 401)
-  await world.stop()
 })
 
 test('discovery is served from here, indented for people, and goes on without the cloud and after a restart', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   await world.pass(60_000)
   const forPrograms = await world.get('/api/v1')
   assert.equal(forPrograms.json.kind, 'APIResourceList')
@@ -92,11 +89,10 @@ test('discovery is served from here, indented for people, and goes on without th
   assert.equal((await world.ask('GET', '/apis/none/v1', { peer: admin })).status, 503, 'nothing is known of it')
   await world.restart()
   assert.equal((await world.get('/api/v1')).text, forPrograms.text)
-  await world.stop()
 })
 
 test('a resource that nobody knows is passed on, and discovery is looked at again', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const url = '/apis/fresh.test/v1/things?resourceVersion=0'
   world.cloud.script = ({ path }) => (path === url ? answered(200, '{"kind":"ThingList","items":[]}') : undefined)
   const looks = () => world.cloud.documents.asked.filter((path) => path === '/apis').length
@@ -108,11 +104,10 @@ test('a resource that nobody knows is passed on, and discovery is looked at agai
   await world.pass(5_500)
   await world.get(url)
   await world.until(() => world.catalog.find('fresh.test', 'v1', 'things') !== undefined)
-  await world.stop()
 })
 
 test('[A1] the first request of a first start waits a moment for discovery, then never again', async () => {
-  const world = new EdgeWorld({})
+  await using world = new EdgeWorld({})
   world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
   const { promise: comes, resolve: come } = Promise.withResolvers<undefined>()
   world.cloud.script = ({ path }) => (path === '/api' || path === '/apis' ? comes : undefined)
@@ -126,9 +121,8 @@ test('[A1] the first request of a first start waits a moment for discovery, then
   await world.until(() => list.done)
   const { passedThrough, json } = await list.answer
   assert.deepEqual([passedThrough, json.items.length], [false, 1], 'from the copy, not beside it')
-  await world.stop()
 
-  const poor = new EdgeWorld({})
+  await using poor = new EdgeWorld({})
   poor.cloud.script = ({ path }) => (path === '/api' || path === '/apis' ? 'hang' : undefined)
   await poor.start({ waits: false })
   const first = poor.later('GET', `${maps}?resourceVersion=0`, { peer: admin })
@@ -140,7 +134,7 @@ test('[A1] the first request of a first start waits a moment for discovery, then
 })
 
 test('what is about this process is answered here: metrics to whoever may, the status to the administrator', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.judge.allows = (_, { nonResourceAttributes }) => nonResourceAttributes?.path === '/metrics'
   assert.equal((await world.get('/metrics')).status, 200)
   world.cloud.judge.users.set('bob-token', { name: 'bob', uid: 'b', groups: [] })
@@ -151,11 +145,10 @@ test('what is about this process is answered here: metrics to whoever may, the s
   for (const asking of [{ token: aliceToken }, {}]) {
     assert.equal((await world.ask('GET', '/ake/status', asking)).status, 403)
   }
-  await world.stop()
 })
 
 test('[A8] one caller’s wait for its first decision or sync delays nobody else', async () => {
-  const world = await synced()
+  await using world = await synced()
   const { judge } = world.cloud
   await world.get(c1)
   judge.users.set('bob-token', { name: 'bob', uid: 'b', groups: [] })
@@ -170,20 +163,18 @@ test('[A8] one caller’s wait for its first decision or sync delays nobody else
   judge.release()
   await world.pass(6_000)
   assert.deepEqual([bob.done, slow.done], [true, true])
-  await world.stop()
 })
 
 test('what cannot be read as a request is refused in the API’s form', async () => {
-  const world = await synced()
+  await using world = await synced()
   for (const url of [`${maps}?resourceVersion=x`, `${maps}?labelSelector=%21%21`, `${maps}?timeout=soon`]) {
     const { status, json } = await world.ask('GET', url, { peer: admin })
     assert.deepEqual([status, json.kind], [400, 'Status'], url)
   }
-  await world.stop()
 })
 
 test('[A6] a slow document is answered as last seen, with a warning, and makes nobody else think the cloud is gone', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { documents, reachability } = world.cloud
   const { text } = await world.get('/version')
   documents.document('/version').body = '{"minor":"later"}'
@@ -202,16 +193,14 @@ test('[A6] a slow document is answered as last seen, with a warning, and makes n
     newest = await world.get('/version')
   }
   assert.deepEqual([newest.text, warningsOf(newest)], ['{"minor":"later"}', []])
-  await world.stop()
 })
 
 test('[A6] what the API server has taken back is its refusal offline too', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const path = '/apis/pasture.test/v1'
   assert.equal((await world.get(path)).status, 200)
   world.cloud.documents.refusals.set(path, 404)
   for (let i = 0; i < 3; i++) assert.equal((await world.get(path)).status, 404)
   world.cloud.reachability.set('unreachable')
   assert.deepEqual([(await world.get(path)).status, (await world.get(path)).text], [404, 'no'])
-  await world.stop()
 })

@@ -37,7 +37,7 @@ const asAdmin = (world: EdgeWorld, url: string) => world.ask('GET', url, { peer:
 const names = (list: { items: { metadata: { name: string } }[] }) => list.items.map(({ metadata }) => metadata.name)
 
 test('[A1] a LIST that begins an interest is held until its first sync, and answered from it', async () => {
-  const world = await opened()
+  await using world = await opened()
   world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 4_000 } : undefined)
   const first = world.later('GET', `${maps}?resourceVersion=0`)
   const second = world.later('GET', `${maps}?resourceVersion=2`)
@@ -51,11 +51,10 @@ test('[A1] a LIST that begins an interest is held until its first sync, and answ
     assert.equal(passedThrough, false, 'never passed through beside the sync')
   }
   assert.equal(world.cloud.passed('GET', `${maps}?resourceVersion=0`).length, 0)
-  await world.stop()
 })
 
 test('[A1] a LIST is held for 10 s, and then told to come again: 429 with Retry-After', async () => {
-  const world = await opened()
+  await using world = await opened()
   world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 60_000 } : undefined)
   const list = world.later('GET', `${maps}?resourceVersion=0`)
   await world.pass(9_900)
@@ -63,11 +62,10 @@ test('[A1] a LIST is held for 10 s, and then told to come again: 429 with Retry-
   await world.pass(200)
   const { status, headers, json } = await list.answer
   assert.deepEqual([status, headers['retry-after'], json.reason], [429, '1', 'TooManyRequests'])
-  await world.stop()
 })
 
 test('[A1] a WatchList gets its headers at once and the rest from the first sync', async () => {
-  const world = await opened()
+  await using world = await opened()
   world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 15_000 } : undefined)
   const url = `${maps}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`
   const opening = world.response('GET', url, { token: aliceToken })
@@ -87,11 +85,10 @@ test('[A1] a WatchList gets its headers at once and the rest from the first sync
   assert.deepEqual([first, second], ['"type":"ADDED"', '"type":"ADDED"'])
   assert.deepEqual(new Set(bookmarks), new Set(['"type":"BOOKMARK"']))
   await frames.return?.()
-  await world.stop()
 })
 
 test('a WatchList that cannot be synced here is passed on in the form its headers promise', async () => {
-  const world = await opened()
+  await using world = await opened()
   const { server } = world.cloud
   server.fault = ({ what }) => (what === 'list' ? { kind: 'status', code: 403 } : undefined)
   const url = `${maps}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`
@@ -105,11 +102,10 @@ test('a WatchList that cannot be synced here is passed on in the form its header
   await world.pass(2_000)
   assert.equal(Buffer.concat(await read).toString(), passed)
   assert.equal(world.cloud.passed('GET', url)[0]?.headers?.accept, protobuf)
-  await world.stop()
 })
 
 test('[A5] the copy answers in protobuf whoever prefers it, online and offline: objects, lists, watches, refusals', async () => {
-  const world = await synced()
+  await using world = await synced()
   const headers = { accept: 'application/vnd.kubernetes.protobuf,application/json' }
   const ask = async (url: string) => {
     const { status, text } = await world.ask('GET', url, { token: aliceToken, headers })
@@ -136,11 +132,10 @@ test('[A5] the copy answers in protobuf whoever prefers it, online and offline: 
   }
   const refused = await ask('/api/v1/namespaces/a/secrets?resourceVersion=0')
   assert.deepEqual([refused.status, refused.kind], [503, 'Status'], 'never synced')
-  await world.stop()
 })
 
 test('[A5] what a later cloud put into its objects is not lost in protobuf: JSON is preferred wherever it is taken', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.release.isLater = true
   const protobuf = 'application/vnd.kubernetes.protobuf'
   const url = `${c1}?resourceVersion=0`
@@ -156,11 +151,10 @@ test('[A5] what a later cloud put into its objects is not lost in protobuf: JSON
   const watch = await world.response('GET', `${maps}?watch=1`, { token: aliceToken, headers })
   assert.equal(watch.headers['content-type'], 'application/json')
   await (watch.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]().return?.()
-  await world.stop()
 })
 
 test('[A6] a most-recent GET is the API server’s own answer while it is reachable, with a version the copy’s', async () => {
-  const world = await synced()
+  await using world = await synced()
   const own = `${objectText('configmaps', '{"metadata":{"name":"c1","resourceVersion":"99"}}')}`
   const headers = { 'content-type': 'application/json', 'audit-id': 'theirs', warning: '299 - "told"' }
   world.cloud.script = ({ path, method }) => (path === c1 && method === 'GET' ? answered(200, own, headers) : undefined)
@@ -170,11 +164,10 @@ test('[A6] a most-recent GET is the API server’s own answer while it is reacha
   const any = await world.get(`${c1}?resourceVersion=0`)
   assert.equal(any.json.value, 'one')
   assert.equal(any.headers.warning, undefined)
-  await world.stop()
 })
 
 test('[A6] an answer that takes longer than the limit is the copy’s, with a warning, and nobody else waits', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.reachability.answersProbes = false
   world.cloud.script = ({ path }) => (path === c1 ? 'hang' : undefined)
   await world.get(`${c1}?resourceVersion=0`)
@@ -191,11 +184,10 @@ test('[A6] an answer that takes longer than the limit is the copy’s, with a wa
   assert.equal(next.json.value, 'one')
   assert.match(warningsOf(next).join(), /local copy/)
   assert.equal(world.cloud.passed('GET', c1).length, asked, 'it was not even asked')
-  await world.stop()
 })
 
 test('[A6] an answer that is late while probes are answered is slow by itself: nobody else goes without the API server', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.script = ({ path }) => (path === c1 ? 'hang' : undefined)
   const waiting = world.later('GET', c1)
   await world.pass(301)
@@ -203,33 +195,30 @@ test('[A6] an answer that is late while probes are answered is slow by itself: n
   assert.deepEqual([answer.status, answer.json.value, answer.passedThrough], [200, 'one', false])
   assert.match(warningsOf(answer).join(), /the API server did not answer in time/)
   assert.equal(world.cloud.reachability.state, 'reachable')
-  await world.stop()
 })
 
 test('[A6] what a load balancer says for an API server that is away is not passed on while there is a copy', async () => {
   for (const code of [502, 503, 504]) {
-    const world = await synced()
+    await using world = await synced()
     world.cloud.script = ({ path }) => (path === c1 ? answered(code, 'no backend', {}) : undefined)
     const answer = await world.get(c1)
     assert.deepEqual([answer.status, answer.json.value], [200, 'one'], String(code))
     assert.equal(world.cloud.reachability.state, 'suspect')
-    await world.stop()
   }
 })
 
 test('[A6] what the API server says of one object is final: its 403 or 404 is not covered up by the copy (kubeedge 1.2)', async () => {
-  const world = await synced()
+  await using world = await synced()
   await world.get(`${c1}?resourceVersion=0`)
   for (const code of [404, 403]) {
     world.cloud.script = ({ path }) => (path === c1 ? answered(code, statusText(code, 'theirs')) : undefined)
     const answer = await world.get(c1)
     assert.deepEqual([answer.status, answer.json.message], [code, 'theirs'])
   }
-  await world.stop()
 })
 
 test('[A6] a LIST is local: without a warning while its watch is alive, with one when it is silent', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.server.bookmark()
   await world.pass(100)
   const fresh = await world.get(maps)
@@ -241,11 +230,10 @@ test('[A6] a LIST is local: without a warning while its watch is alive, with one
   world.cloud.server.bookmark()
   await world.pass(100)
   assert.deepEqual(warningsOf(await world.get(maps)), [])
-  await world.stop()
 })
 
 test('a GET creates an interest of its name and is itself forwarded', async () => {
-  const world = await opened()
+  await using world = await opened()
   const first = await world.get(`${c1}?resourceVersion=0`)
   assert.deepEqual([first.passedThrough, first.json.value], [true, 'one'])
   await world.pass(1_000)
@@ -254,11 +242,10 @@ test('a GET creates an interest of its name and is itself forwarded', async () =
   world.cloud.reachability.set('unreachable')
   assert.equal((await world.get(c1)).json.value, 'one')
   assert.equal((await asAdmin(world, `${maps}/c2`)).status, 503, 'its neighbour is not known')
-  await world.stop()
 })
 
 test('a LIST without a version becomes an interest when its caller repeats it, not when another does', async () => {
-  const world = await opened()
+  await using world = await opened()
   world.cloud.judge.users.set('bob-token', { name: 'bob', uid: 'u-2', groups: [] })
   const list = async (token: string) => {
     const listing = world.later('GET', maps, { token })
@@ -271,11 +258,10 @@ test('a LIST without a version becomes an interest when its caller repeats it, n
   assert.equal((await list(aliceToken)).passedThrough, true, 'ten minutes have passed')
   const again = await list(aliceToken)
   assert.deepEqual([again.passedThrough, names(again.json)], [false, ['c1', 'c2']])
-  await world.stop()
 })
 
 test('pages go on where they began: ours here, the API server’s there', async () => {
-  const world = await synced()
+  await using world = await synced()
   const first = await world.get(`${maps}?limit=1&resourceVersion=0`)
   const whole = first.json.metadata.continue === undefined
   const page = whole ? await world.get(`${maps}?limit=1`) : first
@@ -290,11 +276,10 @@ test('pages go on where they began: ours here, the API server’s there', async 
   world.cloud.reachability.set('unreachable')
   const offline = await world.get(`${maps}?limit=1&continue=${token}`)
   assert.deepEqual([offline.status, names(offline.json)], [200, ['c2']])
-  await world.stop()
 })
 
 test('[A1] 404 is for what was verified to be absent, 503 for what nobody here ever saw', async () => {
-  const world = await opened()
+  await using world = await opened()
   await world.synced('configmaps', 'a')
   world.cloud.reachability.set('unreachable')
   assert.equal((await asAdmin(world, `${maps}/none`)).status, 404)
@@ -303,11 +288,10 @@ test('[A1] 404 is for what was verified to be absent, 503 for what nobody here e
     const { status, json, headers } = await asAdmin(world, url)
     assert.deepEqual([status, json.reason, headers['retry-after']], [503, 'ServiceUnavailable', undefined], url)
   }
-  await world.stop()
 })
 
 test('status shows the object itself, other subresources and a namespaced name without namespace are passed on', async () => {
-  const world = await opened()
+  await using world = await opened()
   world.cloud.server.put('pods', 'a/p1', { value: 'pod' })
   await world.synced('pods')
   const pod = '/api/v1/namespaces/a/pods/p1'
@@ -320,11 +304,10 @@ test('status shows the object itself, other subresources and a namespaced name w
     world.cloud.script = ({ path }) => (path === url ? answered(200, 'theirs', {}) : undefined)
     assert.equal((await world.get(url)).text, 'theirs', url)
   }
-  await world.stop()
 })
 
 test('offline every read goes on: selectors, pages, a watch that resumes, also after a restart', async () => {
-  const world = await synced()
+  await using world = await synced()
   world.cloud.server.put('configmaps', 'a/c2', { value: 'later' })
   await world.pass(1_000)
   world.cloud.reachability.set('unreachable')
@@ -341,5 +324,4 @@ test('offline every read goes on: selectors, pages, a watch that resumes, also a
     await frames.return?.()
     await world.restart()
   }
-  await world.stop()
 })

@@ -60,28 +60,26 @@ function follow(pieces: AsyncIterator<Buffer>): Watching {
 }
 
 test('[I5] nothing is shown 10 s after its binding is gone, while the API server can be asked', async () => {
-  const world = await opened()
+  await using world = await opened()
   assert.equal((await world.get(`${maps}/c1?resourceVersion=0`)).json.value, 'one')
   takeAway(world)
   await world.pass(10_000)
   for (const url of [`${maps}/c1?resourceVersion=0`, `${maps}?resourceVersion=0`]) {
     assert.deepEqual([(await world.get(url)).status, (await world.get(url)).passedThrough], [403, true], url)
   }
-  await world.stop()
 })
 
 test('[I5] where reviews fail and the decision is old, the API server answers the read itself', async () => {
-  const world = await opened()
+  await using world = await opened()
   await world.get(`${maps}?resourceVersion=0`)
   world.cloud.judge.mode = 'error'
   await world.pass(10_000)
   const { status, passedThrough } = await world.get(`${maps}?resourceVersion=0`)
   assert.deepEqual([status, passedThrough], [200, true])
-  await world.stop()
 })
 
 test('[I5] a change of bindings ends the watches of who lost the right, in order, and their next meets the refusal', async () => {
-  const world = await opened()
+  await using world = await opened()
   await seesRoles(world)
   const streams = [
     await watch(world),
@@ -105,11 +103,10 @@ test('[I5] a change of bindings ends the watches of who lost the right, in order
   assert.equal(messages.frames.at(-1), closeFrame().toString('latin1'))
   assert.ok(!own.over && own.frames.join('').includes('two'), 'the administrator’s goes on')
   assert.equal((await world.get(`${maps}?watch=1&resourceVersion=0`)).status, 403)
-  await world.stop()
 })
 
 test('[I5] what changed before the roles were mirrored counts when they are', async () => {
-  const world = await opened(() => {})
+  await using world = await opened(() => {})
   const stream = await watch(world)
   await world.pass(20_000)
   takeAway(world)
@@ -120,11 +117,10 @@ test('[I5] what changed before the roles were mirrored counts when they are', as
   await seesRoles(world)
   await world.pass(2_000)
   assert.equal(stream.over, true)
-  await world.stop()
 })
 
 test('[I5] without such a change a watch ends within minutes, and none ends while the cloud is away', async () => {
-  const world = await opened()
+  await using world = await opened()
   const stream = await watch(world)
   takeAway(world)
   world.cloud.reachability.set('unreachable')
@@ -133,11 +129,10 @@ test('[I5] without such a change a watch ends within minutes, and none ends whil
   world.cloud.reachability.set('reachable')
   await world.pass(70_000)
   assert.equal(stream.over, true)
-  await world.stop()
 })
 
 test('[I5] who loses the right while a first sync is awaited gets nothing of it', async () => {
-  const world = await opened()
+  await using world = await opened()
   await seesRoles(world)
   await world.get(`${maps}?resourceVersion=0`)
   world.cloud.server.fault = ({ resource }) => (resource === 'pods' ? { kind: 'slow', ms: 5_000 } : undefined)
@@ -150,7 +145,6 @@ test('[I5] who loses the right while a first sync is awaited gets nothing of it'
   await world.pass(9_000)
   assert.equal((await list.answer).status, 403)
   assert.deepEqual([stream.over, stream.frames], [true, []])
-  await world.stop()
 })
 
 test('an edge that may not read roles does without, asks rarely, and says nothing', async () => {
@@ -160,7 +154,7 @@ test('an edge that may not read roles does without, asks rarely, and says nothin
     cloud.publish(rbac, 'v1', { resource, kind: resource, namespaced: false })
   let may = false
   cloud.judge.allows = (_, { resourceAttributes }) => may || resourceAttributes?.group !== rbac
-  const world = await EdgeWorld.open({ cloud })
+  await using world = await EdgeWorld.open({ cloud })
   await world.pass(10_000)
   const asked = () => cloud.judge.specs.filter(({ resourceAttributes }) => resourceAttributes?.group === rbac).length
   assert.equal(asked(), 4)
@@ -175,5 +169,4 @@ test('an edge that may not read roles does without, asks rarely, and says nothin
   await world.pass(120_000)
   await settle()
   assert.equal([...world.interests.all].filter(({ interest }) => interest.group === rbac).length, 4)
-  await world.stop()
 })

@@ -91,7 +91,7 @@ test('[A1] an uncovered GET: forwarded and remembered, refused while the cloud i
 })
 
 test('[A8] names that do not exist open no watch at the first asking, and displace nothing', async () => {
-  const world = await synced({ resource: 'configmaps' })
+  await using world = await synced({ resource: 'configmaps' })
   const before = world.server.requests.length
   for (let at = 0; at < 1_200; at++) assert.equal(get(world, `a/invented${at}`, recent), 'forward')
   await world.pass(30_000)
@@ -104,7 +104,6 @@ test('[A8] names that do not exist open no watch at the first asking, and displa
   get(world, 'a/invented8', recent)
   await world.pass(5_000)
   assert.equal(world.mirrored({ namespace: 'a', fields: 'metadata.name=invented8' }), undefined)
-  await world.stop()
 })
 
 test('presence is knowledge: an object is shown from any interest that holds it, its absence is not', async () => {

@@ -60,18 +60,19 @@ async function opened(known: (world: EdgeWorld) => void): Promise<{ cloud: Pastu
 const kindOf = async (world: EdgeWorld) => (await world.get(`${path}?resourceVersion=0`)).json.kind
 
 test('[A5] a list has the kind of the definition as it is now', async () => {
-  const { world } = await opened(({ catalog }) => catalog.applyDefinition(crd, definition))
+  const { world: running } = await opened(({ catalog }) => catalog.applyDefinition(crd, definition))
+  await using world = running
   world.catalog.applyDefinition(crd, undefined)
   world.catalog.applyDefinition(crd, named('Bull', 'BullHerd'))
   assert.equal(await kindOf(world), 'BullHerd')
-  await world.stop()
 })
 
 test('[A5] where no definition is known, a list has the kind that the API server gave it when it was last read', async () => {
   const service = { spec: { group: 'pasture.test', version: 'v1' } }
-  const { cloud, world } = await opened(({ catalog }) =>
+  const { cloud, world: running } = await opened(({ catalog }) =>
     catalog.applyApiService('v1.pasture.test', Buffer.from(JSON.stringify(service))),
   )
+  await using world = running
   cloud.remake('Bull', 'BullHerd')
   const itemKind = async () => (await world.get(`${path}?resourceVersion=0`)).json.items[0]?.kind
   for (let i = 0; i < 60 && (await itemKind()) !== 'Bull'; i++) await world.pass(1_000)
@@ -79,5 +80,4 @@ test('[A5] where no definition is known, a list has the kind that the API server
   assert.equal(await kindOf(world), 'BullHerd')
   await world.restart()
   assert.equal(await kindOf(world), 'BullHerd', 'and remembers it')
-  await world.stop()
 })

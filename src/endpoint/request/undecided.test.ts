@@ -6,18 +6,17 @@ import { EdgeWorld } from '../edgeworld.test-support.ts'
 const path = '/api/v1/namespaces/a/configmaps?resourceVersion=0'
 
 test('[I2] while nobody knows whether the cloud is there, a stranger is asked to come again, and gets nothing', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   world.cloud.reachability.set('suspect')
   const told = await world.ask('GET', path, { token: 'never-seen' })
   assert.deepEqual([told.status, told.json.kind, told.headers['retry-after']], [429, 'Status', '1'])
   assert.equal((await world.ask('GET', path)).status, 403, 'without a credential there is nothing to find out')
   world.cloud.reachability.set('unreachable')
   assert.equal((await world.ask('GET', path, { token: 'never-seen' })).status, 401)
-  await world.stop()
 })
 
 test('[I2] on a long line, where the first review of a caller takes longer than a read may wait, the API server answers itself', async () => {
-  const world = await EdgeWorld.open()
+  await using world = await EdgeWorld.open()
   const { clock, reachability } = world.cloud
   world.cloud.judge.users.set('first-seen', { name: 'bob', uid: 'b', groups: [] })
   // Four round trips of 0.8 s: a connection, then who it is. A probe, which has its connection, takes one.
@@ -32,5 +31,4 @@ test('[I2] on a long line, where the first review of a caller takes longer than 
   const { status, passedThrough } = await asking.answer
   assert.deepEqual([status, passedThrough, reachability.state], [200, true, 'reachable'])
   await world.pass(5_000)
-  await world.stop()
 })

@@ -161,6 +161,10 @@ export class World {
     await this.#running
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
   /** The process ends and starts again over the same store. */
   async restart(): Promise<void> {
     await this.stop()

@@ -20,7 +20,7 @@ async function started(): Promise<World> {
 }
 
 test('[A5] every form of discovery is served as it came, online and, after a restart, offline (kubeedge 1.1)', async () => {
-  const world = await started()
+  await using world = await started()
   const check = async () => {
     for (const { path, accept, headers: sent, body: expected } of world.cloud.documents) {
       if (path.startsWith('/openapi/')) continue
@@ -43,11 +43,10 @@ test('[A5] every form of discovery is served as it came, online and, after a res
   assert.equal(world.cloud.asked.length, asked)
   assert.equal(world.catalog.find('pasture.test', 'v1', 'oxen')?.resource.kind, 'Ox')
   assert.ok(world.catalog.complete)
-  await world.stop()
 })
 
 test('[A6] a document is asked for whenever somebody asks, by its ETag; a restart fetches nothing that is the same', async () => {
-  const world = await started()
+  await using world = await started()
   world.cloud.said.length = 0
   for (let i = 0; i < 3; i++) await world.get(`/apis?timeout=${i}s`, { accept: aggregated })
   assert.deepEqual(world.cloud.said, ['/apis 304', '/apis 304', '/apis 304'])
@@ -60,11 +59,10 @@ test('[A6] a document is asked for whenever somebody asks, by its ETag; a restar
   await world.restart()
   await world.pass(60_000)
   assert.deepEqual([...new Set(world.cloud.said)].sort(), ['/api 304', '/apis 304'])
-  await world.stop()
 })
 
 test('[A6] who asks at once shares a question, and nobody hears the answer to one from before he came', async () => {
-  const world = await started()
+  await using world = await started()
   const json = { accept: 'application/json' }
   const version = world.cloud.document('/version')
   world.cloud.slow.set('/version', 100)
@@ -78,13 +76,12 @@ test('[A6] who asks at once shares a question, and nobody hears the answer to on
   assert.notEqual(await first, version.body)
   for (const one of await Promise.all(later)) assert.equal(one, version.body)
   assert.equal(world.cloud.said.length, 2)
-  await world.stop()
 })
 
 const oxPlaces = ['/apis/pasture.test', '/apis/pasture.test/v1', '/openapi/v3/apis/pasture.test/v1']
 
 test('[A6] a definition that is gone: its documents are refused from then on, in every form, offline and after a restart', async () => {
-  const world = await started()
+  await using world = await started()
   const forms = ['application/json', '*/*', 'application/json, */*']
   const json = { accept: 'application/json' }
   const { headers: sent, body: schema } = world.cloud.document(oxUrl(world))
@@ -115,11 +112,10 @@ test('[A6] a definition that is gone: its documents are refused from then on, in
   for (const place of oxPlaces) assert.notEqual(await body(world, place, json), '', place)
   world.cloud.turn('unreachable')
   for (const place of oxPlaces) assert.notEqual(await body(world, place, json), '', place)
-  await world.stop()
 })
 
 test('[A6] a refused group takes its versions and their OpenAPI with it; the refusal is kept in its own words', async () => {
-  const world = await started()
+  await using world = await started()
   const json = { accept: 'application/json' }
   await body(world, oxUrl(world), json)
   world.cloud.refusals.set('/apis/pasture.test', 404)
@@ -139,11 +135,10 @@ test('[A6] a refused group takes its versions and their OpenAPI with it; the ref
   assert.equal(await world.get('/apis', { accept: aggregated }), 'forward')
   world.cloud.turn('unreachable')
   assert.equal(await body(world, '/apis', { accept: aggregated }), world.cloud.document('/apis', 'aggregated').body)
-  await world.stop()
 })
 
 test('another spelling of Accept is learned once and shares the document; one that nobody can satisfy is passed on', async () => {
-  const world = await started()
+  await using world = await started()
   const before = world.cloud.asked.length
   const spellings = ['application/json, */*', 'application/json,*/*', 'APPLICATION/JSON , */*;q=1']
   for (const accept of spellings)
@@ -163,11 +158,10 @@ test('another spelling of Accept is learned once and shares the document; one th
   )
   assert.equal(await world.get('/apis/apps', { accept: 'text/html' }), 'unknown')
   assert.equal(await world.get('/apis/nothing.test', {}), 'unknown')
-  await world.stop()
 })
 
 test('a client that has it already hears 304, compared as kube-apiserver compares', async () => {
-  const world = await started()
+  await using world = await started()
   const { etag = '' } = world.cloud.document('/apis', 'aggregated').headers
   const apis = (tag: string) => world.get('/apis', { accept: aggregated, 'if-none-match': tag })
   const same = await apis(etag)
@@ -194,11 +188,10 @@ test('a client that has it already hears 304, compared as kube-apiserver compare
       expires: sent.expires,
     })
   }
-  await world.stop()
 })
 
 test('OpenAPI is fetched on first use, by its hash once, and offline any hash will do (kubeedge 1.1)', async () => {
-  const world = await started()
+  await using world = await started()
   const url = oxUrl(world)
   const path = url.split('?')[0] ?? ''
   assert.ok(!world.cloud.asked.some((one) => one.startsWith('/openapi/')))
@@ -223,11 +216,10 @@ test('OpenAPI is fetched on first use, by its hash once, and offline any hash wi
     world.cloud.document('/openapi/v3', 'any').body,
   )
   assert.equal(await world.get('/openapi/v2', {}), 'unknown')
-  await world.stop()
 })
 
 test('[A6] a late answer: what is held with a warning, and its slowness is nobody else’s', async () => {
-  const world = await started()
+  await using world = await started()
   const json = { accept: 'application/json' }
   const version = world.cloud.document('/version')
   const old = await body(world, '/version', json)
@@ -254,11 +246,10 @@ test('[A6] a late answer: what is held with a warning, and its slowness is nobod
   ])
   assert.deepEqual(world.cloud.suspicions, [])
   assert.equal(world.cloud.reachability.state, 'reachable')
-  await world.stop()
 })
 
 test('a server without an answer, or that cannot give one, replaces nothing and is warned of; a refusal of the edge is the caller’s to hear', async () => {
-  const world = await started()
+  await using world = await started()
   const json = { accept: 'application/json' }
   const expected = await body(world, '/version', json)
   for (const status of [429, 500, 503]) {
@@ -279,11 +270,10 @@ test('a server without an answer, or that cannot give one, replaces nothing and 
   assert.deepEqual(world.cloud.suspicions, [])
   world.cloud.turn('unreachable')
   assert.equal(await body(world, '/version', json), expected)
-  await world.stop()
 })
 
 test('however many forms are asked for at once, few bodies are in memory, and each has its turn', async () => {
-  const world = await started()
+  await using world = await started()
   const { cloud } = world
   const ask = cloud.ask.bind(cloud)
   let reading = 0
@@ -303,11 +293,10 @@ test('however many forms are asked for at once, few bodies are in memory, and ea
   const lists = await Promise.all(forms.map((accept) => body(world, '/apis/apps/v1', { accept })))
   assert.ok(lists.every((one) => one === cloud.document('/apis/apps/v1').body))
   assert.ok(most > 1 && most <= 8, String(most))
-  await world.stop()
 })
 
 test('gzip goes as it came to those who take it, and unpacked to the others', async () => {
-  const world = new World()
+  await using world = new World()
   world.cloud.gzips = true
   await world.start()
   await until(() => world.catalog.complete)
@@ -320,11 +309,10 @@ test('gzip goes as it came to those who take it, and unpacked to the others', as
   assert.ok(typeof plain === 'object')
   assert.equal(plain.headers['content-encoding'], undefined)
   assert.equal(plain.body.toString('utf8'), expected)
-  await world.stop()
 })
 
 test('beyond the limit the OpenAPI used least goes, and discovery stays', async () => {
-  const world = new World(20_000)
+  await using world = new World(20_000)
   await world.start()
   await until(() => world.catalog.complete)
   await world.pass(60_000)
@@ -345,7 +333,6 @@ test('beyond the limit the OpenAPI used least goes, and discovery stays', async 
   assert.ok(typeof left[0] === 'object' && typeof left[4] === 'object')
   assert.equal(left[1], 'unknown')
   assert.equal(await body(world, '/apis', { accept: aggregated }), world.cloud.document('/apis', 'aggregated').body)
-  await world.stop()
 })
 
 test('which paths are documents', () => {

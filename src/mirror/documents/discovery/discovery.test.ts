@@ -32,7 +32,7 @@ const status = (answer: Awaited<ReturnType<World['get']>>) => (typeof answer ===
 const knowsOxen = (world: World) => world.catalog.find('pasture.test', 'v1', 'oxen') !== undefined
 
 test('plain documents come by themselves within a minute, one at a time', async () => {
-  const world = new World()
+  await using world = new World()
   await world.start()
   await until(() => world.catalog.complete)
   await quiet()
@@ -41,11 +41,10 @@ test('plain documents come by themselves within a minute, one at a time', async 
   for (const { path, accept } of world.cloud.documents) {
     if (accept === 'plain' && !path.startsWith('/openapi')) assert.ok(world.cloud.asked.includes(path), path)
   }
-  await world.stop()
 })
 
 test('a hint is followed at once by those who ask, and by itself after half a second', async () => {
-  const world = new World()
+  await using world = new World()
   const show = hide(world, 'pasture.test')
   await started(world)
   assert.ok(!knowsOxen(world))
@@ -62,11 +61,10 @@ test('a hint is followed at once by those who ask, and by itself after half a se
   await world.pass(200)
   await until(() => !knowsOxen(world))
   assert.ok(world.cloud.asked.filter((path) => path === '/apis').length - before <= 2)
-  await world.stop()
 })
 
 test('a change that comes while discovery is being read is seen by whoever asks after it', async () => {
-  const world = new World()
+  await using world = new World()
   const show = hide(world, 'pasture.test')
   await started(world)
   world.documents.refresh()
@@ -76,11 +74,10 @@ test('a change that comes while discovery is being read is seen by whoever asks 
   world.documents.refresh()
   await Promise.all([first, world.get('/apis', { accept: aggregated })])
   assert.ok(knowsOxen(world))
-  await world.stop()
 })
 
 test('only what changed is fetched again', async () => {
-  const world = new World()
+  await using world = new World()
   const show = hide(world, 'pasture.test')
   await started(world)
   const before = world.cloud.asked.length
@@ -90,11 +87,10 @@ test('only what changed is fetched again', async () => {
   const asked = new Set(world.cloud.asked.slice(before))
   const expected = ['/api', '/apis', '/apis/pasture.test', '/apis/pasture.test/v1', '/apis/pasture.test/v1beta1']
   assert.deepEqual([...asked].sort(), expected)
-  await world.stop()
 })
 
 test('asking for what does not exist costs one look every five seconds', async () => {
-  const world = await started()
+  await using world = await started()
   const looks = () => world.cloud.asked.filter((path) => path === '/api').length
   const before = looks()
   for (let i = 0; i < 9; i++) {
@@ -107,21 +103,19 @@ test('asking for what does not exist costs one look every five seconds', async (
   world.documents.seek()
   await world.pass(1_000)
   assert.equal(looks() - before, 3)
-  await world.stop()
 })
 
 test('every five minutes without a hint, by ETag', async () => {
-  const world = await started()
+  await using world = await started()
   const before = world.cloud.asked.length
   await world.pass(230_000)
   assert.equal(world.cloud.asked.length, before)
   await world.pass(80_000)
   assert.deepEqual(world.cloud.asked.slice(before).sort(), ['/api', '/apis'])
-  await world.stop()
 })
 
 test('a server without the aggregated form: the catalog is made of the plain documents', async () => {
-  const world = new World()
+  await using world = new World()
   world.cloud.aggregates = false
   world.cloud.refusals.set('/apis/autoscaling/v1', 503)
   await started(world)
@@ -142,11 +136,10 @@ test('a server without the aggregated form: the catalog is made of the plain doc
   world.cloud.turn('unreachable')
   await world.restart()
   assert.ok(knowsOxen(world))
-  await world.stop()
 })
 
 test('a stale group keeps its resources, over a restart too', async () => {
-  const world = await started()
+  await using world = await started()
   const document = world.cloud.document('/apis', 'aggregated')
   const tree = JSON.parse(document.body)
   for (const item of tree.items) {
@@ -166,11 +159,10 @@ test('a stale group keeps its resources, over a restart too', async () => {
   world.cloud.turn('unreachable')
   await world.restart()
   assert.ok(knowsOxen(world))
-  await world.stop()
 })
 
 test('an empty, a broken and a refused answer replace nothing', async () => {
-  const world = await started()
+  await using world = await started()
   const document = world.cloud.document('/apis', 'aggregated')
   const { body: good } = document
   const bad = [
@@ -192,11 +184,10 @@ test('an empty, a broken and a refused answer replace nothing', async () => {
   world.documents.refresh()
   await world.pass(2_000)
   assert.ok(knowsOxen(world))
-  await world.stop()
 })
 
 test('back from an outage: the first who asks hears what changed meanwhile', async () => {
-  const world = await started()
+  await using world = await started()
   world.cloud.turn('unreachable')
   await world.pass(600_000)
   hide(world, 'pasture.test')
@@ -204,11 +195,10 @@ test('back from an outage: the first who asks hears what changed meanwhile', asy
   const answer = await world.get('/apis', { accept: aggregated })
   assert.ok(typeof answer === 'object' && !answer.body.includes('pasture.test'))
   assert.ok(!knowsOxen(world))
-  await world.stop()
 })
 
 test('[A6] what discovery no longer names is asked for once more, and the refusal is what is known of it offline', async () => {
-  const world = await started()
+  await using world = await started()
   const json = { accept: 'application/json' }
   await world.get('/apis/pasture.test/v1', { accept: 'application/json;q=0.5' })
   const show = hide(world, 'pasture.test')
@@ -231,7 +221,6 @@ test('[A6] what discovery no longer names is asked for once more, and the refusa
   await world.pass(60_000)
   world.cloud.turn('unreachable')
   for (const place of places) assert.equal(status(await world.get(place, json)), 200)
-  await world.stop()
 })
 
 test('nobody waits longer than a read may, and failures are retried with growing pauses', async () => {
@@ -256,7 +245,7 @@ test('nobody waits longer than a read may, and failures are retried with growing
 })
 
 test('a slow look and a hint beside it: every wait has an end', async () => {
-  const world = await started()
+  await using world = await started()
   const waits: number[] = []
   const { setTimer } = world.clock
   world.clock.setTimer = (ms, fn) => {
@@ -274,5 +263,4 @@ test('a slow look and a hint beside it: every wait has an end', async () => {
   assert.ok(waits.length < 100, String(waits.length))
   world.cloud.slow.clear()
   await world.pass(1_000)
-  await world.stop()
 })
