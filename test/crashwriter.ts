@@ -6,7 +6,7 @@
 import { writeSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
-import { Copy } from '../src/cache/copy.ts'
+import { AuthorityCopy } from '../src/cache/authoritycopy.ts'
 import type { Form } from '../src/cache/event.ts'
 import { everything } from '../src/cache/filter.ts'
 import { noFields } from '../src/kube/object.ts'
@@ -38,7 +38,7 @@ const interest = '/configmaps'
 // Small segments: those that are emptied and removed are part of what is killed.
 const segmentBytes = Math.max(16 * 1024, Number(historyText) / 16)
 const store = openDurable({ folder, historyBytesMax: Number(historyText), segmentBytes })
-const copy = await Copy.open({ store, clock: systemClock, log: silentLog, planOf: () => noFields })
+const copy = await AuthorityCopy.open({ store, clock: systemClock, log: silentLog, planOf: () => noFields })
 const cache = copy.cache(interest)
 
 // What was found: every object, and every step of its history.

@@ -1,5 +1,5 @@
 /** A copy that is its own authority: what the write engine sees of it, and the definitions that decide what it serves. */
-import type { Copy } from '../cache/copy.ts'
+import type { AuthorityCopy } from '../cache/authoritycopy.ts'
 import { makeFilter } from '../cache/filter.ts'
 import type { Resources } from '../endpoint/registry.ts'
 import type { FieldPath } from '../kube/fields.ts'
@@ -7,7 +7,7 @@ import type { Objects, ObjectsOf } from '../write/write.ts'
 
 const definitions = 'apiextensions.k8s.io/customresourcedefinitions'
 
-export function objectsOf(copy: Copy, resources: Resources): ObjectsOf {
+export function objectsOf(copy: AuthorityCopy, resources: Resources): ObjectsOf {
   return (interest): Objects => {
     const cache = copy.cache(interest)
     return {
@@ -38,7 +38,7 @@ function pathsOf(resources: Resources, interest: string): Readonly<Record<string
 }
 
 /** Custom resources follow their definitions the moment these are published, before the writer gets its answer. */
-export function followDefinitions(copy: Copy, resources: Resources): void {
+export function followDefinitions(copy: AuthorityCopy, resources: Resources): void {
   const apply = (name: string, bytes: Buffer | undefined) => {
     for (const { interest, gone } of resources.apply(name, bytes)) {
       const cache = copy.cache(interest)

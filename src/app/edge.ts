@@ -6,7 +6,7 @@ import { systemClock } from '../base/clock.ts'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import { gauge, seriesOf } from '../base/metrics.ts'
-import { Copy } from '../cache/copy.ts'
+import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { CloudRelease } from '../endpoint/forward/cloudrelease.ts'
@@ -154,8 +154,8 @@ async function openAll(store: Store, parts: { config: EdgeConfig; upstream: Dire
   const { planOf, lostOf } = interests
   const credentialVersion = (name: string) => upstream.credentialVersion(name)
   const [copy, asking] = await Promise.all([
-    Copy.open({
-      ...{ store, clock, log, planOf, lostOf, mirrors: true },
+    MirrorCopy.open({
+      ...{ store, clock, log, planOf, lostOf },
       // While the cloud is away nothing gets older: who slept through it resumes.
       aging: { ageMs: config.historyAge, counts: () => upstream.reachability.state === 'reachable' },
     }),

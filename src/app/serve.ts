@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { Copy } from '../cache/copy.ts'
+import { AuthorityCopy } from '../cache/authoritycopy.ts'
 import { Discovery } from '../endpoint/documents/discovery.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
@@ -30,7 +30,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
   const store = openStore({ ...config, log })
   try {
     const resources = new Resources()
-    const opening = Copy.open({
+    const opening = AuthorityCopy.open({
       store,
       clock,
       log,

@@ -10,7 +10,7 @@ import { openDurable } from '../store/durable.ts'
 import { openMemory } from '../store/memory.ts'
 import { afterAll, HistoryGone, type Store } from '../store/store.ts'
 import { Aging } from './aging.ts'
-import { Copy } from './copy.ts'
+import { AuthorityCopy } from './authoritycopy.ts'
 import { everything } from './filter.ts'
 import { after, bytesOf, interest, plan, Reader } from './fixture.test-support.ts'
 
@@ -18,7 +18,7 @@ const hour = 3_600_000
 const ageMs = 24 * hour
 const other = '/secrets'
 
-type World = { copy: Copy; clock: FakeClock; store: Store; put(value: string, of?: string): Promise<number> }
+type World = { copy: AuthorityCopy; clock: FakeClock; store: Store; put(value: string, of?: string): Promise<number> }
 
 /** The copy runs: it looks every second. */
 async function open(parts: { store?: Store; clock?: FakeClock; counts?: () => boolean } = {}): Promise<World> {
@@ -26,7 +26,7 @@ async function open(parts: { store?: Store; clock?: FakeClock; counts?: () => bo
   const store = parts.store ?? openMemory({ historyBytesMax: 1 << 30 })
   const { counts } = parts
   const aging = { ageMs, ...(counts && { counts }) }
-  const copy = await Copy.open({ store, clock, log: silentLog, planOf: () => plan, aging })
+  const copy = await AuthorityCopy.open({ store, clock, log: silentLog, planOf: () => plan, aging })
   void copy.run(new AbortController().signal)
   const put = async (value: string, of = interest) =>
     (await copy.put(of, 'a/x', (version) => bytesOf('a/x', version, { value }))).version

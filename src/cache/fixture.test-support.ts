@@ -6,8 +6,8 @@ import { planFields } from '../kube/object.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
+import { AuthorityCopy } from './authoritycopy.ts'
 import type { Cache } from './cache.ts'
-import { Copy } from './copy.ts'
 import type { Form } from './event.ts'
 import { type Filter, makeFilter } from './filter.ts'
 import type { Watcher, WatchStart } from './watcher.ts'
@@ -27,7 +27,7 @@ export function bytesOf(key: string, version: number, { value, labels, node }: T
 export type World = {
   readonly store: Store
   readonly clock: FakeClock
-  readonly copy: Copy
+  readonly copy: AuthorityCopy
   readonly cache: Cache
   put(key: string, thing: Thing | string): Promise<number>
   remove(key: string): Promise<number>
@@ -36,7 +36,7 @@ export type World = {
 export async function openWorld(parts: { store?: Store; clock?: FakeClock; historyBytesMax?: number } = {}) {
   const clock = parts.clock ?? fakeClock()
   const store = parts.store ?? openMemory({ historyBytesMax: parts.historyBytesMax ?? 1 << 30 })
-  const copy = await Copy.open({ store, clock, log: silentLog, planOf: () => plan })
+  const copy = await AuthorityCopy.open({ store, clock, log: silentLog, planOf: () => plan })
   const world: World = {
     store,
     clock,

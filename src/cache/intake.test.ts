@@ -6,10 +6,10 @@ import { planFields } from '../kube/object.ts'
 import { openMemory } from '../store/memory.ts'
 import { type Batch, type LoadedInterest, type Store, StoreRefused } from '../store/store.ts'
 import type { Cache } from './cache.ts'
-import { Copy } from './copy.ts'
 import { after, bytesOf, plan, Reader } from './fixture.test-support.ts'
 import { Intake } from './intake.ts'
 import { type Item, makeItem } from './item.ts'
+import { MirrorCopy } from './mirrorcopy.ts'
 
 const name = 'v1/pods'
 
@@ -45,9 +45,9 @@ class Disk {
   }
 }
 
-async function open(disk: Disk, lost = 0): Promise<Copy> {
+async function open(disk: Disk, lost = 0): Promise<MirrorCopy> {
   const parts = { store: disk.store, clock: fakeClock(), log: silentLog, planOf: () => plan, lostOf: () => lost }
-  return await Copy.open({ ...parts, mirrors: true })
+  return await MirrorCopy.open(parts)
 }
 
 async function begun(items: readonly Item[] = [], version = 10, disk = new Disk()) {
@@ -239,7 +239,7 @@ test('[D4] a damaged object that is found again is put in place, and nobody hear
     }) as unknown as Store['load'],
   }
   const parts = { store: damaged, clock: fakeClock(), log: silentLog, planOf: () => plan }
-  const copy = await Copy.open({ ...parts, mirrors: true })
+  const copy = await MirrorCopy.open(parts)
   const cache = copy.caches.get(name) as Cache
   assert.throws(() => cache.get('a/k1'))
   const reader = new Reader(cache, after(10))
@@ -251,13 +251,13 @@ test('[D4] a damaged object that is found again is put in place, and nobody hear
 })
 
 /** The copy after a start that found part of its log lost. */
-async function doubted(disk: Disk): Promise<{ copy: Copy; cache: Cache }> {
+async function doubted(disk: Disk): Promise<{ copy: MirrorCopy; cache: Cache }> {
   const load = (async (make: (name: string, object: unknown) => unknown) => {
     const loaded = await disk.inner.load(make as never)
     return { ...loaded, interests: loaded.interests.map((one) => ({ ...one, isDoubted: true })) }
   }) as unknown as Store['load']
   const parts = { store: { ...disk.store, load }, clock: fakeClock(), log: silentLog, planOf: () => plan }
-  const copy = await Copy.open({ ...parts, mirrors: true })
+  const copy = await MirrorCopy.open(parts)
   return { copy, cache: copy.caches.get(name) as Cache }
 }
 

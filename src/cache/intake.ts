@@ -8,9 +8,9 @@
 import type { FieldPlan } from '../kube/object.ts'
 import { afterAll, type Change, type Gap } from '../store/store.ts'
 import type { Cache } from './cache.ts'
-import type { Copy } from './copy.ts'
 import { Event } from './event.ts'
 import { type Item, makeItem } from './item.ts'
+import type { MirrorCopy } from './mirrorcopy.ts'
 
 /** One commit takes at most this many changes: a burst must not make a single one endless. */
 const stepsPerCommitMax = 512
@@ -34,7 +34,7 @@ export type Difference = {
 }
 
 export class Intake {
-  readonly #copy: Copy
+  readonly #copy: MirrorCopy
   readonly cache: Cache
   #queue: Step[] = []
   #queuedBytes = 0
@@ -43,7 +43,7 @@ export class Intake {
   #fault: Error | undefined
   readonly #onFault: (fault: Error) => void
 
-  constructor(parts: { copy: Copy; cache: Cache; onFault?: (fault: Error) => void }) {
+  constructor(parts: { copy: MirrorCopy; cache: Cache; onFault?: (fault: Error) => void }) {
     this.#copy = parts.copy
     this.cache = parts.cache
     this.#onFault = parts.onFault ?? (() => {})

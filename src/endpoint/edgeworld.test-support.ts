@@ -12,7 +12,7 @@ import { holdWanted, type Wanted } from '../app/standing.ts'
 import { statusOf } from '../app/statusdocument.ts'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog } from '../base/log.ts'
-import { Copy } from '../cache/copy.ts'
+import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { ApiServer } from '../mirror/apiserver.test-support.ts'
 import { Catalog } from '../mirror/documents/catalog.ts'
 import { Cloud as DocumentCloud } from '../mirror/documents/cloud.test-support.ts'
@@ -189,7 +189,7 @@ export class EdgeWorld {
   interests!: Interests
   documents!: CloudDocuments
   catalog!: Catalog
-  copy!: Copy
+  copy!: MirrorCopy
   access!: OpenAccess
   measures!: Measures
   #ending = new AbortController()
@@ -224,7 +224,7 @@ export class EdgeWorld {
     this.interests = await Interests.open({ store, upstream, limits, clock, log, find, confirm })
     const { interests } = this
     const { planOf, lostOf } = interests
-    this.copy = await Copy.open({ store, clock, log, planOf, lostOf, mirrors: true })
+    this.copy = await MirrorCopy.open({ store, clock, log, planOf, lostOf })
     this.access = await openAccess({ upstream, records: store, clock, log })
     await documents.load()
     interests.attach(this.copy)

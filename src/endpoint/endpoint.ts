@@ -9,7 +9,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Copy } from '../cache/copy.ts'
+import type { AuthorityCopy } from '../cache/authoritycopy.ts'
 import type { SelectableFields } from '../kube/fields.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Resource } from '../kube/resource.ts'
@@ -117,7 +117,7 @@ export type ReadParts = {
 
 /** What the verbs of an authority work with. */
 export type EndpointParts = ReadParts & {
-  readonly copy: Copy
+  readonly copy: AuthorityCopy
   readonly registry: Registry
   readonly writer: Writing
   readonly log: Log

@@ -4,7 +4,7 @@ import { followDefinitions, objectsOf } from '../app/authority.ts'
 import { bootstrap } from '../app/bootstrap.ts'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
-import { Copy } from '../cache/copy.ts'
+import { AuthorityCopy } from '../cache/authoritycopy.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
@@ -16,7 +16,7 @@ import { Endpoint } from './request/route.ts'
 export type Answer = { status: number; headers: Response['headers']; bytes: Buffer; text: string; json: any }
 
 export type World = {
-  copy: Copy
+  copy: AuthorityCopy
   clock: FakeClock
   ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** One round of the sweeper; answers how much is still leaving. */
@@ -32,7 +32,7 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   const clock = fakeClock()
   const log = silentLog
   const resources = new Resources()
-  const copy = await Copy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
+  const copy = await AuthorityCopy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
   followDefinitions(copy, resources)
   const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
   await bootstrap(writer, resources)

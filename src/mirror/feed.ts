@@ -5,11 +5,11 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
-import type { Copy } from '../cache/copy.ts'
 import { differ } from '../cache/differ.ts'
 import type { Event } from '../cache/event.ts'
 import { Intake } from '../cache/intake.ts'
 import { type Item, makeItem } from '../cache/item.ts'
+import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Interest } from './interest.ts'
 
@@ -32,7 +32,7 @@ export class Feed {
   readonly wide: Side
   readonly #narrow: Side
   readonly #matches: (item: Item) => boolean
-  readonly #copy: Copy
+  readonly #copy: MirrorCopy
   readonly #clock: Clock
   #waiting: (Event | number)[] = []
   /** What was heard does not tell it all: the states have to be compared. */
@@ -40,7 +40,7 @@ export class Feed {
   #wake: (() => void) | undefined
   #source: Cache | undefined
 
-  constructor(parts: { wide: Side; narrow: Side; matches: (item: Item) => boolean; copy: Copy; clock: Clock }) {
+  constructor(parts: { wide: Side; narrow: Side; matches: (item: Item) => boolean; copy: MirrorCopy; clock: Clock }) {
     this.wide = parts.wide
     this.#narrow = parts.narrow
     this.#matches = parts.matches

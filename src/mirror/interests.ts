@@ -5,9 +5,9 @@
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
-import type { Copy } from '../cache/copy.ts'
 import { makeFilter } from '../cache/filter.ts'
 import type { Item } from '../cache/item.ts'
+import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { type FieldPlan, planFields } from '../kube/object.ts'
 import type { Store } from '../store/store.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -65,7 +65,7 @@ export class Interests {
   readonly #unknown = new WeakSet<MirroredInterest>()
   /** Those whose record the disk has refused. */
   readonly #unsaved = new Set<MirroredInterest>()
-  #copy: Copy | undefined
+  #copy: MirrorCopy | undefined
   #started = false
   /** Of what finds no room: it is asked for again and again. */
   #quietUntil = 0
@@ -113,7 +113,7 @@ export class Interests {
   }
 
   /** Takes over the opened copy: from here on what was written down can be read. */
-  attach(copy: Copy): void {
+  attach(copy: MirrorCopy): void {
     this.#copy = copy
     for (const interest of this.#restore.splice(0)) {
       this.#tell(this.#add(interest, this.#records.get(interest.name) as InterestRecord))
@@ -236,7 +236,7 @@ export class Interests {
       record,
       plan: () => this.planOf(interest.name),
       upstream,
-      copy: this.#copy as Copy,
+      copy: this.#copy as MirrorCopy,
       limits,
       clock,
       log,

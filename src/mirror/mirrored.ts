@@ -2,8 +2,8 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
-import type { Copy } from '../cache/copy.ts'
 import type { Item } from '../cache/item.ts'
+import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
@@ -34,7 +34,7 @@ export type MirroredInterestParts = {
   readonly record: InterestRecord
   readonly plan: () => FieldPlan
   readonly upstream: Upstream
-  readonly copy: Copy
+  readonly copy: MirrorCopy
   readonly limits: ListingLimits
   readonly clock: Clock
   readonly log: Log

@@ -6,10 +6,10 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
-import type { Copy } from '../cache/copy.ts'
 import { differ } from '../cache/differ.ts'
 import { Intake } from '../cache/intake.ts'
 import type { Item } from '../cache/item.ts'
+import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Frame } from '../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
@@ -52,7 +52,7 @@ export type ReflectorParts = {
   readonly kind: string
   readonly plan: () => FieldPlan
   readonly upstream: Upstream
-  readonly copy: Copy
+  readonly copy: MirrorCopy
   readonly limits: ListingLimits
   readonly clock: Clock
   readonly log: Log

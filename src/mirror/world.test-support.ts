@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { type Log, silentLog } from '../base/log.ts'
-import { Copy } from '../cache/copy.ts'
 import { type Filter, makeFilter, planFor } from '../cache/filter.ts'
+import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { Front, type Read, type ReadRoute } from '../endpoint/request/front.ts'
 import { builtinFacts } from '../kube/builtin.ts'
 import { selectableFields } from '../kube/fields.ts'
@@ -119,7 +119,7 @@ export class MirrorWorld {
   refusing = false
   store: Store
   interests!: Interests
-  copy!: Copy
+  copy!: MirrorCopy
   front!: Front
   #life = new Life()
   #killing = new AbortController()
@@ -160,7 +160,7 @@ export class MirrorWorld {
       },
     })
     const { planOf, lostOf } = this.interests
-    this.copy = await Copy.open({ store, clock, log: silentLog, planOf, lostOf, mirrors: true })
+    this.copy = await MirrorCopy.open({ store, clock, log: silentLog, planOf, lostOf })
     this.interests.attach(this.copy)
     this.front = new Front({ interests: this.interests, upstream, clock })
     const { signal } = this.#stopping

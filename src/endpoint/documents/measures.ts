@@ -122,7 +122,7 @@ export class Measures implements NonResourcePaths, Measuring {
         by((cache) => cache.history.floor),
       ),
       gauge('ake_protobuf_bytes', 'Objects kept in protobuf besides their JSON.', one(forms.bytes)),
-      gauge('ake_version', 'Newest version published.', one(this.#copy.progress.version)),
+      gauge('ake_version', 'Newest version published.', one(newestOf(this.#copy))),
       gauge('ake_store_commits_total', 'Commits asked for.', one(figures.commits)),
       gauge('ake_store_groups_total', 'Transactions that carried them.', one(figures.groups)),
       gauge('ake_store_written_bytes_total', 'Bytes of bodies committed.', one(figures.bytesWritten)),
@@ -145,4 +145,10 @@ export class Measures implements NonResourcePaths, Measuring {
     ]
     return [...parts, ...this.#more()].join('')
   }
+}
+
+function newestOf({ caches }: Copy): number {
+  let newest = 0
+  for (const { version } of caches.values()) newest = Math.max(newest, version)
+  return newest
 }

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { silentLog } from '../../base/log.ts'
-import { Copy } from '../../cache/copy.ts'
 import { Intake } from '../../cache/intake.ts'
+import { MirrorCopy } from '../../cache/mirrorcopy.ts'
 import { planFields } from '../../kube/object.ts'
 import { StatusError } from '../../kube/status.ts'
 import { openMemory } from '../../store/memory.ts'
@@ -22,7 +22,7 @@ async function copyAt(version: number, lost: number) {
     planOf: () => planFields([]),
     lostOf: () => lost,
   }
-  const copy = await Copy.open({ ...parts, mirrors: true })
+  const copy = await MirrorCopy.open(parts)
   const cache = await copy.begin('v1/pods', version, [])
   return { clock, copy, cache, read: { clock } as unknown as ReadParts }
 }

@@ -1,0 +1,101 @@
+/**
+ * The copy of a mirror (`ake edge`): objects come with the API server's own versions (`intake.ts`). Each interest has come
+ * as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1).
+ */
+import { tooOld } from '../kube/status.ts'
+import type { Change, LoadedInterest } from '../store/store.ts'
+import { Cache } from './cache.ts'
+import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
+import { asSpelled } from './history.ts'
+import { type Item, makeItem } from './item.ts'
+import { Progress } from './progress.ts'
+
+/** How far an interest has come without a change is written down this often: a restart then resumes close by. */
+const saveProgressEveryMs = 10_000
+/** Objects of a first sync in one commit: a few MB at most beside the objects themselves. */
+const seedsPerCommitMax = 512
+
+type MirrorCopyParts = CopyParts & {
+  /** The newest version an interest had when its cluster was put back to an earlier state; 0 if that never happened. */
+  lostOf?: (interest: string) => number
+}
+
+export class MirrorCopy extends Copy {
+  readonly #lostOf: (interest: string) => number
+  readonly #saved = new Map<string, number>()
+  #savedAtMs: number
+
+  private constructor(parts: MirrorCopyParts, { interests, aged }: Opened) {
+    super(parts, aged)
+    this.#lostOf = parts.lostOf ?? (() => 0)
+    this.#savedAtMs = parts.clock.steady()
+    for (const loaded of interests) if (loaded.synced !== undefined) this.#open(loaded.name, loaded.synced, loaded)
+  }
+
+  static async open(parts: MirrorCopyParts): Promise<MirrorCopy> {
+    // A label may be newer than its object: one that was put back to an older version.
+    const opened = await openInterests(parts, (body, label, plan) => asSpelled(makeItem(body, label, plan), plan))
+    const copy = new MirrorCopy(parts, opened)
+    // A first sync that was cut short: no client was shown any of it.
+    const halves = opened.interests.filter(({ synced }) => synced === undefined)
+    const interests = halves.map(({ name }) => ({ interest: name, forget: true as const }))
+    if (halves.length > 0) await copy.commit({ changes: [], interests, synced: false }).catch(() => {})
+    return copy
+  }
+
+  #open(interest: string, version: number, loaded?: LoadedInterest<Item>): Cache {
+    const { store, clock, planOf } = this.parts
+    const progress = new Progress(version)
+    const isSetBack = () => progress.version <= this.#lostOf(interest)
+    const cache = new Cache({
+      ...{ interest, loaded, store, plan: planOf(interest), progress, clock, pace: this.pace },
+      // A version that lies ahead is waited for, unless the cluster was put back and that version went with it.
+      ...{ isGone: isSetBack, isSetBack },
+    })
+    this.opened.set(interest, cache)
+    this.#saved.set(interest, version)
+    return cache
+  }
+
+  /** An interest begins, or begins anew: these are all of its objects at the version. */
+  async begin(interest: string, version: number, items: readonly Item[]): Promise<Cache> {
+    await this.end(interest, 'anew')
+    for (let at = 0; at < items.length; at += seedsPerCommitMax) {
+      const changes = items.slice(at, at + seedsPerCommitMax).map((item): Change => {
+        return { interest, key: item.key, version: item.version, kind: 'seed', position: 0, body: item.bytes }
+      })
+      await this.commit({ changes, synced: false })
+    }
+    await this.commit({ changes: [], interests: [{ interest, synced: version, floor: version }], synced: false })
+    const cache = this.#open(interest, version)
+    for (const item of items) cache.seed(item)
+    return cache
+  }
+
+  /** An interest and everything of it goes. Its watches end in order, or, where versions begin anew, with 410. */
+  async end(interest: string, how: 'over' | 'anew'): Promise<void> {
+    const cache = this.opened.get(interest)
+    const forget = { changes: [], interests: [{ interest, forget: true as const }], synced: false }
+    // What begins anew is shown until the disk has let go of it: one that refuses stops no reads (D3).
+    if (how === 'anew') await this.commit(forget)
+    this.opened.delete(interest)
+    this.#saved.delete(interest)
+    for (const watcher of cache?.watchers ?? []) {
+      if (how === 'anew') watcher.fail(tooOld(cache?.version ?? 0, cache?.version ?? 0).status)
+      else this.finish(watcher)
+    }
+    if (how === 'over') await this.commit(forget)
+  }
+
+  protected override tick(last: boolean): void {
+    if (!last && this.parts.clock.steady() - this.#savedAtMs < saveProgressEveryMs) return
+    this.#savedAtMs = this.parts.clock.steady()
+    const interests: { interest: string; synced: number }[] = []
+    for (const [interest, { version }] of this.opened) {
+      if (version <= (this.#saved.get(interest) ?? 0)) continue
+      this.#saved.set(interest, version)
+      interests.push({ interest, synced: version })
+    }
+    if (interests.length > 0) void this.commit({ changes: [], interests, synced: false }).catch(() => {})
+  }
+}
