@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { makeItem } from '../cache/item.ts'
 import { FieldSelector } from '../kube/fieldselector.ts'
+import { pathOf } from '../kube/scope.ts'
 import { LabelSelector } from '../kube/selector.ts'
-import { covers, interestOf, parseInterest, pathOf, printInterest } from './interest.ts'
+import { covers, interestOf, parseInterest, printInterest } from './interest.ts'
 import { filterOf, known, scopeOf, type Wish } from './world.test-support.ts'
 
 const { plan } = known('pods')

@@ -4,20 +4,9 @@
  * the interest must stand in the request.
  */
 import { narrowedTo } from '../kube/fields.ts'
-import { type FieldSelector, parseFieldSelector } from '../kube/fieldselector.ts'
-import { type LabelSelector, parseLabelSelector } from '../kube/selector.ts'
-
-/** What a read asks for, as far as interests are concerned. */
-export type Scope = {
-  readonly group: string
-  readonly version: string
-  /** The plural. */
-  readonly resource: string
-  /** '' for all namespaces, or for what has none. */
-  readonly namespace: string
-  readonly labels: LabelSelector
-  readonly fields: FieldSelector
-}
+import { parseFieldSelector } from '../kube/fieldselector.ts'
+import type { Scope } from '../kube/scope.ts'
+import { parseLabelSelector } from '../kube/selector.ts'
 
 export type Interest = Scope & {
   /** Its name in the store, the log and `ake status`. */
@@ -95,18 +84,4 @@ export function parseInterest(printed: Record<string, unknown>): Interest {
     labels: parseLabelSelector(text('labels')),
     fields: parseFieldSelector(text('fields')),
   })
-}
-
-/** The query of a list or watch upstream that asks for exactly this interest. */
-export function pathOf(
-  { group, version, resource, namespace, labels, fields }: Scope,
-  query: Record<string, string>,
-): string {
-  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
-  const place = namespace === '' ? '' : `/namespaces/${encodeURIComponent(namespace)}`
-  const wishes = new URLSearchParams(query)
-  if (!labels.empty) wishes.set('labelSelector', labels.toString())
-  if (!fields.empty) wishes.set('fieldSelector', fields.toString())
-  const asked = wishes.toString()
-  return `${root}${place}/${resource}${asked === '' ? '' : `?${asked}`}`
 }

@@ -9,19 +9,12 @@ import { makeFilter } from '../cache/filter.ts'
 import type { Item } from '../cache/item.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { type FieldPlan, planFields } from '../kube/object.ts'
+import type { Scope } from '../kube/scope.ts'
 import type { Store } from '../store/store.ts'
+import type { ListingLimits } from '../upstream/follow/listing.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import {
-  covers,
-  type Interest,
-  interestOf,
-  parseInterest,
-  printInterest,
-  resourceName,
-  type Scope,
-} from './interest.ts'
+import { covers, type Interest, interestOf, parseInterest, printInterest, resourceName } from './interest.ts'
 import { Leaving, tickMs } from './leaving.ts'
-import type { ListingLimits } from './listing.ts'
 import type { Mirrored } from './mirror.ts'
 import { mirrorLimits } from './mirror.ts'
 import { type InterestRecord, MirroredInterest, recordOf } from './mirrored.ts'

@@ -4,11 +4,11 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { Source } from '../upstream/follow/source.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type Interest, interestOf, scopeOfName } from './interest.ts'
+import { type Interest, scopeOfName } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { MirroredInterest } from './mirrored.ts'
-import { Source } from './source.ts'
 
 /** How often somebody looks; what a restart forgets of a time is at most this, and what is written down less often. */
 export const tickMs = 5_000
@@ -72,7 +72,7 @@ export class Leaving {
 
   async #isGone(namespace: string, signal: AbortSignal): Promise<boolean> {
     const scope = scopeOfName({ group: '', version: 'v1', resource: 'namespaces', namespace: '' }, namespace)
-    const source = new Source({ ...this.#parts, interest: interestOf(scope), kind: 'Namespace' })
+    const source = new Source({ ...this.#parts, scope, kind: 'Namespace' })
     const { items, continueToken } = await source.page({ objects: 1 }, signal)
     return items.length === 0 && continueToken === ''
   }

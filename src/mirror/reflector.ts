@@ -13,11 +13,14 @@ import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Frame } from '../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
-import { Unreachable, type Upstream } from '../upstream/upstream.ts'
-import { FirstSync } from './firstsync.ts'
-import type { Interest } from './interest.ts'
-import { type Listing, type ListingLimits, listItemOf, readListing, statusCode, versionOf } from './listing.ts'
-import { livedMsMin, Retries } from './retries.ts'
+import {
+  type Listing,
+  type ListingLimits,
+  listItemOf,
+  readListing,
+  statusCode,
+  versionOf,
+} from '../upstream/follow/listing.ts'
 import {
   Ahead,
   Ended,
@@ -28,7 +31,11 @@ import {
   TooLarge,
   type WatchStream,
   watchSecondsMin,
-} from './source.ts'
+} from '../upstream/follow/source.ts'
+import { Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { FirstSync } from './firstsync.ts'
+import type { Interest } from './interest.ts'
+import { livedMsMin, Retries } from './retries.ts'
 
 /** What may wait for the disk before the watch is read no further. */
 const queuedBytesMax = 8 * 1024 * 1024
@@ -97,7 +104,7 @@ export class Reflector {
   constructor(parts: ReflectorParts) {
     this.#parts = parts
     // Lists of custom objects are named as their definition says, which may not be known yet.
-    this.#source = new Source({ ...parts, kind: parts.custom ? '' : parts.kind })
+    this.#source = new Source({ ...parts, scope: parts.interest, kind: parts.custom ? '' : parts.kind })
     this.#random = parts.random ?? Math.random
     this.#retries = new Retries(this.#random)
     this.#first = new FirstSync(parts.clock)

@@ -3,8 +3,8 @@
  * ends the series: an API server that opens each watch, says a word and ends it gets no more requests than one that says no.
  */
 import { backoffMs } from '../base/backoff.ts'
+import { Busy, Ended, Expired, Refused, TooLarge } from '../upstream/follow/source.ts'
 import { Unreachable } from '../upstream/upstream.ts'
-import { Busy, Ended, Expired, Refused, TooLarge } from './source.ts'
 
 /** The first pause and, while what is mirrored falls behind, the longest one, in ms. */
 const pauseMsMin = 500

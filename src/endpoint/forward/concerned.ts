@@ -2,8 +2,9 @@
 import type { Cache } from '../../cache/cache.ts'
 import { makeFilter } from '../../cache/filter.ts'
 import type { Item } from '../../cache/item.ts'
+import type { Scope } from '../../kube/scope.ts'
 import type { Known } from '../../mirror/documents/catalog.ts'
-import { covers, type Scope } from '../../mirror/interest.ts'
+import { covers } from '../../mirror/interest.ts'
 import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import type { Effect } from './effects.ts'
 

@@ -1,12 +1,12 @@
 /** What a reflector asks of the cloud for its interest: pages of a list, and a watch. Refusals become errors with names. */
-import type { Clock } from '../base/clock.ts'
-import { retryAfterMs } from '../base/retryafter.ts'
-import { type Frame, FrameReader } from '../kube/frames.ts'
-import { type ListPage, readListPage } from '../kube/listpage.ts'
-import type { Scan } from '../kube/object.ts'
-import type { Answered, Upstream } from '../upstream/upstream.ts'
-import { AnswerTooLarge, readWhole } from '../upstream/whole.ts'
-import { type Interest, pathOf } from './interest.ts'
+import type { Clock } from '../../base/clock.ts'
+import { retryAfterMs } from '../../base/retryafter.ts'
+import { type Frame, FrameReader } from '../../kube/frames.ts'
+import { type ListPage, readListPage } from '../../kube/listpage.ts'
+import type { Scan } from '../../kube/object.ts'
+import { pathOf, type Scope } from '../../kube/scope.ts'
+import type { Answered, Upstream } from '../upstream.ts'
+import { AnswerTooLarge, readWhole } from '../whole.ts'
 
 /** Objects in a page: what client-go's pager asks for. */
 const pageObjects = 500
@@ -74,7 +74,7 @@ export type PageQuery = { readonly continueToken?: string; readonly exactly?: nu
 
 export class Source {
   readonly #upstream: Upstream
-  readonly #interest: Interest
+  readonly #scope: Scope
   readonly #clock: Clock
   readonly #kind: string
   readonly #pageBytes: number
@@ -84,13 +84,13 @@ export class Source {
   readonly #head: Buffer
 
   /** `kind` of the objects, where lists are sure to be named after it. */
-  constructor(parts: { upstream: Upstream; interest: Interest; clock: Clock; kind?: string; pageBytes?: number }) {
+  constructor(parts: { upstream: Upstream; scope: Scope; clock: Clock; kind?: string; pageBytes?: number }) {
     this.#clock = parts.clock
     this.#pageBytes = parts.pageBytes ?? pageBytesMax
     this.#upstream = parts.upstream
-    this.#interest = parts.interest
+    this.#scope = parts.scope
     this.#kind = parts.kind ?? ''
-    const { group, version } = parts.interest
+    const { group, version } = parts.scope
     const apiVersion = `"apiVersion":"${group === '' ? version : `${group}/${version}`}",`
     const [opening, head] =
       this.#kind === '' ? ['{"apiVersion":"', `{${apiVersion}`] : ['{"kind":"', `{"kind":"${this.#kind}",${apiVersion}`]
@@ -100,12 +100,12 @@ export class Source {
 
   /** Refuses what this interest cannot hold, whoever answers for the API server: nothing of it may be kept. */
   check(object: Buffer, { name, namespace }: Pick<Scan, 'name' | 'namespace'>): void {
-    const { namespace: wanted } = this.#interest
+    const { namespace: wanted } = this.#scope
     if (name === '') throw new Busy('an object without a name', 0)
     if (wanted !== '' && namespace !== wanted) throw new Busy(`an object of another namespace, "${namespace}"`, 0)
     // In a list a built-in says neither.
     if (!startsWith(object, this.#opening) || startsWith(object, this.#head)) return
-    throw new Busy(`an object of another kind than ${this.#kind === '' ? this.#interest.resource : this.#kind}`, 0)
+    throw new Busy(`an object of another kind than ${this.#kind === '' ? this.#scope.resource : this.#kind}`, 0)
   }
 
   async page(
@@ -167,7 +167,7 @@ export class Source {
   async #ask(query: Record<string, string>, headMsMax: number, signal: AbortSignal): Promise<Answered> {
     const answer = await this.#upstream.ask({
       method: 'GET',
-      path: pathOf(this.#interest, query),
+      path: pathOf(this.#scope, query),
       headers: { accept: 'application/json', 'accept-encoding': query.watch === undefined ? 'gzip' : 'identity' },
       identity: { kind: 'edge' },
       headMsMax,

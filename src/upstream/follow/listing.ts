@@ -4,14 +4,14 @@
  * asked for again; a token that expires is followed by the inconsistent one the API server offers, as long as that watch
  * lives, because what changed in between comes with it.
  */
-import { backoff } from '../base/backoff.ts'
-import { type Clock, sleep } from '../base/clock.ts'
-import { type Item, itemOfScan } from '../cache/item.ts'
-import type { Frame } from '../kube/frames.ts'
-import { type ListPage, listItemForm } from '../kube/listpage.ts'
-import { type FieldPlan, type Scan, scanObject } from '../kube/object.ts'
-import { objectKey } from '../kube/resource.ts'
-import { Unreachable } from '../upstream/upstream.ts'
+import { backoff } from '../../base/backoff.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
+import { type Item, itemOfScan } from '../../cache/item.ts'
+import type { Frame } from '../../kube/frames.ts'
+import { type ListPage, listItemForm } from '../../kube/listpage.ts'
+import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
+import { objectKey } from '../../kube/resource.ts'
+import { Unreachable } from '../upstream.ts'
 import { Busy, Expired, errorOf, type Source, TooLarge, type WatchStream } from './source.ts'
 
 /** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */

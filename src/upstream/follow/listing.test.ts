@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { makeItem } from '../cache/item.ts'
-import { listItemForm } from '../kube/listpage.ts'
-import { planFields, scanObject } from '../kube/object.ts'
-import { Unreachable, type Upstream } from '../upstream/upstream.ts'
-import { ApiServer, type ServerRequest } from './apiserver.test-support.ts'
-import { interestOf } from './interest.ts'
+import { makeItem } from '../../cache/item.ts'
+import { listItemForm } from '../../kube/listpage.ts'
+import { planFields, scanObject } from '../../kube/object.ts'
+import { ApiServer, type ServerRequest } from '../../mirror/apiserver.test-support.ts'
+import { known, scopeOf, settle, type Wish } from '../../mirror/world.test-support.ts'
+import { Unreachable, type Upstream } from '../upstream.ts'
 import { type Listing, type ListingLimits, listItemOf, readListing } from './listing.ts'
 import { Ahead, Busy, Expired, Refused, Source, TooLarge } from './source.ts'
-import { known, scopeOf, settle, type Wish } from './world.test-support.ts'
 
 type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; standing?: (key: string) => number | undefined }
 
@@ -23,7 +22,7 @@ function filled(objects: number, pageMax: number): ApiServer {
 /** Reads a list and lets time pass until it is there, or is not to be had. */
 async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<Listing> {
   const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, standing = () => undefined } = options
-  const source = new Source({ upstream: server, clock: server.clock, interest: interestOf(scopeOf(wish)) })
+  const source = new Source({ upstream: server, clock: server.clock, scope: scopeOf(wish) })
   const { signal } = new AbortController()
   const parts = { source, custom: false, plan: known().plan, standing, limits, clock: server.clock, signal }
   let over = false

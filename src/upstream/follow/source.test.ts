@@ -1,16 +1,15 @@
 /** What a reflector takes for an answer to its own question, and what it does not. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiServer } from './apiserver.test-support.ts'
-import { interestOf } from './interest.ts'
+import { ApiServer } from '../../mirror/apiserver.test-support.ts'
+import { scopeOf } from '../../mirror/world.test-support.ts'
 import { Source, TooLarge } from './source.ts'
-import { scopeOf } from './world.test-support.ts'
 
 function sourceOf(wish: { namespace?: string; kind?: string } = {}) {
   const upstream = new ApiServer()
   upstream.put('pods', 'a/p')
   const { namespace = '', ...rest } = wish
-  return new Source({ upstream, clock: upstream.clock, interest: interestOf(scopeOf({ namespace })), ...rest })
+  return new Source({ upstream, clock: upstream.clock, scope: scopeOf({ namespace }), ...rest })
 }
 
 const bare = Buffer.from('{"metadata":{"name":"p","namespace":"a"}}')
@@ -45,8 +44,8 @@ test('where a page is too large, fewer objects are asked for at a time; one obje
   const upstream = new ApiServer()
   for (let i = 0; i < 20; i++) upstream.put('pods', `a/p${i}`, { value: 'v'.repeat(500) })
   const { signal } = new AbortController()
-  const interest = interestOf(scopeOf({}))
-  const source = new Source({ upstream, clock: upstream.clock, interest, pageBytes: 2_500 })
+  const scope = scopeOf({})
+  const source = new Source({ upstream, clock: upstream.clock, scope, pageBytes: 2_500 })
   const names = new Set<string>()
   for (let token = ''; ; ) {
     const page = await source.page({ continueToken: token, objects: 100 }, signal)
@@ -56,7 +55,7 @@ test('where a page is too large, fewer objects are asked for at a time; one obje
   }
   assert.equal(names.size, 20)
   await assert.rejects(
-    new Source({ upstream, clock: upstream.clock, interest, pageBytes: 300 }).page({}, signal),
+    new Source({ upstream, clock: upstream.clock, scope, pageBytes: 300 }).page({}, signal),
     TooLarge,
   )
 })
