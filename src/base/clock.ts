@@ -5,7 +5,7 @@
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number
-  /** Milliseconds since some moment, untouched by whoever sets the clock: for how long ago something was. */
+  /** Milliseconds since some moment, untouched when an operator sets the clock: for how long ago something was. */
   steady(): number
   /** Calls `fn` once after `ms`, at once if that is negative; the returned function cancels it. Throws if `ms` is not finite. */
   setTimer(ms: number, fn: () => void): () => void
@@ -27,7 +27,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** A wait without end, or that is no number, is a mistake of whoever worked it out: it is seen where it is made. */
+/** A wait without end, or that is no number, is a mistake of the caller that worked it out: it is seen where it is made. */
 export function finite(ms: number): number {
   if (!Number.isFinite(ms)) throw new RangeError(`a timer cannot wait for ${ms} ms`)
   return ms

@@ -4,7 +4,7 @@ import { type Clock, finite } from './clock.ts'
 export interface FakeClock extends Clock {
   /** Moves time forward and runs every timer that falls due on the way, in the order of their times. */
   advance(ms: number): void
-  /** Somebody sets the clock: only `now` changes. */
+  /** An operator sets the clock: only `now` changes. */
   jump(ms: number): void
   /** How many timers wait: a test can see that nothing was left behind. */
   pending(): number

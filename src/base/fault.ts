@@ -5,7 +5,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** What nobody did wrong and still cannot be had: one sentence too, exit 1. */
+/** What is no mistake of the operator and still cannot be had: one sentence too, exit 1. */
 export class Unavailable extends Error {
   override readonly name = 'Unavailable'
 }

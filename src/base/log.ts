@@ -42,7 +42,7 @@ export function createLog({ level, write = writeStderr, now = Date.now, fields =
 /** For tests and for parts that run without an operator. */
 export const silentLog: Log = createLog({ level: 'error', write: () => {} })
 
-/** Not by process.stderr: that one tells of a full disk by an event nobody hears, which ends the process. */
+/** Not by process.stderr: that one tells of a full disk by an event without a listener, which ends the process. */
 function writeStderr(line: string): void {
   writeSync(2, line)
 }

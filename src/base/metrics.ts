@@ -2,7 +2,7 @@
 
 type Labels = Readonly<Record<string, string>>
 
-/** Label sets beyond this are counted together: whoever can vary a label must not be able to fill the memory. */
+/** Label sets beyond this are counted together: a client that can vary a label must not be able to fill the memory. */
 const seriesMax = 2_000
 const overflow = '__other__'
 

@@ -1,6 +1,6 @@
 /** How long a server asks to be left alone (RFC 9110, Retry-After): whole seconds, or a date. */
 
-/** Nobody is obeyed for longer, in ms: a server that says a year is looked at again after this. */
+/** No server is obeyed for longer, in ms: one that says a year is looked at again after this. */
 export const retryAfterMsMax = 5 * 60_000
 
 /** 0 for what is missing, past or not as HTTP has it; never more than the limit. */

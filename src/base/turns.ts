@@ -1,6 +1,6 @@
 /**
- * Long work done in short pieces: whoever has such work takes a turn before each piece. There is one turn in each round of
- * the event loop, however many have work, so that everybody else waits for one piece and not for one of each of them.
+ * Long work done in short pieces: a request with such work takes a turn before each piece. There is one turn in each round
+ * of the event loop, however many have work, so that other requests wait for one piece and not for one of each of them.
  */
 
 /** How long one piece may take, in ms: a request needs a few rounds of the loop, and is to wait less than 50 ms in all. */

@@ -9,7 +9,7 @@ const frameTypes = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as cons
 
 export type Frame = {
   readonly type: (typeof frameTypes)[number]
-  /** A view into a chunk that was pushed: whoever keeps it copies it, or the whole chunk stays in memory. */
+  /** A view into a chunk that was pushed: a reader that keeps it copies it, or the whole chunk stays in memory. */
   readonly object: Buffer
 }
 

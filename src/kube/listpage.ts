@@ -25,7 +25,7 @@ export type ListPage = {
   /** '' on the last page. */
   readonly continueToken: string
   readonly remaining: number | undefined
-  /** Views into the page: whoever keeps one copies it, or the whole page stays in memory. */
+  /** Views into the page: a reader that keeps one copies it, or the whole page stays in memory. */
   readonly items: readonly Buffer[]
 }
 

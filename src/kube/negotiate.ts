@@ -236,7 +236,7 @@ function goType(resource: Resource | undefined, list: boolean): string {
   return `*${name}.${list ? resource.listKind : resource.kind}`
 }
 
-/** Clients send the same few headers over and over; more than this many different ones is somebody playing. */
+/** Clients send the same few headers over and over; more than this many different ones come from a client that plays. */
 const MAX_CACHED_HEADERS = 256
 /** Longer ones are parsed each time, so that the cache stays under 256 KB. */
 const MAX_CACHED_HEADER_LENGTH = 1024

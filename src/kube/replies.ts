@@ -32,7 +32,7 @@ export type Reply = {
   readonly version: number | undefined
 }
 
-/** What the API server itself refused, as it says so; undefined for what somebody in between has answered. */
+/** What the API server itself refused, as it says so; undefined for what a proxy in between has answered. */
 export type Refusal = { readonly kind: string; readonly name: string }
 
 export function readRefusal(contentType: string | undefined, bytes: Buffer): Refusal | undefined {

@@ -28,7 +28,7 @@ export type ApiRequest = {
   readonly selectedName: string
   /** The verb came from the old `/watch/` path prefix. */
   readonly legacyWatch: boolean
-  /** What is wrong with the name or namespace in the path, '' if nothing: whoever serves the resource refuses it. */
+  /** What is wrong with the name or namespace in the path, '' if nothing: the verb that serves the resource refuses it. */
   readonly badSegment: string
 }
 

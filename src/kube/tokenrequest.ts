@@ -1,5 +1,5 @@
 /**
- * A TokenRequest: what somebody asks a service account's token for, and what was granted. Read from JSON here (from
+ * A TokenRequest: what a client asks a service account's token for, and what was granted. Read from JSON here (from
  * protobuf in protobuf/peek.ts) and printed as an API server prints it, so that a token can be granted again by the edge.
  */
 import { field, fromPlain, isObject, type Json, JsonError, parseJson, printJson, text } from './json/json.ts'

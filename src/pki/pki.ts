@@ -66,7 +66,7 @@ export function servingHosts(host: string): string[] {
 
 async function openAuthority(folder: string, now: number): Promise<Credential> {
   const known = await readPair(folder, 'ca')
-  // No certificate: a first start, or one that was interrupted before anybody could trust the key.
+  // No certificate: a first start, or one that was interrupted before any client could trust the key.
   if (known.cert === undefined) {
     const dates = { notBefore: now - skewMs, notAfter: endAfter(now, authorityDays) }
     return writePair(folder, 'ca', issueCertificate({ ...dates, use: 'authority', subject: authorityName }))

@@ -52,7 +52,7 @@ export function upgrade(secured: Secured, url: URL, sending: Sending): Promise<C
   })
 }
 
-/** The body of an answer that is no upgrade; what is written to it goes nowhere, as nobody listens. */
+/** The body of an answer that is no upgrade; what is written to it goes nowhere, as the server does not listen. */
 function bodyOf(response: IncomingMessage, url: URL, ended: () => void): Duplex {
   const body = new Duplex({
     allowHalfOpen: false,

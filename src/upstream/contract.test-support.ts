@@ -13,7 +13,7 @@ import { readWhole } from './whole.ts'
 export type World = {
   readonly upstream: Upstream
   readonly sent: () => number
-  /** From now on nobody is there. */
+  /** From now on no server is there. */
   readonly leave: () => Promise<void>
   readonly end: () => Promise<void>
 }

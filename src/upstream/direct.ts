@@ -1,6 +1,6 @@
 /**
- * The API server reached directly, over TLS: one set of connections per address and name, so that nobody's certificate
- * ever carries somebody else's request; credentials followed as their files change; one checker for all.
+ * The API server reached directly, over TLS: one set of connections per address and name, so that no caller's certificate
+ * ever carries another caller's request; credentials followed as their files change; one checker for all.
  */
 
 import { createHash, type X509Certificate } from 'node:crypto'
@@ -33,7 +33,7 @@ export type DirectParts = Files & {
 }
 
 const sharedPool = 'shared' // tokens: no certificate, so any of them may share a connection
-/** The API server ends a connection on which it refuses somebody as nobody: that must not be the one callers use. */
+/** The API server ends a connection on which it refuses a credential as unknown: that must not be the one callers use. */
 const strangersPool = 'strangers'
 
 export class DirectUpstream implements Upstream {
@@ -47,7 +47,7 @@ export class DirectUpstream implements Upstream {
   #addresses: Addresses
   #complaint = ''
 
-  /** Rejects with a sentence when the files leave nobody to reach; a bad client credential does not stop it. */
+  /** Rejects with a sentence when the files name no server to reach; a bad client credential does not stop it. */
   static async open(parts: DirectParts): Promise<DirectUpstream> {
     return new DirectUpstream(parts, await readUpstreams(parts))
   }
@@ -155,7 +155,7 @@ export class DirectUpstream implements Upstream {
       case 'certificate': {
         const name = `certificate/${identity.name}`
         const credential = this.#credential(name)
-        // Not as nobody: a refusal by the API server would count against a caller whose file is only missing.
+        // Not without a certificate: a refusal by the API server would count against a caller whose file is only missing.
         if (credential?.pair === undefined) {
           throw new Unreachable(credential?.missing ?? `no credential is configured for "${identity.name}"`, false)
         }
@@ -213,7 +213,7 @@ export class DirectUpstream implements Upstream {
         const sign = await probe({ pool, path, token, agent, clock, limits: this.#limits })
         for (const one of address.pools.values()) {
           if (sign.kind === 'probe answered') one.forgive()
-          // When the way is open again, nobody must be sent over a connection that only the way's end has forgotten.
+          // After reachability returns, connections whose far end no longer knows them must not be used.
           else if (sign.kind === 'probe failed' && !sign.certain && !sign.alive && one !== pool) one.doubt(startedMs)
         }
         return sign
@@ -271,7 +271,7 @@ export class DirectUpstream implements Upstream {
     if (problem !== undefined) this.#complain(`${name}: ${problem}`)
   }
 
-  /** Once per complaint: files are read again and again while somebody repairs them. */
+  /** Once per complaint: files are read again and again while an operator repairs them. */
   #complain(why: string): void {
     if (why === this.#complaint) return
     this.#complaint = why

@@ -1,6 +1,7 @@
 /**
- * Tells what is slow by itself from a line that is lost. Whoever waits with a limit for one answer asks for a probe at half of
- * it: a probe takes a quarter of what reads may wait at most, so it has answered before the limit is over if the line is good.
+ * Tells what is slow by itself from a line that is lost. A reader that waits with a limit for one answer asks for a probe at
+ * half of it: a probe takes a quarter of what reads may wait at most, so it has answered before the limit is over if the line
+ * is good.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Reachability } from './upstream.ts'

@@ -147,7 +147,7 @@ export class FakeServer {
     if (this.#relay.listening) await this.refuse()
     this.reset()
     const closed = new Promise((resolve) => this.#server.close(resolve))
-    // One that was intercepted, or has much to say that nobody reads, never notices that its other end is gone.
+    // One that was intercepted, or has much to say that is not read, never notices that its other end is gone.
     for (const socket of this.#sockets) socket.destroy()
     await closed
   }

@@ -1,6 +1,6 @@
 /**
  * Says when files may have changed, by looking: `fs.watch` misses renames, and the swapped links by which mounted secrets
- * are renewed. Whoever is told reads them again; only their content decides.
+ * are renewed. It only signals that a file may have changed; the reader compares contents.
  */
 import { stat } from 'node:fs/promises'
 import { type Clock, sleep } from '../base/clock.ts'

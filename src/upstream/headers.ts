@@ -1,6 +1,6 @@
 /**
  * What of a request's and an answer's headers goes over: everything but what belongs to one hop, any credential, and
- * headers by which a front proxy would vouch for a caller. Ours is not one, so nobody must be able to speak through it.
+ * headers by which a front proxy would vouch for a caller. An edge is not one, so no client must be able to speak through it.
  */
 import type { Headers } from './upstream.ts'
 

@@ -1,6 +1,6 @@
 /**
  * Whether the cloud can be reached, as a pure judgement from what was seen: probes decide, live traffic warns early. One
- * failure makes it suspect, so that nobody waits; a second one, or a clear refusal, makes it unreachable; a good probe
+ * failure makes it suspect, so that no read waits; a second one, or a clear refusal, makes it unreachable; a good probe
  * brings it back, and a link that keeps failing has to show several in a row.
  */
 import type { ReachabilityState } from './upstream.ts'

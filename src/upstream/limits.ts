@@ -11,7 +11,7 @@ export const standardLimits = {
   pingMsMax: 5_000,
   /** While a body is being sent the PING waits behind it in the system's buffers, on a slow link for long. */
   pingSendingMsMax: 20_000,
-  /** A connection without streams is closed after this: what nobody uses needs no PINGs. */
+  /** A connection without streams is closed after this: what is not used needs no PINGs. */
   idleMsMax: 30_000,
   /** After a credential or an address changed, requests under way may end by themselves for this long. */
   drainMsMax: 5_000,
@@ -31,7 +31,7 @@ export const standardLimits = {
   plainMsMax: 600_000,
   /** HTTP/1.1 connections to one address in one name, each with one request at a time: as many as callers may have passed on. */
   plainSocketsMax: 2_048,
-  /** After a failed dial nobody dials again for this long, doubling; probes always may. */
+  /** After a failed dial requests do not dial again for this long, doubling; probes always may. */
   redialFirstMs: 200,
   redialMsMax: 5_000,
   /** A request that was refused unprocessed is sent again this often. */

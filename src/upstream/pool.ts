@@ -1,6 +1,6 @@
 /**
  * The connections to one address in one name. Reflectors hold their streams for hours, so when a connection is full the
- * next is opened: short requests and watches never wait for each other. Failed dials back off for everybody but probes.
+ * next is opened: short requests and watches never wait for each other. Failed dials back off for all requests but probes.
  */
 import { type Backoff, backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
@@ -26,7 +26,7 @@ export type PoolParts = {
 
 /** No connection: nothing was sent. */
 export class NotConnected extends Unreachable {
-  /** Somebody said no at once. */
+  /** The other end said no at once. */
   readonly certain: boolean
 
   constructor(why: string, certain: boolean) {
@@ -48,7 +48,7 @@ export class Pool {
   #opening: Promise<void> | undefined
   #openingSince = 0
   #openedAt = Number.NEGATIVE_INFINITY
-  /** Those without a connection: the next one is for all of them, whoever dialled it. */
+  /** Requests without a connection: the next one is for all of them, whichever dialled it. */
   readonly #waiting = new Set<Waiting>()
   #plainUntil = Number.NEGATIVE_INFINITY
   #redialAt = Number.NEGATIVE_INFINITY
@@ -100,7 +100,7 @@ export class Pool {
     }
   }
 
-  /** In a set and not by one promise for all: whoever leaves would stay in its memory until the cloud is back. */
+  /** In a set and not by one promise for all: a request that leaves would stay in its memory until the cloud is back. */
   async #next(patience: Patience, urgent: boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const waiting = { resolve, reject, urgent }
@@ -124,17 +124,17 @@ export class Pool {
     }
   }
 
-  /** The way is open again: nobody has to wait before the next dial. */
+  /** The server is reachable again: no request has to wait before the next dial. */
   forgive(): void {
     const { clock, limits } = this.#parts
     this.#failure = undefined
     this.#backoff.reset()
-    // A dial from before may be stuck where the next one is not: whoever waits for it need not wait for its end.
+    // A dial from before may be stuck where the next one is not: requests that wait for it need not wait for its end.
     const stuck = this.#opening !== undefined && clock.steady() - this.#openingSince >= limits.probeMsMax
     if (stuck && this.#usable() === undefined) this.#open()
   }
 
-  /** It is known by now that nobody answers: whoever waits for a connection, probes apart, hears it at once. */
+  /** It is known by now that no server answers: requests that wait for a connection, probes apart, hear it at once. */
   giveUp(why: string): void {
     for (const { reject, urgent } of this.#waiting) if (!urgent) reject(new NotConnected(why, false))
   }
@@ -178,7 +178,7 @@ export class Pool {
     const opening = this.#openNext().finally(() => {
       if (this.#opening === opening) this.#opening = undefined
     })
-    opening.catch(() => {}) // whoever waited may be gone
+    opening.catch(() => {}) // the request that waited may be gone
     this.#opening = opening
     this.#openingSince = this.#parts.clock.steady()
   }

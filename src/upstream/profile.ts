@@ -18,7 +18,7 @@ export type Upstreams = {
   readonly files: readonly string[]
 }
 
-/** Rejects with a sentence when there is no way to reach anybody. */
+/** Rejects with a sentence when there is no server to reach. */
 export async function readUpstreams({ servers, kubeconfig, certificates = [] }: Files): Promise<Upstreams> {
   const profile = await readKubeconfig(kubeconfig)
   const given = servers.length > 0 ? servers : [profile.server]
@@ -32,7 +32,7 @@ export async function readUpstreams({ servers, kubeconfig, certificates = [] }: 
   return { urls: given.map((server) => parseServer(server, kubeconfig)), trust: profile.trust, credentials, files }
 }
 
-/** Whoever shows it would have another name than the one it is configured for: nobody could ever use it. */
+/** A caller that shows it would have another name than the one it is configured for: it could never be used. */
 function namedAlike(name: string, { certificate }: Credential): boolean {
   const shown = certificate?.toLegacyObject().subject.CN
   return certificate === undefined || [shown].flat().at(-1) === name

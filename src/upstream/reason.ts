@@ -33,7 +33,7 @@ export function reasonOf(error: unknown): string {
   return code === '' ? 'connection closed' : `connection failed (${code})`
 }
 
-/** Refused or reset: somebody said no at once, so there is no point in asking a second time before believing it. */
+/** Refused or reset: the other end said no at once, so there is no point in asking a second time before believing it. */
 export function isCertain(error: unknown): boolean {
   return /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/.test(codeOf(error))
 }

@@ -67,7 +67,7 @@ export function secure({ dial, url, trust, pair, protocols, clock, limits, signa
       end()
       socket.removeAllListeners('close')
       socket.off('error', fail)
-      socket.on('error', () => {}) // whoever uses it hears of it as well
+      socket.on('error', () => {}) // the user of the socket hears of it as well
       resolve({ socket, wire, protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1' })
     })
   })

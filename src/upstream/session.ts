@@ -12,7 +12,7 @@ import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
 import { type Answered, Unreachable } from './upstream.ts'
 
-/** An end before the head, with who may ask again: everybody (surely not processed), reads, or nobody. */
+/** An end before the head, with what may be asked again: any request (surely not processed), reads, or none. */
 export class BrokenOff extends Unreachable {
   readonly again: 'anybody' | 'reads' | 'nobody'
 
@@ -35,7 +35,7 @@ type Parts = {
   readonly url: URL
   readonly clock: Clock
   readonly limits: UpstreamLimits
-  /** It broke while somebody used it, or stopped answering. */
+  /** It broke while a request used it, or stopped answering. */
   readonly lost: (why: string) => void
   readonly closed: () => void
 }
@@ -51,7 +51,7 @@ export class Session {
   #used = false
   #settled = false
   #retired = false
-  /** It broke under somebody's hands. */
+  /** It broke while a request used it. */
   #missed = false
   /** Why every stream on it ends, once that is known. */
   #why: string | undefined
@@ -203,7 +203,7 @@ export class Session {
     this.#http2.destroy(undefined, constants.NGHTTP2_CANCEL) // otherwise its streams end as if they were whole
   }
 
-  /** Asks for a sign of life now, unless somebody already waits for one. */
+  /** Asks for a sign of life now, unless a request already waits for one. */
   ping(): void {
     if (this.#http2.destroyed || this.#silentTicks >= 0) return
     this.#silentTicks = 0
@@ -257,7 +257,7 @@ export class Session {
     const silentMsMax = this.#sending > 0 ? limits.pingSendingMsMax : limits.pingMsMax
     if (this.#silentTicks * this.#tickMs >= silentMsMax) {
       const why = `no sign of life for ${silentMsMax} ms`
-      if (!this.#retired) this.#parts.lost(why) // of a retired one nobody expects anything
+      if (!this.#retired) this.#parts.lost(why) // of a retired one nothing is expected
       this.destroy(why)
       return
     }

@@ -1,8 +1,8 @@
 /**
  * Where truth comes from: a real API server, reached directly here, later through the hub or a tunnel. An upstream takes a
- * request in somebody's name and answers with what the API server said, byte for byte; it decides nothing about rights or
- * data. Whether the cloud can be reached is decided in one place for everybody (`Reachability`), from probes and from what
- * live traffic shows, so that nobody waits for a link that somebody else already found dead.
+ * request in a caller's name and answers with what the API server said, byte for byte; it decides nothing about rights or
+ * data. Whether the cloud can be reached is decided in one place for all callers (`Reachability`), from probes and from what
+ * live traffic shows, so that no caller waits for a link that another already found dead.
  *
  * `contract.ts` is what every implementation has to pass; `direct.ts` is the first.
  */
@@ -30,7 +30,7 @@ export type Asked = {
   readonly identity: Identity
   /** A client's request, which bears the client's User-Agent or none; every other is the edge's own, and says so. */
   readonly passedOn?: boolean
-  /** Nobody has vouched for its credential: it goes over other connections than those of callers. */
+  /** The API server has not accepted its credential: it goes over other connections than those of callers. */
   readonly byStranger?: boolean
   readonly signal?: AbortSignal
   /** How long the head of the answer may take; without it only a dead connection ends the wait. */
@@ -40,7 +40,7 @@ export type Asked = {
 export type Answered = {
   readonly status: number
   readonly headers: Record<string, string | readonly string[]>
-  /** Pulled as fast as its reader reads. Whoever does not read it to its end calls `return()`. Rejects with `Unreachable`. */
+  /** Pulled as fast as its reader reads. A reader that leaves before its end calls `return()`. Rejects with `Unreachable`. */
   readonly body: AsyncIterableIterator<Buffer>
   /** When the connection below last gave a sign of life, by the steady clock. */
   heardAt(): number
@@ -70,7 +70,7 @@ export class Unreachable extends Error {
 export type ReachabilityState =
   /** The last probe was answered, and traffic flows. */
   | 'reachable'
-  /** Something took too long: nobody waits until a probe succeeds. */
+  /** Something took too long: no read waits until a probe succeeds. */
   | 'suspect'
   | 'unreachable'
 

@@ -185,7 +185,7 @@ test('kubectl takes over what it had applied itself, and keeps its record in ste
     body.metadata.annotations[annotation],
     '{"apiVersion":"v1","data":{"x":"2"},"kind":"ConfigMap","metadata":{"name":"m"}}\n',
   )
-  // What somebody else has changed since is a conflict to kubectl too.
+  // What another manager has changed since is a conflict to kubectl too.
   await world.send('PATCH', `${configMap}?fieldManager=u`, { data: { y: '5' } }, merge)
   assert.match(await refusal(world, named({ x: '2', y: '6' }), 'fieldManager=kubectl'), /^409 .*conflict with "u"/)
 })

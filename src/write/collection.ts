@@ -24,7 +24,7 @@ export async function deleteCollection(engine: Engine, request: WriteRequest): P
     try {
       await deleteKey(engine, scope, item.key, options)
     } catch (error) {
-      // Somebody else was faster: that is what was asked for.
+      // Another request has deleted it: that is what was asked for.
       if (!(error instanceof StatusError && error.code === 404)) throw error
     }
   }

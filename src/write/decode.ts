@@ -72,7 +72,7 @@ export function shapeOtherKind(expected: KindName, tree: JsonObject): Shape {
   const kind = text(tree, 'kind')
   const { group, version } = versionOf({ apiVersion: text(tree, 'apiVersion') })
   if (!areTogether(kind, group, expected.group)) return nothingFound
-  // Nobody asks such an object for what it lacks, or has too much.
+  // The real server does not ask such an object for what it lacks, or has too much.
   const { fault } = shapeKind({ group, version, kind }, tree)
   return fault === undefined ? nothingFound : { ...nothingFound, fault }
 }
@@ -95,7 +95,7 @@ async function decode(
   if (fault !== undefined) throw unfit(text(tree, 'kind'), named, fault)
   const twice = duplicates.map((path) => `duplicate field ${quote(path)}`)
   const strange = unknown.map((path) => `unknown field ${quote(path)}`)
-  // In protobuf nobody looks for what is too much.
+  // The real server does not look for unknown fields in protobuf.
   const found = expected.custom ? [...twice, ...strange] : [...strange, ...twice]
   const findings = request.format === 'protobuf' ? [] : found
   if (findings.length > 0 && fieldValidation === 'Strict') {

@@ -33,7 +33,7 @@ export function judgeDefinition(engine: Engine, scope: Scope, tree: JsonObject, 
 /** Under this name the real server's controllers write. */
 const own = 'kube-apiserver'
 
-/** The status of a definition that nobody has looked at yet. */
+/** The status of a definition that no controller has looked at yet. */
 function statusAtFirst(status: JsonObject): JsonObject {
   return new Map<string, Json>([
     ['conditions', null],

@@ -179,7 +179,7 @@ export class FakeWorld {
   }
 
   async #commit(interest: string): Promise<void> {
-    // A commit takes time, so that whoever does not hold the lock would be caught.
+    // A commit takes time, so that a writer that does not hold the lock would be caught.
     await new Promise<void>((resolve) => setImmediate(resolve))
     await this.gates.get(interest)
     if (this.refusal !== undefined) throw this.refusal

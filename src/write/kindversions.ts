@@ -26,7 +26,7 @@ export function builtinType(kind: KindName): FieldType | undefined {
   return component === undefined ? undefined : types.component(component)
 }
 
-/** A version that nobody can convert to, because its definition does not name it any more. */
+/** A version that cannot be converted to, because its definition does not name it any more. */
 export class VersionFault extends Error {}
 
 /** The versions of a resource, as a write through this subresource sees them. */

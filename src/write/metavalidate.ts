@@ -64,7 +64,7 @@ export function metaUpdateFaults(meta: JsonObject, old: JsonObject): FieldError[
   return [...found, ...mapFaults(meta), ...ownerFaults(meta), ...managedFaults(meta)]
 }
 
-/** Built-in kinds insist on finalizers that cannot be confused with somebody else's. */
+/** Built-in kinds insist on finalizers that cannot be confused with another vendor's. */
 export function standardFinalizerFaults(meta: JsonObject): FieldError[] {
   const found: FieldError[] = []
   for (const [index, name] of finalizersOf(meta).entries()) {

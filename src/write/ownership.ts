@@ -90,7 +90,7 @@ export function recordNew(engine: Engine, kind: KindName, manager: string, next:
 /** Clients that know nothing of managedFields leave them out; that must not lose them. */
 function sentOrHeld(sent: Json | undefined, held: Json | undefined): Managed {
   if (isCleared(sent)) return unmanaged
-  // Whoever read the object before writing it sends what is there.
+  // A client that read the object before writing it sends what is there.
   if (sent !== undefined && held !== undefined && equalJson(sent, held)) return readable(held)
   const managed = readable(sent)
   return managed.owners.size > 0 ? managed : readable(held)

@@ -1,6 +1,6 @@
 /**
  * A write of much lets others in between its steps. Each step takes time in proportion to what it works on, and none of
- * them changes what others see before the commit; whoever pauses holds the lock of its key, or asks again afterwards.
+ * them changes what others see before the commit; a write that pauses holds the lock of its key, or asks again afterwards.
  */
 
 import { turns } from '../base/turns.ts'

@@ -1,5 +1,5 @@
 /**
- * The shape of an object after decoding, in place: fields nobody knows are dropped and named, nulls that mean "not set"
+ * The shape of an object after decoding, in place: unknown fields are dropped and named, nulls that mean "not set"
  * go, defaults of custom resources come, metadata keeps only what metadata may hold.
  */
 
@@ -60,7 +60,7 @@ function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
   return { unknown: unknown.sort(), missing: [] }
 }
 
-/** On its way to storage an object passes through its storage version, which fills in what it would have. Nobody owns that. */
+/** On its way to storage an object passes through its storage version, which fills in what it would have. That has no owner. */
 export function fillStored({ definition }: Scope, tree: JsonObject): void {
   fillDefaults(tree, definition?.storageSchema)
 }
@@ -93,7 +93,7 @@ function inMetadata(field: string): boolean {
   return field.startsWith('metadata.')
 }
 
-/** A struct that is no pointer is printed by Go even if nobody sent it; the component gives it an empty default. */
+/** A struct that is no pointer is printed by Go even if no client sent it; the component gives it an empty default. */
 function fillStructs(tree: JsonObject, component: string): void {
   const properties = (builtinSchemas() as Components)[component]?.properties ?? {}
   for (const [key, { default: value }] of Object.entries(properties)) {
@@ -117,7 +117,7 @@ function tidyCustomMeta(meta: JsonObject): string[] {
   return unknown
 }
 
-/** Leaves what metadata may hold and is not empty; answers the names nobody knows. */
+/** Leaves what metadata may hold and is not empty; answers the unknown names. */
 function tidyMeta(meta: JsonObject): string[] {
   const unknown: string[] = []
   for (const [key, value] of meta) {

@@ -20,7 +20,7 @@ const background = { ...plainDelete, propagationPolicy: 'Background' }
 
 export class Sweeper {
   readonly #engine: Engine
-  /** How many namespaces and definitions were still there after the last sweep; before the first one, nobody knows. */
+  /** How many namespaces and definitions were still there after the last sweep; unknown before the first one. */
   #leaving = Number.POSITIVE_INFINITY
   readonly #bell: Bell
 

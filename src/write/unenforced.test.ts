@@ -1,4 +1,4 @@
-/** What kube-apiserver would act upon and this server only stores is said to whoever writes it, by whichever verb. */
+/** What kube-apiserver would act upon and this server only stores is said to the client that writes it, by whichever verb. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FakeWorld } from './fakeworld.test-support.ts'

@@ -1,6 +1,6 @@
 /**
- * Objects by which kube-apiserver judges or redirects other requests, and which are only stored here: whoever writes one is
- * told, so that nobody takes a guard for on duty that never comes. Pure.
+ * Objects by which kube-apiserver judges or redirects other requests, and which are only stored here: the client that writes one
+ * is told, so that no operator relies on a guard that never comes. Pure.
  */
 import { equalJson, field, isObject, type Json, type JsonObject } from '../kube/json/json.ts'
 import { namespacesInterest } from './engine.ts'

@@ -54,7 +54,7 @@ export type Change = {
   readonly mayCreate: boolean
   /** The server's own change: nothing is put back and nothing validated. */
   readonly own?: boolean
-  /** Who owns what changes; absent where `next` has seen to that, or it is nobody's. */
+  /** Who owns what changes; absent where `next` has seen to that, or it has no owner. */
   readonly manager?: string
   readonly dryRun: boolean
 }

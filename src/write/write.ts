@@ -7,7 +7,7 @@
  *
  * Objects are handled as trees (kube/json) and kept as the bytes of a list item: built-ins without kind and apiVersion,
  * custom resources with those of their storage version. What the engine needs from its surroundings is declared here
- * and supplied by whoever builds it.
+ * and supplied by the composition that builds it.
  */
 
 import type { FieldSelector } from '../kube/fieldselector.ts'

@@ -34,7 +34,7 @@ type Parts = {
 const parts: ReadonlySet<string> = new Set(['', 'status', 'finalize', 'approval', 'ephemeralcontainers', 'resize'])
 
 export class Writer {
-  /** Finishes what a delete only begins; whoever owns the writer runs it. */
+  /** Finishes what a delete only begins; the composition that owns the writer runs it. */
   readonly sweeper: Sweeper
   readonly #engine: Engine
 

@@ -12,7 +12,7 @@ import type { Schema } from '../kube/schema/schema.ts'
 import { componentOf, type KindName } from './components.ts'
 import { nullable } from './nullable.ts'
 
-/** What a struct has even if nobody says so, and the members in which there may be more of it. */
+/** What a struct has even if its writer does not say so, and the members in which there may be more of it. */
 export type Plan = {
   readonly component: string
   readonly empties: readonly (readonly [name: string, value: Json])[]

@@ -1,5 +1,5 @@
 /**
- * Bodies that are made while they are sent: a little at a time, in turns with everybody else who makes one, and no faster
+ * Bodies that are made while they are sent: a little at a time, in turns with the other answers that are made, and no faster
  * than their reader takes them. What is held of one is a batch, whatever its size as a whole.
  */
 import { pieceMsMax, turns } from '../../base/turns.ts'
@@ -43,7 +43,7 @@ export class Making {
     return done === true ? Buffer.alloc(0) : value
   }
 
-  /** Whoever no longer wants it. */
+  /** Its reader no longer wants it. */
   leave(): void {
     this.#isDone = true
     this.#rest = undefined

@@ -1,12 +1,12 @@
 /** Bodies as what is pulled, and what becomes of one that has no reader. */
 import type { Body } from '../endpoint.ts'
 
-/** A body that nobody will read. */
+/** A body that will not be read. */
 export function cancel(body: Body): void {
   if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) leave(body[Symbol.asyncIterator]())
 }
 
-/** Whoever stops listening does not care how the other takes it. */
+/** A reader that stops listening does not care how the source takes it. */
 export function leave(chunks: AsyncIterator<Buffer>): void {
   chunks.return?.().catch(() => {})
 }

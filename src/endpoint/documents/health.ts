@@ -16,7 +16,7 @@ export type Check = {
 
 export class Health implements NonResourcePaths {
   readonly #checks: readonly Check[]
-  /** Undefined where /version is somebody else's. */
+  /** Undefined where another part answers /version. */
   readonly #version: Buffer | undefined
 
   constructor(parts: { checks: readonly Check[]; version?: Readonly<Record<string, string>> }) {

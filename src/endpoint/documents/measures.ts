@@ -52,7 +52,7 @@ export class Measures implements NonResourcePaths, Measuring {
   }
 
   answered(api: ApiRequest | undefined, code: number, ms: number): void {
-    // A path that nothing serves, or a method nobody knows, is whatever its sender likes: it gets no series of its own.
+    // A path that nothing serves, or an unknown method, is whatever its client likes: it gets no series of its own.
     const known = api?.isResource === true && this.#isServed(api, code)
     const verb = api !== undefined && verbs.has(api.verb) ? api.verb : 'other'
     const resource = known ? api.resource : ''
@@ -61,7 +61,7 @@ export class Measures implements NonResourcePaths, Measuring {
     if (verb !== 'watch') this.#seconds.observe(of, ms / 1000)
   }
 
-  /** Refusals come before anybody has looked whether the resource exists: a success tells that it does. */
+  /** Refusals come before it was looked up whether the resource exists: a success tells that it does. */
   #isServed({ group, resource, subresource }: ApiRequest, code: number): boolean {
     const name = `${group} ${resource} ${subresource}`
     if (this.#served.has(name)) return true

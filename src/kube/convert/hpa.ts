@@ -128,7 +128,7 @@ export function withoutCarried(object: JsonObject): JsonObject {
   return new Map(object).set('metadata', withAnnotations(objectOr(object.get('metadata')), new Map()))
 }
 
-/** Used when nobody says what to measure: v1 has no other place for this default. */
+/** Used when the object does not say what to measure: v1 has no other place for this default. */
 const defaultUtilization = 80
 
 function metricsOf(spec: JsonObject, annotation: string | undefined): Json {

@@ -3,7 +3,7 @@
 /** Keys that are put in order at once: a millisecond or two. */
 const stepKeys = 1_024
 
-/** Many are put in order in steps: it yields an empty text after each, for whoever has to let others have their turn. */
+/** Many are put in order in steps: it yields an empty text after each, where its caller may let others have their turn. */
 export function* inNaturalOrder(keys: string[]): Generator<string, string[], void> {
   if (keys.length <= stepKeys) return keys.sort(naturally)
   let runs: string[][] = []

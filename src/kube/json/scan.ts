@@ -39,7 +39,7 @@ function unescaped(quoted: string): string {
 
 /**
  * Calls `visit` with where each key stands between its quotes and where its value begins; it answers where the value ends.
- * Returns the object's end. Keys are compared as written: nobody who prints JSON for us escapes letters.
+ * Returns the object's end. Keys are compared as written: neither an API server nor this program escapes letters of keys.
  */
 export function eachMember(
   bytes: Buffer,

@@ -101,7 +101,7 @@ export class Collecting {
     }
   }
 
-  /** Numbers of a list may stand together, though nobody in Kubernetes writes them so. */
+  /** Numbers of a list may stand together, though no Kubernetes client writes them so. */
   #packed(cell: number, end: number): void {
     const { wire } = this
     const to = wire.length(end)

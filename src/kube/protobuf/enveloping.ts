@@ -14,7 +14,7 @@ const first = 0x0a
 
 export type TypeMeta = { readonly apiVersion: string; readonly kind: string }
 
-/** An object's message as a list holds it: tag, length, message. Whoever wants the message alone looks behind those. */
+/** An object's message as a list holds it: tag, length, message. A caller that wants the message alone looks behind those. */
 export function listField(message: Buffer): Buffer {
   const field = Buffer.allocUnsafeSlow(1 + varintSize(message.length) + message.length)
   field[0] = second

@@ -110,7 +110,7 @@ export class Message {
   readonly numbered: readonly (Field | undefined)[]
   /** How many values its frame holds, those of inlined messages included. */
   readonly slots: number
-  /** What it looks like with nothing in it, once somebody had to find out. */
+  /** What it looks like with nothing in it, once an encoder had to find out. */
   empty: Buffer | undefined
   emptyJson: Buffer | undefined
   readonly #members: readonly (Member | undefined)[]
@@ -145,7 +145,7 @@ export class Message {
   }
 }
 
-/** One step of the hash by which members are found, for whoever passes over the name anyway. */
+/** One step of the hash by which members are found, for a scan that passes over the name anyway. */
 export const hashStart = 7
 export function hashStep(hash: number, byte: number): number {
   return (Math.imul(hash, 31) + byte) | 0

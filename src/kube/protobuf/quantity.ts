@@ -1,6 +1,6 @@
 /**
- * Quantities in the one spelling that Kubernetes gives them back in: `1000m` is `1`, `1.5Gi` is `1536Mi`. Whoever wrote the
- * object, its message has that spelling, and so has the JSON of a message.
+ * Quantities in the one spelling that Kubernetes gives them back in: `1000m` is `1`, `1.5Gi` is `1536Mi`. However an
+ * object was written, its message has that spelling, and so has the JSON of a message.
  */
 import { ProtobufFault } from './fault.ts'
 

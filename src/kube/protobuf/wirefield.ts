@@ -1,4 +1,4 @@
-/** The fields of a message one after another, for whoever wants a few of them and knows their numbers. */
+/** The fields of a message one after another, for a reader that wants a few of them and knows their numbers. */
 import { ProtobufFault } from './fault.ts'
 import { Wire } from './wire.ts'
 

@@ -1,4 +1,4 @@
-/** What a definition is accepted with, yet warned about: formats nobody checks, rules this server cannot evaluate. */
+/** What a definition is accepted with, yet warned about: formats that are not checked, rules this server cannot evaluate. */
 
 import { field, type JsonObject } from '../json/json.ts'
 import { unevaluatedRules } from './cel/cel.ts'

@@ -1,6 +1,6 @@
 /**
  * Built-in kinds against their OpenAPI components, the way a Go struct would decode them: a wrong type ends it (400), a
- * field nobody knows is dropped and named, null means "not set", and what is required must be there (422).
+ * unknown field is dropped and named, null means "not set", and what is required must be there (422).
  */
 
 import { isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'

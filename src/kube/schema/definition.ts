@@ -1,7 +1,7 @@
 /**
  * Custom resource definitions: what is filled in, and what is refused. Error paths are those of kube-apiserver's
  * internal form, where a schema, columns, subresources or selectable fields that all versions share stand at the top
- * (`spec.validation.openAPIV3Schema`), though nobody wrote them there.
+ * (`spec.validation.openAPIV3Schema`), though their writer put them elsewhere.
  */
 
 import { equalJson, field, isObject, type Json, type JsonObject, printJson, text } from '../json/json.ts'

@@ -7,7 +7,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { matches, stepsOf } from './pattern.ts'
 
-/** The longest a check goes on before others are let in; nobody should wait 50 ms for somebody else's object. */
+/** The longest a check goes on before others are let in; no request should wait 50 ms for another caller's object. */
 const TURN_MAX_MS = 20
 /** Below this, answers of patterns are not worth keeping: they cost 15 ms in the worst case. */
 const UNKEPT_STEPS = 1_000_000

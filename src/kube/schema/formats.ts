@@ -37,7 +37,7 @@ const LONG: ReadonlySet<string> = new Set(['byte', 'email', 'password', 'uri'])
 /** Longest text of any other format, in characters: reading them takes a microsecond for each. */
 const SHORT_MAX = 10_000
 
-/** The check behind a format name, dashes ignored; undefined for a format nobody checks. */
+/** The check behind a format name, dashes ignored; undefined for a format that API servers do not check. */
 export function stringFormat(name: string): ((text: string) => boolean) | undefined {
   const normal = name.replaceAll('-', '')
   const check = Object.hasOwn(BY_NAME, normal) ? BY_NAME[normal] : undefined

@@ -75,7 +75,7 @@ function listOf(value: Json | undefined): Json[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Names go to whoever had them first; a later definition of the same group keeps what is left. */
+/** Names go to the definition that had them first; a later definition of the same group keeps what is left. */
 function acceptNames(crd: JsonObject, others: readonly JsonObject[]): { accepted: JsonObject; condition: Condition } {
   const wanted = field(crd, 'spec', 'names')
   const held = field(crd, 'status', 'acceptedNames')

@@ -24,7 +24,7 @@ import { matches } from './pattern.ts'
 import { propertyOf, type Schema, valuesOf } from './schema.ts'
 import { floatOf, type Kind, kindOf, lengthOf, marshal, quote } from './values.ts'
 
-/** Errors of one object that are reported: an object of 3 MB can have a million, and somebody has to send them. */
+/** Errors of one object that are reported: an object of 3 MB can have a million, and its writer would get all of them. */
 const ERRORS_MAX = 10_000
 
 /** What was found so far; `matched` counts checks that held, by which the nearest alternative is chosen. */

@@ -2,7 +2,7 @@
  * Who owns which field of an object. Every write leaves a mark in metadata.managedFields: an *owner* is a field manager
  * with the operation it used (Apply or Update), the version it wrote in and the fields that are its. An update takes
  * over what it changes. An apply states all that its manager wants to own: the configuration is laid over the object
- * (mergevalue), what the manager applied before and nobody owns now is taken away (prune), and a field that another
+ * (mergevalue), what the manager applied before and has no owner now is taken away (prune), and a field that another
  * owner has with another value is a conflict, unless the apply is forced. Everything up to here is pure: trees and
  * owners in, trees and owners out, none of them changed. How managedFields are read, printed and timed is added by
  * managed and its neighbours.
@@ -163,7 +163,7 @@ function refuseConflicts(lost: ReadonlyMap<string, FieldSet>): void {
   if (conflicts.length > 0) throw new ApplyConflict(conflicts)
 }
 
-/** Whoever owns nothing is no owner. */
+/** A manager that owns nothing is no owner. */
 function settle(owners: Map<string, Owned>, key: string, owned: Owned): void {
   if (owned.set.isEmpty) owners.delete(key)
   else owners.set(key, owned)

@@ -2,7 +2,7 @@
 
 import { type PathElement, printElement } from './pathelement.ts'
 
-/** How many are looked for: a list of more helps nobody, and a large configuration can have one in every value. */
+/** How many are looked for: a list of more helps no client, and a large configuration can have one in every value. */
 export const faultsMax = 100
 
 /** Of all faults together: every one of them repeats the path that leads to it, however long its names are. */

@@ -42,7 +42,7 @@ export class FieldSet {
     } else if (member) this.#nodes.set(element.text, { element, member, children: undefined })
   }
 
-  /** Only for whoever makes the set, before anybody else sees it. The empty path, the whole object, is never owned. */
+  /** Only for the caller that makes the set, before any other sees it. The empty path, the whole object, is never owned. */
   insert(path: Path, from = 0): void {
     const element = path[from]
     if (element === undefined) return

@@ -32,7 +32,7 @@ function children(fields: Json): FieldSet | undefined {
   return nodes.length === 0 ? undefined : FieldSet.from(nodes)
 }
 
-/** Undefined: of a kind nobody knows yet. */
+/** Undefined: of a kind that this version does not know. */
 function parseElement(key: string): PathElement | undefined {
   if (key.length < 2) throw unreadable('key must be 2 characters long:')
   if (key[1] !== ':') throw unreadable(`missing colon: ${key}`)

@@ -8,7 +8,7 @@ import type { PathElement } from './pathelement.ts'
 
 export type Scalar = 'numeric' | 'string' | 'boolean' | 'untyped'
 
-/** Types refer to each other in circles and are shared; nobody changes one that is complete. */
+/** Types refer to each other in circles and are shared; one that is complete is never changed. */
 export type FieldType = {
   /** The component it was declared as; what is declared in place has none. */
   readonly name?: string
@@ -44,12 +44,12 @@ export type MemberType = {
 
 type Open<T> = { -readonly [key in keyof T]: T[key] }
 
-/** What nobody declared, below an undeclared list: whatever it is, it is owned as a whole. */
+/** What no schema declares, below an undeclared list: whatever it is, it is owned as a whole. */
 const untyped: Open<FieldType> = { name: '__untyped_atomic_', scalar: 'untyped' }
 untyped.list = { element: untyped, atomic: true, keys: [], sortedKeys: [], keyHeads: [] }
 untyped.map = { fields: new Map(), element: untyped, atomic: true }
 
-/** What nobody declared: members of objects are owned one by one, lists as a whole. */
+/** What no schema declares: members of objects are owned one by one, lists as a whole. */
 const deduced: Open<FieldType> = { name: '__untyped_deduced_', scalar: 'untyped', list: untyped.list }
 deduced.map = { fields: new Map(), element: deduced, atomic: false }
 

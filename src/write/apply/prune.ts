@@ -1,6 +1,6 @@
 /**
- * What an applier gives up: fields of its last configuration that are not in the new one go, unless somebody else owns
- * them. What would only go along with them (fields nobody owns inside of what is given up) stays.
+ * What an applier gives up: fields of its last configuration that are not in the new one go, unless another owner has
+ * them. What would only go along with them (fields without an owner inside of what is given up) stays.
  */
 
 import type { JsonObject } from '../../kube/json/json.ts'

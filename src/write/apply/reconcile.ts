@@ -1,6 +1,6 @@
 /**
- * Field sets and a schema that has changed since they were written: what is atomic now is owned as a whole by whoever
- * owned a part of it. (What was atomic once is taken as if it had never been.) Also which named fields a set implies.
+ * Field sets and a schema that has changed since they were written: what is atomic now is owned as a whole by each
+ * owner of a part of it. (What was atomic once is taken as if it had never been.) Also which named fields a set implies.
  */
 
 import { type FieldNode, FieldSet } from './fieldset.ts'

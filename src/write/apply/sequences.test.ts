@@ -85,7 +85,7 @@ class Server {
     return { live: this.#live, ...(noop ? { noop } : {}), owners: this.#printed() }
   }
 
-  /** As the callers do: type and version belong to nobody, and sets are read back from FieldsV1. */
+  /** As the callers do: type and version have no owner, and sets are read back from FieldsV1. */
   #keep(owners: Owners, owner: string): void {
     const read = ([key, owned]: [string, Owned]): [string, Owned] => {
       const set = key === owner ? owned.set.difference(stripped) : owned.set

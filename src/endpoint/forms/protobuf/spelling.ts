@@ -88,7 +88,7 @@ export class ProtobufSpelling implements Form {
     yield end
   }
 
-  /** The last state of something that is gone is nobody's to ask for again, and not kept. */
+  /** The last state of something that is gone is never asked for again, and not kept. */
   frame(type: FrameType, item: Item): Buffer {
     try {
       const field = type === 'DELETED' ? this.#make(item) : forms.get(item, this.#make)
@@ -122,7 +122,7 @@ export function resourceInProtobuf(resource: Resource, json: (item: Item) => Buf
 
 const metadataSpellings = new Map<string, ProtobufSpelling>()
 
-/** Of every resource alike, so that whoever watches anything shares its frames. */
+/** Of every resource alike, so that all watchers of an object share its frames. */
 export function metadataInProtobuf(version: 'v1' | 'v1beta1'): ProtobufSpelling {
   let spelling = metadataSpellings.get(version)
   if (spelling === undefined) {

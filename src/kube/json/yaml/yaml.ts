@@ -13,7 +13,7 @@ export { printYaml, yamlPieces } from './print.ts'
 /** Aliases can make a small text expand without end; more nodes than this cannot come from a body of legal size. */
 const NODES_MAX = 2_000_000
 
-/** More complaints than this help nobody, and each costs a reading of the text. */
+/** More complaints than this help no reader, and each costs a reading of the text. */
 const REPEATED_MAX = 20
 
 /** Characters that are read for complaints after the first one: a body of 3 MiB, which takes a second, is not read 20 times. */

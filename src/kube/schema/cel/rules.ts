@@ -136,7 +136,7 @@ function evaluate(program: Program, context: Context, budget: Budget): Outcome {
   const { meter } = load()
   meter.begin(Math.min(CALL_COST_MAX, budget.left))
   let outcome: Outcome
-  // An expression may go on after an error, and meet a hundred thousand of them: nobody looks at where they came from.
+  // An expression may go on after an error, and meet a hundred thousand of them: where each came from is never looked at.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {

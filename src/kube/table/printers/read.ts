@@ -1,5 +1,5 @@
 /**
- * Reading fields of a parsed object for display. Nothing here throws: an object that nobody validated still gets a row,
+ * Reading fields of a parsed object for display. Nothing here throws: an object that was never validated still gets a row,
  * with the zero value (empty text, 0, no items) where a field is missing or of another type, as Go's structs would have.
  */
 

@@ -29,7 +29,7 @@ export function capped(managed: Managed): Managed {
     const held = owners.get(bucket) ?? owners.get(first)
     if (!owners.has(bucket)) owners.delete(first)
     owners.set(bucket, held === undefined ? owned : { ...owned, set: owned.set.union(held.set) })
-    // Where the bucket itself comes after somebody of the same second, its fields belong to nobody from now on.
+    // Where the bucket itself comes after an owner of the same second, its fields have no owner from now on.
     owners.delete(key)
     setTime(times, bucket, times.get(key))
     left--

@@ -14,7 +14,7 @@ export class KnownOwners {
   /** By object; the one that was written last stands last. */
   readonly #held = new Map<string, Known>()
 
-  /** `entries` are those of the object at this version; nobody may change them. */
+  /** `entries` are those of the object at this version; no caller may change them. */
   remember(object: string, version: number, entries: Json | undefined): void {
     this.#held.delete(object)
     if (!isOwn(entries)) return

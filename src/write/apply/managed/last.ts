@@ -61,7 +61,7 @@ function configured({ live, apiVersion, versions }: Writing): FieldSet | undefin
     const { removed, modified, added } = compareValues(last, live, type)
     return fieldsOf(last, type).difference(modified).difference(added).difference(removed)
   } catch {
-    // Whatever is wrong with the annotation or the object: it speaks for nobody.
+    // Whatever is wrong with the annotation or the object: it speaks for no owner.
     return undefined
   }
 }

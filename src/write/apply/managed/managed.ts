@@ -25,7 +25,7 @@ export type OwnerName = {
   readonly subresource: string
 }
 
-/** Whoever applies stays the same owner in every version. */
+/** A manager that applies stays the same owner in every version. */
 export function ownerKey({ manager, operation, apiVersion, subresource }: OwnerName): string {
   const named: JsonObject = new Map()
   if (manager !== '') named.set('manager', manager)
@@ -100,7 +100,7 @@ function wholeSeconds(time: string): string {
   return Number.isNaN(ms) ? '' : `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
-/** Undefined where nobody owns anything. `custom`: custom resources are printed with sorted keys. */
+/** Undefined where there is no owner. `custom`: custom resources are printed with sorted keys. */
 export function printManaged({ owners, times }: Managed, custom: boolean): Json[] | undefined {
   if (owners.size === 0) return undefined
   const entries = [...owners].map(([key, { set, apiVersion, applied }]): Entry => {
@@ -174,7 +174,7 @@ function fieldsText(fields: JsonObject): string {
 const plainFields = new WeakMap<FieldSet, JsonObject>()
 const sortedFields = new WeakMap<FieldSet, JsonObject>()
 
-/** Most owners lose nothing by a write: what their fields are printed as is kept with them. Nobody changes it. */
+/** Most owners lose nothing by a write: what their fields are printed as is kept with them. No caller changes it. */
 function fieldsOf(set: FieldSet, custom: boolean): JsonObject {
   const printed = custom ? sortedFields : plainFields
   let fields = printed.get(set)
@@ -192,7 +192,7 @@ function sorted(object: JsonObject): JsonObject {
   for (const [key, value] of object) {
     if (before !== undefined && bytewise(before, key) > 0) inOrder = false
     before = key
-    // Nobody has seen it yet: it has just been printed.
+    // No caller has seen it yet: it has just been printed.
     if (isObject(value) && value.size > 0) object.set(key, sorted(value))
   }
   return inOrder ? object : new Map([...object].sort(([a], [b]) => bytewise(a, b)))

@@ -24,7 +24,7 @@ export type Writing = {
   readonly now: string
   /** `live` was looked at when it was written. */
   readonly admitted?: boolean
-  /** Of a built-in kind, which is decoded before anybody looks at its owners. */
+  /** Of a built-in kind, which is decoded before its owners are looked at. */
   readonly decoded?: boolean
 }
 
@@ -45,7 +45,7 @@ const serverFields = FieldSet.of(
   ].map((name) => pathOf('metadata', name)),
 )
 
-/** Nobody is known by this text: what the write at hand changes is first its own. */
+/** No owner is known by this text: what the write at hand changes is first its own. */
 const atHand = 'current-operation'
 
 /** The owners after an update. */

@@ -1,6 +1,6 @@
 /**
- * Ownership through /scale: whoever owns the replicas of an object owns those of its Scale, and what a write of the Scale
- * takes over is taken over in the object.
+ * Ownership through /scale: the manager that owns the replicas of an object owns those of its Scale, and what a write of
+ * the Scale takes over is taken over in the object.
  */
 
 import { FieldSet } from '../fieldset.ts'
@@ -31,8 +31,8 @@ export function toScale(parent: Managed, pathIn: ReplicasPath): Managed {
 }
 
 /**
- * The owners of an object in this version, from those of its Scale. As in the real server, whoever owns the replicas by an
- * update is another owner there than here, so that even a write that changes nothing splits its entry in two.
+ * The owners of an object in this version, from those of its Scale. As in the real server, a manager that owns the replicas
+ * by an update is another owner there than here, so that even a write that changes nothing splits its entry in two.
  */
 export function fromScale(parent: Managed, scale: Managed, apiVersion: string, pathIn: ReplicasPath): Managed {
   const owners = new Map<string, Owned>()
