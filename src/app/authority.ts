@@ -8,7 +8,9 @@ import type { Objects, ObjectsOf } from '../write/write.ts'
 const definitions = 'apiextensions.k8s.io/customresourcedefinitions'
 
 export function objectsOf(copy: AuthorityCopy, resources: Resources): ObjectsOf {
-  return (interest): Objects => {
+  return ({ group, version, resource }): Objects => {
+    // What a definition served until now may have left objects behind.
+    const interest = resources.resolve(group, version, resource)?.interest ?? `${group}/${resource}`
     const cache = copy.cache(interest)
     return {
       get version() {

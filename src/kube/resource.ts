@@ -39,6 +39,18 @@ export type Resource = {
   readonly custom: boolean
 }
 
+export type GroupResource = Pick<Resource, 'group' | 'resource'>
+export type GroupVersionResource = GroupResource & Pick<Resource, 'version'>
+
+export function isResource(one: GroupResource, other: GroupResource): boolean {
+  return one.resource === other.resource && one.group === other.group
+}
+
+/** `pods`, `deployments.apps`: one text for the same objects, in whichever version, and events in either of their groups. */
+export function groupResource({ group, resource }: GroupResource): string {
+  return group === '' || (resource === 'events' && group === 'events.k8s.io') ? resource : `${resource}.${group}`
+}
+
 /** `apps/v1`, or `v1` in the core group. */
 export function apiVersion(of: { readonly group: string; readonly version: string }): string {
   return of.group === '' ? of.version : `${of.group}/${of.version}`

@@ -4,11 +4,10 @@
  */
 
 import { equalJson, field, isObject, type Json, type JsonObject } from '../kube/json/json.ts'
+import { isResource } from '../kube/resource.ts'
 import { forbiddenField, invalidField, tooLong } from '../kube/schema/errors.ts'
 import type { FieldError } from '../kube/status.ts'
-import { type Scope, secretsInterest } from './engine.ts'
-
-const configMapsInterest = '/configmaps'
+import { configMaps, type Scope, secrets } from './engine.ts'
 
 const keyBytesMax = 253 // a name in a directory
 const contentBytesMax = 1024 * 1024 // the real server's: each is held in memory by every kubelet that mounts it
@@ -18,8 +17,8 @@ const keyText =
 
 /** What may not stand in a ConfigMap or Secret; nothing is wrong with other kinds. */
 export function contentFaults({ resource }: Scope, tree: JsonObject): FieldError[] {
-  const isSecret = resource.interest === secretsInterest
-  if (!isSecret && resource.interest !== configMapsInterest) return []
+  const isSecret = isResource(resource, secrets)
+  if (!isSecret && !isResource(resource, configMaps)) return []
   const found: FieldError[] = []
   let bytes = 0
   for (const name of isSecret ? ['data'] : ['data', 'binaryData']) {
@@ -52,8 +51,8 @@ function keyFaults(key: string): string[] {
 
 /** What an update may not change. */
 export function frozenFaults({ resource }: Scope, tree: JsonObject, old: JsonObject): FieldError[] {
-  const isSecret = resource.interest === secretsInterest
-  if (!isSecret && resource.interest !== configMapsInterest) return []
+  const isSecret = isResource(resource, secrets)
+  if (!isSecret && !isResource(resource, configMaps)) return []
   const found: FieldError[] = []
   const type = tree.get('type') ?? ''
   if (isSecret && !equalJson(type, old.get('type') ?? '')) {

@@ -104,7 +104,7 @@ export async function makeNew(
   if (scope.rules.generation?.created === true) meta.set('generation', 1)
   completeNew(scope, tree, now)
   const { errors, warnings } = judgeDefinition(engine, scope, tree, undefined)
-  const unenforced = unenforcedWarnings(scope.resource.interest, tree, undefined)
+  const unenforced = unenforcedWarnings(scope.resource, tree, undefined)
   return [...(await validateNew(scope, tree, [...missing, ...errors])), ...warnings, ...unenforced]
 }
 

@@ -4,12 +4,12 @@
  */
 
 import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
-import type { Resource } from '../kube/resource.ts'
+import { isResource } from '../kube/resource.ts'
 import { definitionWarnings } from '../kube/schema/advice.ts'
 import type { Verdict } from '../kube/schema/check.ts'
 import { validateDefinition } from '../kube/schema/definition.ts'
 import { definitionStatus } from '../kube/schema/naming.ts'
-import { definitionsInterest, type Engine, lockKey, type Scope } from './engine.ts'
+import { definitions, type Engine, lockKey, type Scope } from './engine.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'
 import { recordOwn } from './ownership.ts'
@@ -20,7 +20,7 @@ export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 /** What is wrong with a definition; a sound one gets its status. Other kinds have nothing to fear. */
 export function judgeDefinition(engine: Engine, scope: Scope, tree: JsonObject, old: JsonObject | undefined): Verdict {
-  if (scope.resource.interest !== definitionsInterest) return { errors: [], warnings: [] }
+  if (!isResource(scope.resource, definitions)) return { errors: [], warnings: [] }
   const errors = validateDefinition(tree, old)
   if (errors.length > 0) return { errors, warnings: [] }
   const status = statusOf(engine, tree)
@@ -50,7 +50,7 @@ function statusOf(engine: Engine, tree: JsonObject): JsonObject {
 /** A definition is called by its plural and its group: those of other groups, perhaps a thousand, are not read. */
 function ofGroup(engine: Engine, group: string): Stored[] {
   return engine
-    .objectsOf(definitionsInterest)
+    .objectsOf(definitions)
     .select(undefined)
     .filter(({ key }) => key.endsWith(`.${group}`))
 }
@@ -74,10 +74,12 @@ export function markDefinition(tree: JsonObject, now: number): void {
 }
 
 /** One definition is gone: another of its group may now have the names it wanted. */
-export async function settleNames(engine: Engine, definitions: Resource, group: string): Promise<void> {
-  const objects = engine.objectsOf(definitionsInterest)
+export async function settleNames(engine: Engine, group: string): Promise<void> {
+  const served = engine.registry.resolve(definitions.group, definitions.version, definitions.resource)
+  if (served === undefined) return
+  const objects = engine.objectsOf(definitions)
   for (const { key } of ofGroup(engine, group)) {
-    await engine.lock.hold(lockKey(definitions, key), async () => {
+    await engine.lock.hold(lockKey(served, key), async () => {
       const current = objects.get(key)
       if (current === undefined) return
       const tree = parseJson(current.bytes) as JsonObject
@@ -85,7 +87,7 @@ export async function settleNames(engine: Engine, definitions: Resource, group: 
       const status = statusOf(engine, tree)
       if (equalJson(status, tree.get('status') ?? null)) return
       tree.set('status', status)
-      const form = storedForm(definitions, undefined, tree)
+      const form = storedForm(served, undefined, tree)
       await objects.put(key, (version) => form.print(version))
     })
   }

@@ -4,18 +4,10 @@
  */
 
 import { cloneJson, type JsonObject, parseJson, text } from '../kube/json/json.ts'
-import { objectKey } from '../kube/resource.ts'
+import { isResource, objectKey } from '../kube/resource.ts'
 import { conflict, notFound, type Status } from '../kube/status.ts'
 import { markDefinition } from './definitions.ts'
-import {
-  definitionsInterest,
-  type Engine,
-  lockKey,
-  namespacesInterest,
-  podsInterest,
-  type Scope,
-  scopeOf,
-} from './engine.ts'
+import { definitions, type Engine, lockKey, namespaces, pods, type Scope, scopeOf } from './engine.ts'
 import { storedForm } from './form.ts'
 import { podGraceSeconds } from './grace.ts'
 import { finalizersOf, isDeleting, metaOf, raiseGeneration, setFinalizers, timestamp, wholeOf } from './meta.ts'
@@ -36,9 +28,10 @@ export async function deleteObject(engine: Engine, request: WriteRequest): Promi
 /** A default that leaves dependents behind surprises; of jobs the real server says so. */
 export function orphanWarnings({ resource }: Scope, options: DeleteOptions): string[] {
   const asked = options.propagationPolicy !== undefined || options.orphanDependents !== undefined
-  return resource.interest === 'batch/jobs' && !asked ? [podsStay] : []
+  return isResource(resource, jobs) && !asked ? [podsStay] : []
 }
 
+const jobs = { group: 'batch', resource: 'jobs' }
 const podsStay =
   'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning'
 
@@ -55,7 +48,7 @@ export async function deleteKey(
     if (current === undefined) throw notFound(resource, key.slice(key.indexOf('/') + 1))
     const tree = parseJson(current.bytes) as JsonObject
     checkPreconditions(scope, current, options)
-    if (resource.interest === namespacesInterest || resource.interest === definitionsInterest) {
+    if (isResource(resource, namespaces) || isResource(resource, definitions)) {
       return deleteMarked(engine, scope, current, tree, options)
     }
     return deletePlain(engine, scope, current, tree, options)
@@ -63,7 +56,7 @@ export async function deleteKey(
 }
 
 function checkPreconditions({ resource }: Scope, current: Stored, { uid, resourceVersion }: DeleteOptions): void {
-  const special = resource.interest === namespacesInterest || resource.interest === definitionsInterest
+  const special = isResource(resource, namespaces) || isResource(resource, definitions)
   // The generic text names the kind where the resource is meant; namespaces and definitions have their own.
   const named = special ? resource : { group: resource.group, resource: resource.kind }
   const version = String(current.version)
@@ -90,7 +83,7 @@ async function deletePlain(
 ): Promise<WriteResult> {
   const meta = metaOf(tree)
   const now = engine.clock.now()
-  const grace = scope.resource.interest === podsInterest ? beginGrace(tree, options, now) : { kind: 'none' as const }
+  const grace = isResource(scope.resource, pods) ? beginGrace(tree, options, now) : { kind: 'none' as const }
   if (grace.kind === 'pending') return answer(scope, current, true, options)
   const finalizers = finalizersFor(scope, meta, options)
   setFinalizers(meta, finalizers)
@@ -169,7 +162,7 @@ async function deleteMarked(
   options: DeleteOptions,
 ): Promise<WriteResult> {
   const meta = metaOf(tree)
-  const isNamespace = scope.resource.interest === namespacesInterest
+  const isNamespace = isResource(scope.resource, namespaces)
   if (!isDeleting(meta)) {
     const now = engine.clock.now()
     meta.set('deletionTimestamp', timestamp(now))

@@ -3,7 +3,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { WriteRules } from '../kube/builtin.ts'
-import type { Resource } from '../kube/resource.ts'
+import { type GroupResource, type GroupVersionResource, groupResource, type Resource } from '../kube/resource.ts'
 import type { KnownOwners } from './apply/managed/known.ts'
 import type { Entering } from './entering.ts'
 import type { KeyLock } from './lock.ts'
@@ -41,15 +41,22 @@ export function scopeOf({ registry, objectsOf }: Engine, resource: Resource): Sc
     const other = registry.resolve(resource.group, version, resource.resource)
     return other === undefined ? undefined : registry.definitionOf(other)
   }
-  return { resource, objects: objectsOf(resource.interest), rules: rulesOf(resource, definition), definition, sibling }
+  return { resource, objects: objectsOf(resource), rules: rulesOf(resource, definition), definition, sibling }
 }
 
-/** Objects of one interest share their lock, whichever version they are written through. */
-export function lockKey(resource: Resource, key: string): string {
-  return `${resource.interest}\n${key}`
+/** The same objects share their locks, whichever version they are written through. */
+export function lockKey(resource: GroupResource, key: string): string {
+  return `${groupResource(resource)}\n${key}`
 }
 
-export const namespacesInterest = '/namespaces'
-export const definitionsInterest = 'apiextensions.k8s.io/customresourcedefinitions'
-export const podsInterest = '/pods'
-export const secretsInterest = '/secrets'
+// The resources with rules of their own. What their interests are called is up to the surroundings: an edge spells them
+// otherwise than an authority.
+export const namespaces = core('namespaces')
+export const pods = core('pods')
+export const secrets = core('secrets')
+export const configMaps = core('configmaps')
+export const definitions = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
+
+function core(resource: string): GroupVersionResource {
+  return { group: '', version: 'v1', resource }
+}

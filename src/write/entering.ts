@@ -3,6 +3,8 @@
  * takes them is seen before they commit, so the place may not be taken away in between.
  */
 
+import { type GroupResource, groupResource } from '../kube/resource.ts'
+
 export class Entering {
   readonly #counts = new Map<string, number>()
 
@@ -28,6 +30,6 @@ export function namespacePlace(namespace: string): string {
   return `namespace\n${namespace}`
 }
 
-export function interestPlace(interest: string): string {
-  return `interest\n${interest}`
+export function resourcePlace(resource: GroupResource): string {
+  return `resource\n${groupResource(resource)}`
 }

@@ -8,10 +8,10 @@ import { selectableFields } from '../kube/fields.ts'
 import { type JsonObject, parseJson, printJson, text, toPlain } from '../kube/json/json.ts'
 import { noFields } from '../kube/object.ts'
 import { parseRequest } from '../kube/request.ts'
-import type { Resource } from '../kube/resource.ts'
+import type { GroupVersionResource, Resource } from '../kube/resource.ts'
 import { definitionResources, definitionVersions } from '../kube/schema/versions.ts'
 import { pathNotFound, StatusError } from '../kube/status.ts'
-import { definitionsInterest } from './engine.ts'
+import { definitions, namespaces } from './engine.ts'
 import { servedTree } from './form.ts'
 import { warningsOf } from './warnings.ts'
 import type { Definition, Objects, Stored, WriteRequest, WriteResult } from './write.ts'
@@ -42,14 +42,21 @@ export class FakeWorld {
   /** Commits to an interest wait for this. */
   readonly gates = new Map<string, Promise<void>>()
   readonly #interests = new Map<string, Map<string, Stored>>()
+  readonly #spell: (resource: GroupVersionResource) => string
+  readonly #builtins: readonly Resource[]
   readonly #customs = new Map<Resource, Definition>()
   #version = 100
   #uids = 0
 
-  constructor(random?: (below: number) => number) {
-    const resources = () => [...builtinFacts().resources, ...this.#customs.keys()]
+  /** Without `spell` interests are called as an authority calls them. */
+  constructor(random?: (below: number) => number, spell?: (resource: GroupVersionResource) => string) {
+    this.#spell = spell ?? (({ group, resource }) => `${resource === 'events' ? '' : group}/${resource}`)
+    this.#builtins = builtinFacts().resources.map((one) =>
+      spell === undefined ? one : { ...one, interest: spell(one) },
+    )
+    const resources = () => [...this.#builtins, ...this.#customs.keys()]
     this.writer = new Writer({
-      objectsOf: (interest) => this.objectsOf(interest),
+      objectsOf: (resource) => this.objectsOf(this.#spell(resource)),
       registry: {
         resolve: (group, version, plural) =>
           resources().find((one) => one.group === group && one.version === version && one.resource === plural),
@@ -62,7 +69,7 @@ export class FakeWorld {
       ...(random === undefined ? {} : { random }),
     })
     this.seed(
-      '/namespaces',
+      this.#spell(namespaces),
       '{"metadata":{"name":"default"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}',
     )
   }
@@ -71,8 +78,9 @@ export class FakeWorld {
     this.#customs.set(resource, definition)
   }
 
-  unserve(interest: string): void {
-    for (const resource of this.#customs.keys()) if (resource.interest === interest) this.#customs.delete(resource)
+  /** By group and plural. */
+  unserve(name: string): void {
+    for (const one of this.#customs.keys()) if (`${one.group}/${one.resource}` === name) this.#customs.delete(one)
   }
 
   seed(interest: string, object: string): void {
@@ -95,7 +103,7 @@ export class FakeWorld {
       },
       get: (key) => held().get(key),
       select: (namespace, labels, fields) => {
-        const resource = builtinFacts().resources.find((one) => one.interest === interest)
+        const resource = this.#builtins.find((one) => one.interest === interest)
         return [...held().values()]
           .filter((item) => namespace === undefined || item.namespace === namespace)
           .filter((item) => labels === undefined || labels.matches(makeItem(item.bytes, 0, noFields).labels))
@@ -121,7 +129,7 @@ export class FakeWorld {
         const last = held().get(key)
         if (last === undefined) throw new Error(`nothing to remove at ${key}`)
         held().delete(key)
-        if (interest === definitionsInterest) this.unserve(key.replace(/^([^.]*)\.(.*)$/, '$2/$1'))
+        if (interest === this.#spell(definitions)) this.unserve(key.replace(/^([^.]*)\.(.*)$/, '$2/$1'))
         this.events.push({ type: 'remove', interest, key, version })
         const tree = parseJson(last.bytes) as JsonObject
         ;(tree.get('metadata') as JsonObject).set('resourceVersion', String(version))
@@ -142,7 +150,7 @@ export class FakeWorld {
 
   async #answer(method: string, url: string, body: unknown, type: string, userAgent: string): Promise<Answer> {
     const asked = parseRequest(method, url)
-    const resource = [...builtinFacts().resources, ...this.#customs.keys()].find(
+    const resource = [...this.#builtins, ...this.#customs.keys()].find(
       (one) => one.group === asked.group && one.version === asked.version && one.resource === asked.resource,
     )
     if (resource === undefined) throw pathNotFound()
@@ -160,7 +168,7 @@ export class FakeWorld {
       caller: { name: 'admin', uid: '', groups: ['system:masters', 'system:authenticated'] },
     }
     if (method === 'GET') {
-      const stored = this.objectsOf(resource.interest).get(
+      const stored = this.objectsOf(this.#spell(resource)).get(
         resource.namespaced ? `${asked.namespace}/${asked.name}` : asked.name,
       )
       if (stored === undefined) return { code: 404, body: {}, warnings: [] }
@@ -189,7 +197,7 @@ export class FakeWorld {
     const held = this.#interests.get(interest) ?? new Map<string, Stored>()
     held.set(item.key, item)
     this.#interests.set(interest, held)
-    if (interest === definitionsInterest) this.#learn(parseJson(item.bytes) as JsonObject)
+    if (interest === this.#spell(definitions)) this.#learn(parseJson(item.bytes) as JsonObject)
   }
 
   /** Definitions take effect at once. */
@@ -203,7 +211,10 @@ export class FakeWorld {
       const version = versions.find(({ name }) => name === resource.version)
       if (version === undefined) continue
       const stored = storage === undefined || storage === version ? {} : { storageSchema: storage.schema }
-      this.serve(resource, { ...version, ...stored, storageVersion, terminating })
+      this.serve(
+        { ...resource, interest: this.#spell(resource) },
+        { ...version, ...stored, storageVersion, terminating },
+      )
     }
   }
 }

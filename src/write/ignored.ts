@@ -4,9 +4,11 @@
  */
 
 import type { WriteRules } from '../kube/builtin.ts'
+import { isResource } from '../kube/resource.ts'
 import { FieldSet } from './apply/fieldset.ts'
 import { pathOf } from './apply/pathelement.ts'
 import type { Scope } from './engine.ts'
+import { namespaces } from './engine.ts'
 
 type Filter = (fields: FieldSet) => FieldSet
 
@@ -30,11 +32,13 @@ function filterFor({ resource, rules }: Scope, subresource: string): Filter | un
   return (fields) => fields.without(ignored)
 }
 
+const signingRequests = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests' }
+
 /** Mostly what is reset; where the real server's two lists differ, the one for ownership. */
-function ignoredPaths({ interest, custom }: Scope['resource'], rules: WriteRules, subresource: string) {
-  if (custom && subresource === 'status') return ['metadata', 'spec']
-  if (interest === '/namespaces' && subresource === '') return ['status']
-  if (interest === 'certificates.k8s.io/certificatesigningrequests' && subresource === 'status') {
+function ignoredPaths(resource: Scope['resource'], rules: WriteRules, subresource: string) {
+  if (resource.custom && subresource === 'status') return ['metadata', 'spec']
+  if (isResource(resource, namespaces) && subresource === '') return ['status']
+  if (isResource(resource, signingRequests) && subresource === 'status') {
     return ['spec', 'status.conditions']
   }
   return rules.reset[subresource === '' ? 'update' : subresource] ?? []

@@ -1,40 +1,35 @@
 /** The few built-in kinds whose objects the server completes itself, because clients and this engine depend on it. */
 
 import { cloneJson, field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
+import { isResource } from '../kube/resource.ts'
 import { definitionDefaults } from '../kube/schema/definition.ts'
-import { definitionsInterest, namespacesInterest, podsInterest, type Scope, secretsInterest } from './engine.ts'
+import { definitions, namespaces, pods, type Scope, secrets } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'
+
+const volumes = { group: '', resource: 'persistentvolumes' }
 
 /** A new object's fields that are not the client's to set: status, and what the kind adds. */
 export function completeNew(scope: Scope, tree: JsonObject, now: number): void {
   const { rules, resource } = scope
   if (rules.reset.create.includes('status')) tree.delete('status')
   if (rules.createdStatus !== undefined && !tree.has('status')) tree.set('status', fromPlain(rules.createdStatus))
-  switch (resource.interest) {
-    case namespacesInterest:
-      requireFinalizer(tree)
-      break
-    case podsInterest:
-      setMember(tree, 'status', 'qosClass', qosClass(tree.get('spec')))
-      break
-    case '/persistentvolumes':
-      setMember(tree, 'status', 'lastPhaseTransitionTime', timestamp(now))
-      break
-  }
+  if (isResource(resource, namespaces)) requireFinalizer(tree)
+  else if (isResource(resource, pods)) setMember(tree, 'status', 'qosClass', qosClass(tree.get('spec')))
+  else if (isResource(resource, volumes)) setMember(tree, 'status', 'lastPhaseTransitionTime', timestamp(now))
   complete(scope, tree)
 }
 
 /** What the kind adds to any written object. */
 export function complete({ resource }: Scope, tree: JsonObject): void {
-  if (resource.interest === namespacesInterest) {
+  if (isResource(resource, namespaces)) {
     const meta = metaOf(tree)
     if (text(meta, 'name') === '') return
     const labels = meta.get('labels')
     const own: JsonObject = isObject(labels) ? labels : new Map()
     own.set('kubernetes.io/metadata.name', text(meta, 'name'))
     meta.set('labels', own)
-  } else if (resource.interest === secretsInterest) foldStringData(tree)
-  else if (resource.interest === definitionsInterest) definitionDefaults(tree)
+  } else if (isResource(resource, secrets)) foldStringData(tree)
+  else if (isResource(resource, definitions)) definitionDefaults(tree)
 }
 
 /** The namespace controller's mark: as long as it is there, the contents are still to be deleted. */

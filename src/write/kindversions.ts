@@ -13,7 +13,7 @@ import type { Versions } from './apply/owner.ts'
 import { pathOf } from './apply/pathelement.ts'
 import { FieldTypes } from './apply/typesfrom.ts'
 import { componentOf, type KindName } from './components.ts'
-import { definitionsInterest, type Engine, type Scope } from './engine.ts'
+import { definitions, type Engine, type Scope } from './engine.ts'
 import { ignoringFilter } from './ignored.ts'
 import { keysOf } from './scalepaths.ts'
 
@@ -92,9 +92,9 @@ function resourceIn(engine: Engine, resource: Resource, version: string): Resour
   const [group, name] = slash < 0 ? ['', version] : [version.slice(0, slash), version.slice(slash + 1)]
   const found = engine.registry.resolve(group, name, resource.resource)
   // Two groups may serve the same objects, but what is owned in one means nothing in the other.
-  if (found !== undefined && found.interest === resource.interest && group === resource.group) return found
+  if (found !== undefined && group === resource.group) return found
   if (!resource.custom) return undefined
-  const definition = engine.objectsOf(definitionsInterest).get(`${resource.resource}.${resource.group}`)
+  const definition = engine.objectsOf(definitions).get(`${resource.resource}.${resource.group}`)
   const spec = definition === undefined ? undefined : field(parseJson(definition.bytes), 'spec')
   const defined = group === resource.group && definedVersions(spec).some((one) => text(one, 'name') === name)
   if (!defined) throw new VersionFault(`request to convert CR to an invalid group/version: ${version}`)

@@ -1,15 +1,14 @@
 /** Namespaces around writes: they must exist, the first ones cannot be deleted, and nothing new enters a leaving one. */
 
 import { parseJson, text } from '../kube/json/json.ts'
+import { isResource } from '../kube/resource.ts'
 import { forbidden, notFound } from '../kube/status.ts'
-import { type Engine, namespacesInterest } from './engine.ts'
-import { interestPlace, namespacePlace } from './entering.ts'
+import { type Engine, namespaces } from './engine.ts'
+import { namespacePlace, resourcePlace } from './entering.ts'
 import type { WriteRequest } from './write.ts'
 
 /** The real server's own: their loss would take the cluster along. */
 const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])
-
-const namespaces = { group: '', resource: 'namespaces' }
 
 /** Runs a creation in its namespace, which stays there meanwhile; throws if it does not exist or is leaving. */
 export async function entering<T>(
@@ -20,7 +19,7 @@ export async function entering<T>(
 ): Promise<T> {
   requireNamespace(engine, request, name)
   const { resource, namespace } = request
-  const places = [interestPlace(resource.interest)]
+  const places = [resourcePlace(resource)]
   if (resource.namespaced) places.push(namespacePlace(namespace))
   return engine.entering.during(places, create)
 }
@@ -28,7 +27,7 @@ export async function entering<T>(
 function requireNamespace(engine: Engine, request: WriteRequest, name: string): void {
   const { resource, namespace } = request
   if (!resource.namespaced) return
-  const stored = engine.objectsOf(namespacesInterest).get(namespace)
+  const stored = engine.objectsOf(namespaces).get(namespace)
   if (stored === undefined) throw notFound(namespaces, namespace)
   const tree = parseJson(stored.bytes)
   if (text(tree, 'status', 'phase') !== 'Terminating') return
@@ -41,7 +40,7 @@ function requireNamespace(engine: Engine, request: WriteRequest, name: string): 
 }
 
 export function refuseImmortal(request: WriteRequest, name: string): void {
-  if (request.resource.interest === namespacesInterest && immortal.has(name)) {
+  if (isResource(request.resource, namespaces) && immortal.has(name)) {
     throw forbidden(namespaces, name, 'this namespace may not be deleted')
   }
 }

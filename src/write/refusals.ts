@@ -1,6 +1,6 @@
 /** Refusals that only writing knows, in the words of kube-apiserver. */
 
-import type { Resource } from '../kube/resource.ts'
+import { groupResource, type Resource } from '../kube/resource.ts'
 import { conflict, failure, invalid, type StatusError, unsupportedMediaType } from '../kube/status.ts'
 
 export function methodNotServed(): StatusError {
@@ -20,17 +20,18 @@ export function modifiedConflict(resource: Resource, name: string): StatusError 
 
 /** Storage folders that are not called like their resource. */
 const folders: Readonly<Record<string, string>> = {
-  '/replicationcontrollers': 'controllers',
-  '/endpoints': 'services/endpoints',
-  '/nodes': 'minions',
-  '/services': 'services/specs',
-  'networking.k8s.io/ingresses': 'ingress',
+  replicationcontrollers: 'controllers',
+  endpoints: 'services/endpoints',
+  nodes: 'minions',
+  services: 'services/specs',
+  'ingresses.networking.k8s.io': 'ingress',
 }
 
 /** The uid a PUT names is not the object's: the text quotes the real server's storage. */
 export function uidConflict(resource: Resource, key: string, name: string, wanted: string, found: string): StatusError {
   const own = resource.group.includes('.') && (resource.custom || resource.group === 'apiextensions.k8s.io')
-  const folder = folders[resource.interest] ?? (own ? `${resource.group}/${resource.resource}` : resource.resource)
+  const folder =
+    folders[groupResource(resource)] ?? (own ? `${resource.group}/${resource.resource}` : resource.resource)
   return conflict(
     resource,
     name,

@@ -4,7 +4,7 @@
  */
 
 import { builtinFacts, type WriteRules } from '../kube/builtin.ts'
-import type { Resource } from '../kube/resource.ts'
+import { groupResource, type Resource } from '../kube/resource.ts'
 import type { NameRule } from './names.ts'
 import { methodNotServed } from './refusals.ts'
 import type { Definition } from './write.ts'
@@ -42,19 +42,19 @@ const custom: WriteRules = {
 const customWithStatus: WriteRules = { ...custom, reset: { create: ['status'], update: ['status'] } }
 
 const nameRules: Readonly<Record<string, NameRule>> = {
-  '/namespaces': 'label',
-  '/services': 'label',
-  'apps/statefulsets': 'label',
-  'rbac.authorization.k8s.io/roles': 'segment',
-  'rbac.authorization.k8s.io/clusterroles': 'segment',
-  'rbac.authorization.k8s.io/rolebindings': 'segment',
-  'rbac.authorization.k8s.io/clusterrolebindings': 'segment',
-  'networking.k8s.io/ipaddresses': 'segment',
-  'apiregistration.k8s.io/apiservices': 'segment',
+  namespaces: 'label',
+  services: 'label',
+  'statefulsets.apps': 'label',
+  'roles.rbac.authorization.k8s.io': 'segment',
+  'clusterroles.rbac.authorization.k8s.io': 'segment',
+  'rolebindings.rbac.authorization.k8s.io': 'segment',
+  'clusterrolebindings.rbac.authorization.k8s.io': 'segment',
+  'ipaddresses.networking.k8s.io': 'segment',
+  'apiservices.apiregistration.k8s.io': 'segment',
   // Its own rules compare the name with the plural and the group.
-  'apiextensions.k8s.io/customresourcedefinitions': 'segment',
+  'customresourcedefinitions.apiextensions.k8s.io': 'segment',
 }
 
 export function nameRuleOf(resource: Resource): NameRule {
-  return (resource.custom ? undefined : nameRules[resource.interest]) ?? 'subdomain'
+  return (resource.custom ? undefined : nameRules[groupResource(resource)]) ?? 'subdomain'
 }

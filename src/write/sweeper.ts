@@ -4,12 +4,12 @@
  */
 import { Bell } from '../base/bell.ts'
 import { field, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
-import type { Resource } from '../kube/resource.ts'
+import { type GroupVersionResource, groupResource, type Resource } from '../kube/resource.ts'
 import { StatusError } from '../kube/status.ts'
 import { cleanupFinalizer, settleNames } from './definitions.ts'
 import { deleteKey } from './delete.ts'
-import { definitionsInterest, type Engine, lockKey, namespacesInterest, type Scope, scopeOf } from './engine.ts'
-import { interestPlace, namespacePlace } from './entering.ts'
+import { definitions, type Engine, lockKey, namespaces, type Scope, scopeOf } from './engine.ts'
+import { namespacePlace, resourcePlace } from './entering.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers } from './meta.ts'
 import { plainDelete } from './options.ts'
@@ -46,11 +46,11 @@ export class Sweeper {
   /** One round over everything that is leaving; answers how many are left. A refusing disk is met again next round. */
   async sweep(signal?: AbortSignal): Promise<number> {
     let left = 0
-    for (const [interest, finish] of [
-      [namespacesInterest, (stored: Stored, tree: JsonObject) => this.#emptyNamespace(stored, tree)],
-      [definitionsInterest, (stored: Stored, tree: JsonObject) => this.#emptyDefinition(stored, tree)],
+    for (const [resource, finish] of [
+      [namespaces, (stored: Stored, tree: JsonObject) => this.#emptyNamespace(stored, tree)],
+      [definitions, (stored: Stored, tree: JsonObject) => this.#emptyDefinition(stored, tree)],
     ] as const) {
-      for (const stored of this.#all(interest)) {
+      for (const stored of this.#all(resource)) {
         if (signal?.aborted === true) return left
         const tree = parseJson(stored.bytes) as JsonObject
         if (!isDeleting(metaOf(tree))) continue
@@ -58,7 +58,7 @@ export class Sweeper {
           if (!(await finish(stored, tree))) left++
         } catch (error) {
           left++
-          this.#engine.log.warn('sweep', { interest, key: stored.key, error: String(error) })
+          this.#engine.log.warn('sweep', { resource: resource.resource, key: stored.key, error: String(error) })
         }
       }
     }
@@ -66,11 +66,11 @@ export class Sweeper {
   }
 
   /** None where one of them is damaged: the rest of the server goes on without a sweep. */
-  #all(interest: string): readonly Stored[] {
+  #all(resource: GroupVersionResource): readonly Stored[] {
     try {
-      return this.#engine.objectsOf(interest).select(undefined)
+      return this.#engine.objectsOf(resource).select(undefined)
     } catch (error) {
-      this.#engine.log.warn('sweep', { interest, error: String(error) })
+      this.#engine.log.warn('sweep', { resource: resource.resource, error: String(error) })
       return []
     }
   }
@@ -81,8 +81,8 @@ export class Sweeper {
     let remaining = engine.entering.count(namespacePlace(stored.name))
     const visited = new Set<string>()
     for (const resource of engine.registry.resources()) {
-      if (!resource.namespaced || !resource.verbs.includes('delete') || visited.has(resource.interest)) continue
-      visited.add(resource.interest)
+      if (!resource.namespaced || !resource.verbs.includes('delete') || visited.has(groupResource(resource))) continue
+      visited.add(groupResource(resource))
       remaining += await this.#emptyOut(scopeOf(engine, resource), stored.name)
     }
     return remaining === 0 && this.#finishNamespace(stored.key)
@@ -101,7 +101,7 @@ export class Sweeper {
   }
 
   async #finishNamespace(key: string): Promise<boolean> {
-    return this.#finish(namespacesInterest, key, (tree) => {
+    return this.#finish(namespaces, key, (tree) => {
       const others = specFinalizers(tree).filter((name) => name !== 'kubernetes')
       const spec = tree.get('spec') as JsonObject
       if (others.length === 0) spec.delete('finalizers')
@@ -116,27 +116,25 @@ export class Sweeper {
     const resource = resourceOf(tree)
     const definition = { ...bareDefinition, storageVersion: resource.version }
     const scope: Scope = { ...scopeOf(engine, resource), definition }
-    const remaining = (await this.#emptyOut(scope, undefined)) + engine.entering.count(interestPlace(resource.interest))
+    const remaining = (await this.#emptyOut(scope, undefined)) + engine.entering.count(resourcePlace(resource))
     if (remaining > 0) return false
-    const gone = await this.#finish(definitionsInterest, stored.key, (draft) => {
+    const gone = await this.#finish(definitions, stored.key, (draft) => {
       const meta = metaOf(draft)
       const others = finalizersOf(meta).filter((name) => name !== cleanupFinalizer)
       setFinalizers(meta, others)
       return others.length === 0
     })
-    const definitions = engine.registry.resolve('apiextensions.k8s.io', 'v1', 'customresourcedefinitions')
-    if (gone && definitions !== undefined) await settleNames(engine, definitions, resource.group)
+    if (gone) await settleNames(engine, resource.group)
     return gone
   }
 
   /** Takes the mark off under the object's lock; `ends` says whether nothing else holds it. */
-  async #finish(interest: string, key: string, ends: (tree: JsonObject) => boolean): Promise<boolean> {
+  async #finish(of: GroupVersionResource, key: string, ends: (tree: JsonObject) => boolean): Promise<boolean> {
     const { registry, objectsOf, lock } = this.#engine
-    const [group, plural] = [interest.slice(0, interest.indexOf('/')), interest.slice(interest.indexOf('/') + 1)]
-    const resource = registry.resolve(group, 'v1', plural)
+    const resource = registry.resolve(of.group, of.version, of.resource)
     if (resource === undefined) return false
     return lock.hold(lockKey(resource, key), async () => {
-      const objects = objectsOf(interest)
+      const objects = objectsOf(resource)
       const current = objects.get(key)
       if (current === undefined) return true
       const tree = parseJson(current.bytes) as JsonObject

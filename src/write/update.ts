@@ -6,13 +6,13 @@
 
 import { parseUint64 } from '../kube/json/gotext.ts'
 import { cloneJson, equalJson, field, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
-import { objectKey } from '../kube/resource.ts'
+import { isResource, objectKey } from '../kube/resource.ts'
 import { type FieldError, notFound } from '../kube/status.ts'
 import type { Managed } from './apply/managed/managed.ts'
 import { makeNew, requireDefinition, storeNew } from './create.ts'
 import { decodeObject, ensureName, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
-import { type Engine, lockKey, namespacesInterest, podsInterest, type Scope, scopeOf } from './engine.ts'
+import { type Engine, lockKey, namespaces, pods, type Scope, scopeOf } from './engine.ts'
 import { servedForm, storedForm } from './form.ts'
 import { complete, keepManaged, keepPodButPart, resetPaths } from './kinds.ts'
 import {
@@ -169,7 +169,7 @@ function requirePart({ resource, rules, definition }: Scope, subresource: string
   if (subresource === '' || subresource === 'scale') return
   const known = resource.custom
     ? subresource === 'status' && definition?.status === true
-    : rules.reset[subresource] !== undefined || (resource.interest === podsInterest && podParts.has(subresource))
+    : rules.reset[subresource] !== undefined || (isResource(resource, pods) && podParts.has(subresource))
   if (!known) throw methodNotServed()
 }
 
@@ -216,7 +216,7 @@ async function prepare(
   const whole = subresource === ''
   const judged = whole ? judgeDefinition(engine, scope, tree, old) : { errors: [], warnings: [] }
   const more = whole ? [...draft.missing, ...judged.errors] : []
-  const unenforced = whole ? unenforcedWarnings(resource.interest, tree, old) : []
+  const unenforced = whole ? unenforcedWarnings(resource, tree, old) : []
   const found = await validateUpdate(scope, tree, old, { status, more })
   return [...warnings, ...found, ...judged.warnings, ...unenforced]
 }
@@ -281,5 +281,5 @@ function isFinished({ resource }: Scope, tree: JsonObject, before: JsonObject): 
   if (finalizersOf(metaOf(tree)).length > 0 || !isDeleting(oldMeta)) return false
   if ((wholeOf(oldMeta, 'deletionGracePeriodSeconds') ?? 0) !== 0) return false
   const held = field(tree, 'spec', 'finalizers')
-  return resource.interest !== namespacesInterest || !Array.isArray(held) || held.length === 0
+  return !isResource(resource, namespaces) || !Array.isArray(held) || held.length === 0
 }

@@ -13,7 +13,7 @@
 import type { FieldSelector } from '../kube/fieldselector.ts'
 import type { JsonObject } from '../kube/json/json.ts'
 import type { PatchKind } from '../kube/patch/patch.ts'
-import type { Resource } from '../kube/resource.ts'
+import type { GroupVersionResource, Resource } from '../kube/resource.ts'
 import type { ScalePaths } from '../kube/schema/scaled.ts'
 import type { Schema } from '../kube/schema/schema.ts'
 import type { LabelSelector } from '../kube/selector.ts'
@@ -29,7 +29,7 @@ export type Stored = {
   readonly bytes: Buffer
 }
 
-/** One interest's objects as the writer sees them: committed state only. */
+/** One resource's objects as the writer sees them: committed state only. */
 export interface Objects {
   /** The newest committed version of the whole store. */
   readonly version: number
@@ -45,7 +45,8 @@ export interface Objects {
   remove(key: string): Promise<Stored>
 }
 
-export type ObjectsOf = (interest: string) => Objects
+/** In which interest they live is not the engine's concern. */
+export type ObjectsOf = (resource: GroupVersionResource) => Objects
 
 /** What is served, as far as writing depends on it. */
 export interface Registry {

@@ -3,6 +3,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { isResource } from '../kube/resource.ts'
 import { failure } from '../kube/status.ts'
 import { KnownOwners } from './apply/managed/known.ts'
 import { deleteCollection } from './collection.ts'
@@ -30,6 +31,8 @@ type Parts = {
   readonly newUid?: () => string
 }
 
+const bindings = { group: '', resource: 'bindings' }
+
 /** Subresources through which an object itself is written, each a part of it. */
 const parts: ReadonlySet<string> = new Set(['', 'status', 'finalize', 'approval', 'ephemeralcontainers', 'resize'])
 
@@ -51,7 +54,7 @@ export class Writer {
     if (subresource === 'eviction') return evictPod(this.#engine, request)
     if (subresource === 'token') throw notIssued()
     if (subresource !== '') throw methodNotServed()
-    if (resource.interest === '/bindings') return bindPod(this.#engine, request)
+    if (isResource(resource, bindings)) return bindPod(this.#engine, request)
     const answered = await review(this.#engine, request)
     if (answered !== undefined) return answered
     // Something that lives in a namespace is created there, not at the collection of all namespaces.
