@@ -1,8 +1,8 @@
 /**
  * Who may import whom: checks every import between the folders of src (type imports too) against the table in
  * docs/architecture.md, so that the table cannot lie. A folder is `kube`, and each folder in it is one too, `kube/json`;
- * what lies deeper belongs to that. Who may import `kube` may import all that is in it. Also: one form of path, and no
- * cycles between files or folders. Tests may compose what they need; for them only the form is checked.
+ * what lies deeper belongs to that. Who may import `kube` from outside may import all that is in it; among the
+ * rooms of one folder each has to be named. Also: one form of path, and no cycles between files or folders. Tests may compose what they need; for them only the form is checked.
  */
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -64,7 +64,9 @@ function parseTable(document: string): Map<string, Set<string> | 'everything'> |
 function mayImport(allowed: NonNullable<ReturnType<typeof parseTable>>, from: string, to: string): boolean {
   if (from === '') return to === 'app' // main.ts starts a command, nothing else
   const imports = allowed.get(from)
-  return imports === 'everything' || imports?.has(to) === true || imports?.has(to.replace(/\/.*/, '')) === true
+  const [house = '', room] = to.split('/')
+  const isNeighbour = room !== undefined && from.startsWith(`${house}/`)
+  return imports === 'everything' || imports?.has(to) === true || (!isNeighbour && imports?.has(house) === true)
 }
 
 /** The relative imports of a module: static, re-exported, dynamic, and files named by URL (workers). */

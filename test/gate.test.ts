@@ -71,6 +71,13 @@ test('a folder in a folder has a row of its own, and who may import the outer on
   assert.match(faults(wrong, rooms).join(), /kube\/json may not import base/)
 })
 
+test('the rooms of one folder name each other: what stands for all of them to others does not to them', () => {
+  const rooms = table.replace('| `base` | |', '| `base` | |\n| `kube/a` | `kube` |\n| `kube/b` | |')
+  const files = { 'src/kube/a/a.ts': "import '../b/b.ts'", 'src/kube/b/b.ts': '' }
+  assert.match(faults(files, rooms).join(), /kube\/a may not import kube\/b/)
+  assert.deepEqual(faults(files, rooms.replace('`kube/a` | `kube` |', '`kube/a` | `kube/b` |')), [])
+})
+
 test('another form of path, a missing file, and a table that lies are found', () => {
   assert.match(
     faults({ 'src/app/other.ts': "import '../../src/kube/kind.ts'" })[0] ?? '',

@@ -69,7 +69,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const measures = new Measures({ copy, store, more: () => figuresOf(upstream, interests) })
     const front = new Front({ interests, upstream, clock })
     const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
-    const passed = new FairUpstream({ upstream, access, passedMax: standardLimits.passedMax })
+    const passed = new FairUpstream({ upstream, access, limits: standardLimits })
     const tokens = new Tokens({ upstream: passed, access, keeper, nowMs, clock })
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const forwarder = new Forwarder({ upstream: passed, access, catalog, readYourWrites, offline, tokens, clock, log })

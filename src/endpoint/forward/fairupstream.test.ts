@@ -27,7 +27,7 @@ function world(passedMax: number) {
     },
     connect: async () => ({ status: 101, rawHeaders: [], socket: new PassThrough(), head: Buffer.alloc(0) }),
   } as unknown as Upstream
-  return new FairUpstream({ upstream, access, passedMax })
+  return new FairUpstream({ upstream, access, limits: { passedMax, requestBytes: 20 * 1024 } })
 }
 
 const ask = (passed: FairUpstream, identity: Identity, path = '/') => passed.ask({ method: 'GET', path, identity })

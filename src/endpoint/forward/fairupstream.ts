@@ -7,9 +7,7 @@ import { tooManyRequests } from '../../kube/status.ts'
 import type { Answered, Asked, Connected, Identity, Upstream } from '../../upstream/upstream.ts'
 import { bearerIdentity } from '../asker.ts'
 import type { Request } from '../endpoint.ts'
-import type { Whose } from '../sockets/exchanges.ts'
-import { standardLimits } from '../sockets/limits.ts'
-import { type Holder, placesOf, Shares, strangers } from '../sockets/shares.ts'
+import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
 
 /** Whom tokens name, by what the API server said of them. */
 export function tokenCallers(access: Pick<Access, 'held' | 'caller'>): Whose {
@@ -30,7 +28,12 @@ function nameOf(caller: Caller | undefined): string | undefined {
   return caller === undefined ? undefined : `caller ${caller.name} ${caller.uid}`
 }
 
-type Parts = { readonly upstream: Upstream; readonly access: Pick<Access, 'held'>; readonly passedMax: number }
+type Parts = {
+  readonly upstream: Upstream
+  readonly access: Pick<Access, 'held'>
+  /** Requests with the API server at the same time, and what each may hold here before it counts for more than one. */
+  readonly limits: { readonly passedMax: number; readonly requestBytes: number }
+}
 
 export class FairUpstream implements Upstream {
   readonly #parts: Parts
@@ -38,7 +41,7 @@ export class FairUpstream implements Upstream {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#shares = new Shares(parts.passedMax)
+    this.#shares = new Shares(parts.limits.passedMax)
   }
 
   get reachability(): Upstream['reachability'] {
@@ -80,7 +83,7 @@ export class FairUpstream implements Upstream {
   }
 
   #enter(holder: Holder, path: string): () => void {
-    const places = placesOf(path, standardLimits.requestBytes)
+    const places = placesOf(path, this.#parts.limits.requestBytes)
     if (!this.#shares.take(holder, places)) {
       throw tooManyRequests('too many requests of this caller are with the API server', 1)
     }

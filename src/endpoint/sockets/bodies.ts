@@ -5,8 +5,8 @@
 import type { Readable, Writable } from 'node:stream'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
 import type { Traffic } from '../documents/measures.ts'
+import { type Holder, Shares } from '../shares.ts'
 import type { SocketLimits } from './limits.ts'
-import { type Holder, Shares } from './shares.ts'
 
 type Asked = {
   /** What the head says about its length. */

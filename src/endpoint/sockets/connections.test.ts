@@ -1,8 +1,8 @@
 /** Who has to go when there are too many connections. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Holder } from '../shares.ts'
 import { Connections, type Visit } from './connections.ts'
-import type { Holder } from './shares.ts'
 
 const max = 128 // of which callers leave two
 const admin: Holder = { standing: 'own', name: 'ake-admin' }

@@ -4,8 +4,9 @@
  * is who has asked for nothing for the longest, shaken hands or not, then who is idle. Strangers never push out a caller;
  * where callers are too many, it is one of the caller's who has the most.
  */
+
+import { type Holder, strangers } from '../shares.ts'
 import type { Connection } from './peer.ts'
-import { type Holder, strangers } from './shares.ts'
 
 export type Visit = {
   /** Whom its certificate names, or the first token on it that the API server accepts, as it holds shares. */

@@ -10,19 +10,11 @@ import { cancel } from '../answer/pieces.ts'
 import { refusal, statusResponse } from '../answer/respond.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
+import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
 import { Bodies } from './bodies.ts'
 import type { Connections, Visit } from './connections.ts'
 import type { SocketLimits } from './limits.ts'
 import { Sender } from './sender.ts'
-import { type Holder, placesOf, Shares, strangers } from './shares.ts'
-
-/** Who it is that shows no certificate: a name that is the same for all that one caller asks for. */
-export interface Whose {
-  /** As far as that is known without asking. */
-  held(request: Request): string | undefined
-  /** Asks whoever knows, as long as a read may wait. */
-  ask(request: Request): Promise<string | undefined>
-}
 
 export type Exchange = {
   readonly request: Request

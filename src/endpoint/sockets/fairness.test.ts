@@ -8,7 +8,7 @@ import { silentLog } from '../../base/log.ts'
 import { unauthorized } from '../../kube/status.ts'
 import { refusal, statusResponse } from '../answer/respond.ts'
 import type { Request, Response } from '../endpoint.ts'
-import type { Whose } from './exchanges.ts'
+import type { Whose } from '../shares.ts'
 import { admin, open, own, type Running, readAll, withServer } from './server.test-support.ts'
 
 const text = (content: string): Response => ({ status: 200, headers: {}, body: Buffer.from(content) })

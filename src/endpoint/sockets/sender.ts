@@ -5,8 +5,8 @@ import { BatchPool, Packer } from '../answer/batches.ts'
 import { cancel, leave } from '../answer/pieces.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Response } from '../endpoint.ts'
+import { Shares } from '../shares.ts'
 import type { SocketLimits } from './limits.ts'
-import { Shares } from './shares.ts'
 
 /** What is no list: head, body and end of one object. */
 const fewPieces = 3

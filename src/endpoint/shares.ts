@@ -3,6 +3,7 @@
  * each, since nobody knows how many will come: whoever holds less than what is still free may take more. One greedy caller
  * ends up with half of it, the next with half of the rest, and whoever comes then finds something, too.
  */
+import type { Request } from './endpoint.ts'
 
 /** What speaks for whoever asks. */
 export type Standing =
@@ -20,6 +21,14 @@ export type Holder = {
 }
 
 export const strangers: Holder = { standing: 'stranger', name: '' }
+
+/** Who it is that shows no certificate: a name that is the same for all that one caller asks for. */
+export interface Whose {
+  /** As far as that is known without asking. */
+  held(request: Request): string | undefined
+  /** Asks the API server, as long as a read may wait. */
+  ask(request: Request): Promise<string | undefined>
+}
 
 /** Strangers have a ninth of everything, all together: whoever is new gets through, and a crowd of them takes nothing else. */
 const strangersDivisor = 8
