@@ -5,8 +5,9 @@
 
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog, type Log } from '../base/log.ts'
+import type { Caller } from '../kube/caller.ts'
 import { type Answered, type Asked, type ReachabilityState, Unreachable, type Upstream } from '../upstream/upstream.ts'
-import type { Caller, RecordChange, Records } from './access.ts'
+import type { RecordChange, Records } from './access.ts'
 import { type OpenAccess, openAccess } from './open.ts'
 
 type ReviewSpec = {

@@ -9,17 +9,10 @@
  * `tokens.ts` keeps the tokens that the cloud issued to hand them out again while it is away. `open.ts` puts them together.
  * No credential is stored here except by the token keeper, whose purpose that is (I4).
  */
+import type { Caller } from '../kube/caller.ts'
 import type { StatusError } from '../kube/status.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import type { Question } from './question.ts'
-
-/** As the API server sees whoever asks. */
-export type Caller = {
-  readonly name: string
-  readonly uid: string
-  readonly groups: readonly string[]
-  readonly extra?: Readonly<Record<string, readonly string[]>>
-}
 
 export type Verdict =
   | 'allowed'

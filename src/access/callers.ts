@@ -6,8 +6,8 @@
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
+import type { Caller } from '../kube/caller.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
-import type { Caller } from './access.ts'
 import { evictOldest } from './evict.ts'
 import { idOf, parseCaller, printCaller } from './identity.ts'
 import { readClaims } from './jwt.ts'

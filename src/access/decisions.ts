@@ -5,9 +5,10 @@
  * that fails changes nothing that is known.
  */
 import type { Clock } from '../base/clock.ts'
+import type { Caller } from '../kube/caller.ts'
 import { type StatusError, unauthorized } from '../kube/status.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
-import type { Access, Caller, Outcome, Verdict } from './access.ts'
+import type { Access, Outcome, Verdict } from './access.ts'
 import { bounded, type Waiting } from './bounded.ts'
 import type { Callers, Known } from './callers.ts'
 import type { Changes } from './changes.ts'

@@ -3,7 +3,7 @@
  * could tell apart; and the form in which a caller is written down.
  */
 import { hash } from 'node:crypto'
-import type { Caller } from './access.ts'
+import type { Caller } from '../kube/caller.ts'
 
 /** Names the credential, not its owner: it is another with each rotation. */
 const credentialId = 'authentication.kubernetes.io/credential-id'

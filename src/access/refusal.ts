@@ -1,9 +1,10 @@
 /**
  * Refusals in kube-apiserver's own words: clients and people match on them.
  */
+
+import type { Caller } from '../kube/caller.ts'
 import { quoted } from '../kube/json/gotext.ts'
 import { failure, qualified, type StatusDetails, type StatusError } from '../kube/status.ts'
-import type { Caller } from './access.ts'
 import type { Question } from './question.ts'
 
 /** Appended where the refusal is ignorance, so that nobody looks for a missing role. */

@@ -5,8 +5,8 @@
  * asked for.
  */
 import type { Clock } from '../base/clock.ts'
+import type { Caller } from '../kube/caller.ts'
 import { type Answered, type Identity, Unreachable, type Upstream } from '../upstream/upstream.ts'
-import type { Caller } from './access.ts'
 import type { Question } from './question.ts'
 import { strangers, Turns } from './turns.ts'
 

@@ -3,9 +3,9 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Caller } from '../kube/caller.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import { type Bench, openBench, settle } from './access.test-support.ts'
-import type { Caller } from './access.ts'
 import { makeQuestion, type Question, widerOf } from './question.ts'
 
 const places = [{}, { namespace: 'shop' }, { namespace: 'shop', labels: 'app=x' }]

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Caller } from '../kube/caller.ts'
 import type { TokenRequestFacts } from '../kube/tokenrequest.ts'
 import { type Bench, makeJwt, openBench, settle } from './access.test-support.ts'
-import type { Caller } from './access.ts'
 import { makeQuestion } from './question.ts'
 import type { TokenAsked } from './tokens.ts'
 

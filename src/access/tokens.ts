@@ -3,8 +3,9 @@
  * away: the kubelet asks for a token before it starts a pod, and a refusal keeps the pod down. Only the caller to whom a
  * token was issued gets it again, for the same account, bound object and audiences, and never with a longer life.
  */
+
+import type { Caller } from '../kube/caller.ts'
 import type { TokenRequestFacts } from '../kube/tokenrequest.ts'
-import type { Caller } from './access.ts'
 import type { Callers } from './callers.ts'
 import { idOf } from './identity.ts'
 import { type Account, type Claims, readClaims } from './jwt.ts'

@@ -10,11 +10,12 @@ import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { AuthorityCopy } from '../cache/authoritycopy.ts'
+import type { Caller } from '../kube/caller.ts'
 import type { SelectableFields } from '../kube/fields.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Resource } from '../kube/resource.ts'
 import type { PrinterColumn } from '../kube/table/printers/printers.ts'
-import type { Caller, Definition, WriteRequest, WriteResult } from '../write/write.ts'
+import type { Definition, WriteRequest, WriteResult } from '../write/write.ts'
 import type { Spelling } from './forms/spelling.ts'
 
 export type Request = {

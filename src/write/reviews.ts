@@ -3,6 +3,7 @@
  * caller is the administrator; about others it is only known that members of system:masters may do everything.
  */
 
+import type { Caller } from '../kube/caller.ts'
 import { field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
 import { invalidField } from '../kube/schema/errors.ts'
 import { badRequest, type FieldError, invalid } from '../kube/status.ts'
@@ -12,7 +13,7 @@ import { metaOf, timestamp } from './meta.ts'
 import { readOptions } from './options.ts'
 import { recordNew } from './ownership.ts'
 import { carrying } from './warnings.ts'
-import type { Caller, WriteRequest, WriteResult } from './write.ts'
+import type { WriteRequest, WriteResult } from './write.ts'
 
 const masters = 'system:masters'
 

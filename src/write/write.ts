@@ -10,6 +10,7 @@
  * and supplied by the composition that builds it.
  */
 
+import type { Caller } from '../kube/caller.ts'
 import type { FieldSelector } from '../kube/fieldselector.ts'
 import type { JsonObject } from '../kube/json/json.ts'
 import type { PatchKind } from '../kube/patch/patch.ts'
@@ -71,14 +72,6 @@ export type Definition = {
   readonly selectableFields: readonly string[]
   /** The definition is being deleted: nothing new is accepted. */
   readonly terminating: boolean
-}
-
-/** Who asks, for the reviews that speak about the caller. */
-export type Caller = {
-  readonly name: string
-  readonly uid: string
-  readonly groups: readonly string[]
-  readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
 export type BodyFormat = 'json' | 'yaml' | 'protobuf'

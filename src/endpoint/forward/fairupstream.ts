@@ -2,7 +2,8 @@
  * The way to the API server as callers use it, divided among them: each request that is passed on holds a stream of a few
  * connections that everybody with a token shares, a watch or a log for hours. Whoever has its share waits for itself alone.
  */
-import type { Access, Caller } from '../../access/access.ts'
+import type { Access } from '../../access/access.ts'
+import type { Caller } from '../../kube/caller.ts'
 import { tooManyRequests } from '../../kube/status.ts'
 import type { Answered, Asked, Connected, Identity, Upstream } from '../../upstream/upstream.ts'
 import { bearerIdentity } from '../asker.ts'

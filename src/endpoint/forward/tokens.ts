@@ -2,11 +2,12 @@
  * TokenRequests: passed on like every write, but the token that the cloud issues is kept, so that the same caller can be
  * given it again while the cloud is away. A kubelet mounts it and the pod starts; a refusal would keep the pod down.
  */
-import type { Access, Caller } from '../../access/access.ts'
+import type { Access } from '../../access/access.ts'
 import { questionOf } from '../../access/question.ts'
 import type { TokenKeeper } from '../../access/tokens.ts'
 import { within } from '../../access/within.ts'
 import type { Clock } from '../../base/clock.ts'
+import type { Caller } from '../../kube/caller.ts'
 import { negotiate } from '../../kube/negotiate.ts'
 import { readTokenRequest } from '../../kube/protobuf/peek.ts'
 import { isProtobuf, ProtobufFault, readEnvelope } from '../../kube/protobuf/protobuf.ts'

@@ -1,10 +1,10 @@
 /** The way of a request: who asks, what for, which resource, which verb; and the one catch around it. */
 import type { Cache } from '../../cache/cache.ts'
+import type { Caller } from '../../kube/caller.ts'
 import { type ApiRequest, parseRequest } from '../../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../../kube/resource.ts'
 import { badRequest, methodNotAllowed, notFound, pathNotFound, unauthorized } from '../../kube/status.ts'
 import { checkTimeout } from '../../kube/timeout.ts'
-import type { Caller } from '../../write/write.ts'
 import { pageNotFound, refusal } from '../answer/respond.ts'
 import type { EndpointParts, NonResourcePaths, Request, Response, Served } from '../endpoint.ts'
 import { isConnection, notConnected } from './connect.ts'

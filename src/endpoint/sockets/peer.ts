@@ -5,7 +5,7 @@
  */
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import type { Caller } from '../../write/write.ts'
+import type { Caller } from '../../kube/caller.ts'
 import type { Peer } from '../endpoint.ts'
 
 export type Connection = { readonly caller: Caller | undefined; readonly peer: Peer }
