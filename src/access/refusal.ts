@@ -4,7 +4,7 @@
 
 import type { Caller } from '../kube/caller.ts'
 import { quoted } from '../kube/json/gotext.ts'
-import { failure, qualified, type StatusDetails, type StatusError } from '../kube/status.ts'
+import { denied, qualified, type StatusDetails, type StatusError } from '../kube/status.ts'
 import type { Question } from './question.ts'
 
 /** Appended where the refusal is ignorance, so that nobody looks for a missing role. */
@@ -15,13 +15,13 @@ export function forbiddenStatus(caller: Caller, question: Question, reason = '')
   const { group, resource, name } = question
   const inner = sanitised(sentence(caller.name, question))
   const why = reason === '' ? inner : `${inner}: ${reason}`
-  if (resource === '') return failure(403, 'Forbidden', `forbidden: ${why}`, {})
+  if (resource === '') return denied(`forbidden: ${why}`, {})
   const details: StatusDetails = {}
   if (name !== '') details.name = name
   if (group !== '') details.group = group
   details.kind = resource
   const subject = name === '' ? qualified(question) : `${qualified(question)} ${quoted(name)}`
-  return failure(403, 'Forbidden', `${subject} is forbidden: ${why}`, details)
+  return denied(`${subject} is forbidden: ${why}`, details)
 }
 
 function sentence(user: string, { verb, group, resource, subresource, namespace, path }: Question): string {

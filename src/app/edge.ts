@@ -7,17 +7,20 @@ import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import { gauge, seriesOf } from '../base/metrics.ts'
 import { MirrorCopy } from '../cache/mirrorcopy.ts'
+import { CloudAccess } from '../endpoint/cloudaccess.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
+import { StatusDocument } from '../endpoint/documents/status.ts'
 import { CloudRelease } from '../endpoint/forward/cloudrelease.ts'
 import { FairUpstream, tokenCallers } from '../endpoint/forward/fairupstream.ts'
 import { Forwarder } from '../endpoint/forward/forwarder.ts'
 import { Offline } from '../endpoint/forward/offline.ts'
 import { ReadYourWrites } from '../endpoint/forward/readyourwrites.ts'
 import { Tokens } from '../endpoint/forward/tokens.ts'
-import { EdgeEndpoint } from '../endpoint/request/edge.ts'
+import { EdgeAnswers } from '../endpoint/request/edge.ts'
 import { EdgeReading } from '../endpoint/request/edgeread.ts'
 import { Front } from '../endpoint/request/front.ts'
+import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
 import { Server } from '../endpoint/sockets/server.ts'
@@ -74,8 +77,9 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const forwarder = new Forwarder({ upstream: passed, access, catalog, readYourWrites, offline, tokens, clock, log })
     const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
-    const reads = { front, upstream, forwarder, readYourWrites, measures, clock, release }
-    const reading = new EdgeReading({ access, watches, catalog, ...reads })
+    const asked = new CloudAccess({ access, isMapped: (certificate) => credentials.matches(certificate), nowMs })
+    const parts = { authentication: asked, authorization: asked, catalog, upstream, forwarder, clock }
+    const reading = new EdgeReading({ ...parts, watches, front, readYourWrites, release })
     const aside = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
     const lost = () =>
       interests.lost.map((name) => `what ${name} is was lost: it is read again when somebody asks for it`)
@@ -88,21 +92,9 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
         { name: 'upstream', ready: true, run: () => undefined, note: () => sentenceOf(upstream) },
       ],
     })
-    const endpoint = new EdgeEndpoint({
-      access,
-      catalog,
-      upstream,
-      reading,
-      forwarder,
-      own: [health, measures],
-      mirrored: documents,
-      status: () => statusOf({ upstream, interests, copy, store, clock, damage: damage() }),
-      isMapped: (certificate) => credentials.matches(certificate),
-      nowMs,
-      measures,
-      clock,
-      log,
-    })
+    const status = new StatusDocument(() => statusOf({ upstream, interests, copy, store, clock, damage: damage() }))
+    const answers = new EdgeAnswers({ ...parts, reading, own: [health, measures, status], mirrored: documents })
+    const endpoint = new Endpoint({ ...parts, answering: answers, beyond: answers, measures, log })
     const server = new Server({
       handle: (request) => endpoint.handle(request),
       upgrade: (request) => endpoint.upgrade(request),

@@ -7,8 +7,10 @@ import { Discovery } from '../endpoint/documents/discovery.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { OpenApi } from '../endpoint/documents/openapi/openapi.ts'
+import { OwnAccess } from '../endpoint/ownaccess.ts'
 import { Resources } from '../endpoint/registry.ts'
-import { Endpoint } from '../endpoint/request/route.ts'
+import { AuthorityAnswers } from '../endpoint/request/authority.ts'
+import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { Server } from '../endpoint/sockets/server.ts'
 import { builtinFacts } from '../kube/builtin.ts'
 import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
@@ -57,10 +59,12 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
       limits: { connectionsMax: connectionsHere() },
     })
     const port = await server.listen()
-    const endpoint = new Endpoint({
+    const access = new OwnAccess()
+    const answering = new AuthorityAnswers({
       copy,
       registry: resources,
       writer,
+      authentication: access,
       documents: [
         new Health({
           version: builtinFacts().version,
@@ -74,10 +78,11 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
         new OpenApi({ resources, clock }),
         measures,
       ],
-      measures,
       clock,
       log,
     })
+    const ours = { authentication: access, authorization: access, answering, catalog: resources }
+    const endpoint = new Endpoint({ ...ours, measures, log })
     handle = (request) => endpoint.handle(request)
     const url = serverUrl(host, port)
     await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)

@@ -22,15 +22,18 @@ import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { CloudAccess } from './cloudaccess.ts'
 import { Measures } from './documents/measures.ts'
+import { StatusDocument } from './documents/status.ts'
 import type { Peer, Response } from './endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import { Offline } from './forward/offline.ts'
 import { ReadYourWrites } from './forward/readyourwrites.ts'
 import { Tokens } from './forward/tokens.ts'
-import { EdgeEndpoint } from './request/edge.ts'
+import { EdgeAnswers } from './request/edge.ts'
 import { EdgeReading } from './request/edgeread.ts'
 import { Front } from './request/front.ts'
+import { Endpoint } from './request/pipeline.ts'
 
 const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node' }
 const objectPath = /^\/api\/v1(?:\/namespaces\/([^/]+))?\/(pods|configmaps|nodes)\/([^/]+)$/
@@ -185,7 +188,7 @@ export class EdgeWorld {
   readonly lines: string[] = []
   /** The cloud's, compared with what is known of Kubernetes here. */
   readonly release = { isLater: false }
-  endpoint!: EdgeEndpoint
+  endpoint!: Endpoint
   interests!: Interests
   documents!: CloudDocuments
   catalog!: Catalog
@@ -240,24 +243,13 @@ export class EdgeWorld {
     const offline = new Offline({ access, catalog, interests, tokens, upstream })
     const forwarder = new Forwarder({ upstream, access, catalog, readYourWrites, offline, tokens, clock, log })
     const { release } = this
-    const reads = { front, upstream, forwarder, readYourWrites, measures, clock, release }
-    const reading = new EdgeReading({ access, watches, catalog, ...reads })
+    const asked = new CloudAccess({ access, isMapped: ({ name }) => mapped.has(name), nowMs })
+    const parts = { authentication: asked, authorization: asked, catalog, upstream, forwarder, clock }
+    const reading = new EdgeReading({ ...parts, watches, front, readYourWrites, release })
     const { copy } = this
-    this.endpoint = new EdgeEndpoint({
-      access,
-      catalog,
-      upstream,
-      reading,
-      forwarder,
-      own: [measures],
-      mirrored: documents,
-      status: () => statusOf({ upstream, interests, copy, store, clock }),
-      isMapped: ({ name }) => mapped.has(name),
-      nowMs,
-      measures,
-      clock,
-      log,
-    })
+    const status = new StatusDocument(() => statusOf({ upstream, interests, copy, store, clock }))
+    const answers = new EdgeAnswers({ ...parts, reading, own: [measures, status], mirrored: documents })
+    this.endpoint = new Endpoint({ ...parts, answering: answers, beyond: answers, measures, log })
     this.#ending = new AbortController()
     const { signal } = this.#ending
     const { run } = this.access
@@ -300,7 +292,6 @@ export class EdgeWorld {
       hasBody: body !== undefined,
       body: async () => bytes,
       stream,
-      caller: undefined,
       peer,
       ...(gone === undefined ? {} : { gone: () => gone }),
     })

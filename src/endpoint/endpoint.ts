@@ -3,14 +3,13 @@
  * in-process client and a tunnel use the very same core. A body is bytes, pieces of bytes to be sent in order, or an async
  * iterable that is pulled as fast as the reader reads (a watch, a compressed list).
  *
- * The way of a request: who asks (authenticate), what is asked (kube/request), which resource that is (registry), then one
- * file per verb. Whatever goes wrong is thrown as a Status and rendered in one place (respond).
+ * The way of a request (`request/pipeline`): what is asked (kube/request), who asks (authenticate), whether it may
+ * (authorise), then the answer, with one file per verb. Every composition is this way with parts of its own: an authority
+ * believes its own certificates and answers from its own copy, a mirror asks the API server and answers from what it holds of
+ * it. Whatever goes wrong is thrown as a Status and rendered in one place (respond).
  */
 import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import type { Log } from '../base/log.ts'
-import type { AuthorityCopy } from '../cache/authoritycopy.ts'
-import type { Caller } from '../kube/caller.ts'
 import type { SelectableFields } from '../kube/fields.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import type { Resource } from '../kube/resource.ts'
@@ -34,8 +33,6 @@ export type Request = {
   stream(): AsyncIterable<Buffer>
   /** Fires when whoever asked is no longer there to be answered; absent where nobody can leave. */
   gone?(): AbortSignal
-  /** Whom a certificate of our own names; undefined for everybody else. */
-  readonly caller: Caller | undefined
   readonly peer: Peer
 }
 
@@ -111,15 +108,4 @@ export interface Measuring {
 }
 
 /** What reading takes besides the cache that is read. */
-export type ReadParts = {
-  readonly measures: Measuring
-  readonly clock: Clock
-}
-
-/** What the verbs of an authority work with. */
-export type EndpointParts = ReadParts & {
-  readonly copy: AuthorityCopy
-  readonly registry: Registry
-  readonly writer: Writing
-  readonly log: Log
-}
+export type ReadParts = { readonly clock: Clock }

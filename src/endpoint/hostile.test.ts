@@ -6,8 +6,8 @@ import { parseRequest } from '../kube/request.ts'
 import { interestOf } from '../mirror/interest.ts'
 import { mirrorLimits } from '../mirror/mirror.ts'
 import { Unreachable } from '../upstream/upstream.ts'
-import { askerOf } from './asker.ts'
 import { aliceToken, answered, EdgeCloud, EdgeWorld, settle, statusText } from './edgeworld.test-support.ts'
+import { identityOf } from './identify.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 
@@ -162,7 +162,7 @@ test('[I1] what cannot stand in a header is no token', () => {
   const parts = { isMapped: () => false, nowMs: () => 0 }
   for (const token of ['a\r\nx-remote-user: root', 'a b', 'ä', '\0']) {
     const protocol = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
-    const { identity } = askerOf({ peer: {}, headers: { 'sec-websocket-protocol': protocol } }, parts)
+    const identity = identityOf({ peer: {}, headers: { 'sec-websocket-protocol': protocol } }, parts)
     assert.deepEqual(identity, { kind: 'anonymous' }, JSON.stringify(token))
   }
 })
@@ -171,7 +171,7 @@ test('an upgrade that nobody answers is given up: its place is free for others',
   await using world = await EdgeWorld.open()
   world.cloud.connectAs = () => Promise.reject(new Unreachable('no answer within 75000 ms', true))
   const request = { method: 'GET', url: '/api/v1/namespaces/a/pods/p/exec', headers: {}, hasBody: false, peer: {} }
-  const nothing = { body: async () => Buffer.alloc(0), stream: async function* () {}, caller: undefined }
+  const nothing = { body: async () => Buffer.alloc(0), stream: async function* () {} }
   assert.equal((await world.endpoint.upgrade({ ...request, ...nothing })).status, 503)
   assert.ok((world.cloud.connects[0]?.headMsMax ?? Number.POSITIVE_INFINITY) <= 75_000)
 })

@@ -9,9 +9,11 @@ import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
 import { Measures } from './documents/measures.ts'
-import type { Response } from './endpoint.ts'
+import type { Peer, Response } from './endpoint.ts'
+import { OwnAccess } from './ownaccess.ts'
 import { Resources } from './registry.ts'
-import { Endpoint } from './request/route.ts'
+import { AuthorityAnswers } from './request/authority.ts'
+import { Endpoint } from './request/pipeline.ts'
 
 export type Answer = { status: number; headers: Response['headers']; bytes: Buffer; text: string; json: any }
 
@@ -25,7 +27,8 @@ export type World = {
   open(url: string, headers?: Record<string, string>): Promise<AsyncIterator<Buffer>>
 }
 
-const admin = { name: 'ake-admin', uid: '', groups: ['system:masters', 'system:authenticated'] }
+const certificate = { name: 'ake-admin', organizations: ['system:masters'], issuedBy: 'own', expiresMs: 0 } as const
+const admin: Peer = { certificate }
 
 export async function openWorld(parts: { store?: Store; historyBytesMax?: number } = {}): Promise<World> {
   const store = parts.store ?? openMemory({ historyBytesMax: parts.historyBytesMax ?? 1 << 24 })
@@ -37,16 +40,19 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
   await bootstrap(writer, resources)
   const measures = new Measures({ copy, store })
-  const endpoint = new Endpoint({ copy, registry: resources, writer, measures, documents: [measures], clock, log })
+  const access = new OwnAccess()
+  const ours = { copy, registry: resources, writer, authentication: access, documents: [measures], clock, log }
+  const answering = new AuthorityAnswers(ours)
+  const ways = { authentication: access, authorization: access, answering, catalog: resources }
+  const endpoint = new Endpoint({ ...ways, measures, log })
   const handle = (method: string, url: string, body: unknown, headers: Record<string, string>) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
     const whole = Buffer.isBuffer(body) ? body : Buffer.from(bytes)
     const stream = async function* () {
       yield whole
     }
-    const peer = {}
     const hasBody = bytes !== ''
-    return endpoint.handle({ method, url, headers, hasBody, body: async () => whole, stream, caller: admin, peer })
+    return endpoint.handle({ method, url, headers, hasBody, body: async () => whole, stream, peer: admin })
   }
   return {
     copy,

@@ -5,3 +5,6 @@ export type Caller = {
   readonly groups: readonly string[]
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
+
+/** Without any credential. */
+export const anonymous: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }

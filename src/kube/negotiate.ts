@@ -215,7 +215,7 @@ function notProduced(produced: readonly string[]): StatusError {
 }
 
 /** The singular form of a list, or a list of one object, is refused rather than skipped. */
-function checkShape({ as }: MediaChoice, shape: Endpoint['shape'], resource: Resource | undefined): void {
+export function checkShape({ as }: MediaChoice, shape: Endpoint['shape'], resource: Resource | undefined): void {
   if (as?.kind === 'PartialObjectMetadata' && shape === 'list') throw misshapen(as.kind, 'a list', resource, true)
   if (as?.kind === 'PartialObjectMetadataList' && shape !== 'list') {
     throw misshapen(as.kind, 'not a list', resource, false)

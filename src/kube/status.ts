@@ -93,6 +93,13 @@ export function forbidden(of: Named, name: string, why: string): StatusError {
   return failure(403, 'Forbidden', message, detailsOf(of, name))
 }
 
+/** An authorizer's refusal. Its message quotes what was asked, so its answer tells browsers not to guess what it is. */
+export class Denial extends StatusError {}
+
+export function denied(message: string, details: StatusDetails): Denial {
+  return new Denial(failure(403, 'Forbidden', message, details).status)
+}
+
 export function unauthorized(): StatusError {
   return failure(401, 'Unauthorized', 'Unauthorized')
 }

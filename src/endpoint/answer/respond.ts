@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../base/log.ts'
 import { negotiate } from '../../kube/negotiate.ts'
-import { parseRequest } from '../../kube/request.ts'
-import { internalError, type Status, StatusError } from '../../kube/status.ts'
+import { type ApiRequest, parseRequest } from '../../kube/request.ts'
+import { Denial, internalError, type Status, StatusError } from '../../kube/status.ts'
 import { warningsOf } from '../../write/warnings.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { indent } from '../forms/indent.ts'
@@ -39,12 +39,12 @@ export function pageNotFound(): Response {
 }
 
 /** An error takes the form that was asked for; where that is impossible, or part of the error, it is indented JSON. */
-function spelledStatus(status: Status, request: Request): Response {
+function spelledStatus(status: Status, request: Request, api: ApiRequest | undefined): Response {
   const code = status.code ?? 500
   const json = Buffer.from(printStatus(status))
   try {
     const media = negotiate(request.headers.accept, { shape: 'document', routed: false })
-    const { query } = parseRequest(request.method, request.url)
+    const { query } = api ?? parseRequest(request.method, request.url)
     query.has('pretty')
     return spelledAtOnce(code, statusType, json, { media, query, request })
   } catch {
@@ -52,8 +52,11 @@ function spelledStatus(status: Status, request: Request): Response {
   }
 }
 
-/** The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. */
-export function refusal(error: unknown, request: Request, log: Log): Response {
+/**
+ * The only catch that renders. Anything but a Status is a fault of ours: logged, and told without its insides. `api` is the
+ * request as far as it was parsed.
+ */
+export function refusal(error: unknown, request: Request, log: Log, api?: ApiRequest): Response {
   let found: StatusError
   if (error instanceof StatusError) found = error
   else {
@@ -65,7 +68,8 @@ export function refusal(error: unknown, request: Request, log: Log): Response {
     })
     found = internalError('an unexpected fault; the log has the details')
   }
-  const response = spelledStatus(found.status, request)
+  const response = spelledStatus(found.status, request, api)
+  if (found instanceof Denial) response.headers['x-content-type-options'] = 'nosniff'
   const retry = found.status.details?.retryAfterSeconds
   if (retry !== undefined) response.headers['retry-after'] = String(retry)
   warn(response, warningsOf(found))

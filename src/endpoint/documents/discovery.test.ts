@@ -39,7 +39,6 @@ function setUp() {
       url,
       headers,
       body: async () => Buffer.alloc(0),
-      caller: undefined,
       hasBody: false,
       stream: async function* () {},
       peer: {},

@@ -6,8 +6,8 @@ import type { Access } from '../../access/access.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { tooManyRequests } from '../../kube/status.ts'
 import type { Answered, Asked, Connected, Identity, Upstream } from '../../upstream/upstream.ts'
-import { bearerIdentity } from '../asker.ts'
 import type { Request } from '../endpoint.ts'
+import { bearerIdentity } from '../identify.ts'
 import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
 
 /** Whom tokens name, by what the API server said of them. */

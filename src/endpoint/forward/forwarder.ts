@@ -3,7 +3,6 @@
  * says about the caller's rights is learned; the reply to a write is held until the copy has it (A7).
  */
 import type { Access, Outcome } from '../../access/access.ts'
-import { type Question, questionOf } from '../../access/question.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { isDryRun } from '../../kube/dryrun.ts'
@@ -12,7 +11,7 @@ import { failure } from '../../kube/status.ts'
 import type { Catalog } from '../../mirror/documents/catalog.ts'
 import { doubtWithin } from '../../upstream/doubt.ts'
 import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
-import type { Asker } from '../asker.ts'
+import type { Call } from '../call.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { effectsOf } from './effects.ts'
 import type { Offline } from './offline.ts'
@@ -47,18 +46,18 @@ export class Forwarder {
     this.#parts = parts
   }
 
-  async pass(api: ApiRequest, request: Request, asker: Asker, options: { accept?: string } = {}): Promise<Response> {
+  async pass(call: Call, options: { accept?: string } = {}): Promise<Response> {
     const { access, offline, tokens, upstream } = this.#parts
-    if (upstream.reachability.state === 'unreachable') return await offline.answer(api, request, asker)
+    const { api, request, identity } = call
+    if (upstream.reachability.state === 'unreachable') return await offline.answer(call)
     // Nobody's is passed on like anything else: its body is not read here, and no token is kept for it.
-    if (tokens.concerns(api) && asker.identity.kind !== 'anonymous' && !access.isRefused(asker.identity)) {
-      return await this.#passToken(api, rereadable(request), asker)
+    if (tokens.concerns(api) && identity.kind !== 'anonymous' && !access.isRefused(identity)) {
+      return await this.#passToken(call)
     }
     const gone = request.gone?.()
     try {
-      const tap = this.#tap(api, request)
-      const asked = tap === undefined ? request : { ...request, stream: tap.stream }
-      const answer = await this.#ask(api, asked, asker, { ...options, gone })
+      const tap = this.#tap(call)
+      const answer = await this.#ask(call, { ...options, gone, body: tap ?? request })
       return await this.#reply(api, answer, tap?.sent)
     } catch (error) {
       if (gone?.aborted === true) throw hasLeft()
@@ -66,32 +65,33 @@ export class Forwarder {
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
       // It may have been done: neither yes nor no would be true.
       if (isWrite && error.sent) throw mayBeDone(error.message)
-      return await offline.answer(api, request, asker, { why: error.message, bodyGone: request.hasBody })
+      return await offline.answer(call, { why: error.message, bodyGone: request.hasBody })
     }
   }
 
   /** One issued in vain harms nobody: unlike any other write, it is answered from what is kept also if it may be done. */
-  async #passToken(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+  async #passToken(call: Call): Promise<Response> {
     const { offline, tokens, upstream } = this.#parts
     // A pod waits for it: not for a line in doubt, if the one that is kept still serves.
-    const mirrored = upstream.reachability.state === 'suspect' && (await offline.keptToken(api, request, asker))
-    if (mirrored) return mirrored
+    const kept = upstream.reachability.state === 'suspect' && (await offline.keptToken(call))
+    if (kept) return kept
     try {
-      return await tokens.pass(api, request, asker)
+      return await tokens.pass(call)
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error
-      return await offline.answer(api, request, asker, { why: error.message })
+      return await offline.answer(call, { why: error.message })
     }
   }
 
-  /** The answer, if the API server gives one within the time; undefined when somebody else has to. */
-  async tryPass(api: ApiRequest, request: Request, asker: Asker, withinMs: number): Promise<Response | undefined> {
+  /** The answer, if the API server gives one within the time; undefined when the copy has to. */
+  async tryPass(call: Call, withinMs: number): Promise<Response | undefined> {
     const { clock, upstream } = this.#parts
     const { reachability } = upstream
+    const { api, request } = call
     const gone = request.gone?.()
     const doubt = doubtWithin({ clock, reachability }, withinMs)
     try {
-      const answer = await this.#ask(api, request, asker, { gone }, withinMs)
+      const answer = await this.#ask(call, { gone, body: request, withinMs })
       if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
       void answer.body.return?.()
       reachability.suspect(`the API server answered ${answer.status}`)
@@ -107,8 +107,9 @@ export class Forwarder {
     return undefined
   }
 
-  async connect(request: Request, asker: Asker, question: Question): Promise<Connected> {
+  async connect(call: Call): Promise<Connected> {
     const { upstream, clock } = this.#parts
+    const { request, identity } = call
     const { reachability } = upstream
     if (reachability.state === 'unreachable') throw cannotPass(reachability.why)
     const askedAt = clock.steady()
@@ -117,11 +118,11 @@ export class Forwarder {
         method: request.method,
         path: request.url,
         headers: sentHeaders(request),
-        identity: asker.identity,
+        identity,
         passedOn: true,
         headMsMax,
       })
-      this.#learn(asker, question, { status: connected.status, askedAt })
+      this.#learn(call, { status: connected.status, askedAt })
       return connected
     } catch (error) {
       if (error instanceof Unreachable) throw cannotPass(error.message)
@@ -130,25 +131,28 @@ export class Forwarder {
   }
 
   async #ask(
-    api: ApiRequest,
-    request: Request,
-    asker: Asker,
-    { accept, gone }: { accept?: string; gone?: AbortSignal | undefined },
-    withinMs = headMsMax,
+    call: Call,
+    {
+      accept,
+      gone,
+      body,
+      withinMs = headMsMax,
+    }: { accept?: string; gone: AbortSignal | undefined; body: Pick<Request, 'stream'>; withinMs?: number },
   ): Promise<Answered> {
     const { upstream, clock } = this.#parts
+    const { api, request, identity } = call
     const askedAt = clock.steady()
     const answer = await upstream.ask({
       method: request.method,
       path: request.url,
       headers: this.#headersFor(api, request, accept),
-      ...(request.hasBody ? { body: request.stream() } : {}),
-      identity: asker.identity,
+      ...(request.hasBody ? { body: body.stream() } : {}),
+      identity,
       passedOn: true,
       headMsMax: withinMs,
       ...(gone === undefined ? {} : { signal: gone }),
     })
-    this.#learn(asker, questionOf(api), { status: answer.status, askedAt })
+    this.#learn(call, { status: answer.status, askedAt })
     return answer
   }
 
@@ -160,12 +164,12 @@ export class Forwarder {
     return { ...headers, 'accept-encoding': 'identity' }
   }
 
-  #learn(asker: Asker, question: Question, outcome: Outcome): void {
+  #learn({ identity, impersonates, question }: Call, outcome: Outcome): void {
     const { access, catalog } = this.#parts
-    if (asker.impersonates) return
+    if (impersonates) return
     const isRefusal = outcome.status === 401 || outcome.status === 403
     const byAnother = relayed.has(question.subresource) || catalog.isAggregated(question.group, question.version)
-    if (!isRefusal || !byAnother) access.learn(asker.identity, question, outcome)
+    if (!isRefusal || !byAnother) access.learn(identity, question, outcome)
   }
 
   async #reply(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Response> {
@@ -185,7 +189,7 @@ export class Forwarder {
   }
 
   /** Listens to what is sent where it may say that nothing is to be done: the options of a deletion. */
-  #tap(api: ApiRequest, request: Request): { stream(): AsyncIterable<Buffer>; sent: Sent } | undefined {
+  #tap({ api, request }: Call): { stream(): AsyncIterable<Buffer>; sent: Sent } | undefined {
     const hasOptions = deletions.has(api.verb) || api.subresource === 'eviction'
     const matters = hasOptions && (this.#mayBeHeld(api) || this.#parts.tokens.endsAccount(api))
     if (!request.hasBody || !matters) return undefined
@@ -250,15 +254,6 @@ async function* overheard(body: AsyncIterable<Buffer>, heard: Buffer[]): AsyncGe
     else heard.length = 0
     yield chunk
   }
-}
-
-function rereadable(request: Request): Request {
-  let body: Promise<Buffer> | undefined
-  const read = () => {
-    body ??= request.body()
-    return body
-  }
-  return { ...request, body: read }
 }
 
 async function* rest(chunks: readonly Buffer[], body: AsyncIterableIterator<Buffer>): AsyncIterable<Buffer> {

@@ -34,7 +34,7 @@ test('writes are 503 without Retry-After: client-go would ask ten times within t
     assert.deepEqual([status, json.reason, json.kind], [503, 'ServiceUnavailable', 'Status'], `${method} ${url}`)
     assert.equal(headers['retry-after'], undefined)
     assert.equal(json.details?.retryAfterSeconds, undefined)
-    assert.match(json.message, /nothing was readYourWrites/)
+    assert.match(json.message, /nothing was written/)
   }
 })
 

@@ -3,7 +3,6 @@
  * given it again while the cloud is away. A kubelet mounts it and the pod starts; a refusal would keep the pod down.
  */
 import type { Access } from '../../access/access.ts'
-import { questionOf } from '../../access/question.ts'
 import type { TokenKeeper } from '../../access/tokens.ts'
 import { within } from '../../access/within.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -19,12 +18,12 @@ import {
   type TokenRequestFacts,
   TokenRequestFault,
 } from '../../kube/tokenrequest.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
+import type { Identity, Upstream } from '../../upstream/upstream.ts'
 import { readWhole } from '../../upstream/whole.ts'
 import { warn } from '../answer/respond.ts'
 import { spelledDocument } from '../answer/spelled.ts'
-import type { Asker } from '../asker.ts'
-import type { Request, Response } from '../endpoint.ts'
+import type { Call } from '../call.ts'
+import type { Response } from '../endpoint.ts'
 import { sentHeaders } from './sentheaders.ts'
 
 /** A TokenRequest with its token is some 2 KB. */
@@ -68,47 +67,48 @@ export class Tokens {
     this.#parts.keeper.dropAccount(namespace, name)
   }
 
-  async pass(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+  async pass(call: Call): Promise<Response> {
     const { upstream, access, clock } = this.#parts
-    const body = await request.body()
+    const { request, identity, impersonates } = call
+    const body = await call.body()
     const askedAt = clock.steady()
     // Who asks may still have to be learned: beside the request, which waits for nothing but its own answer.
-    const caller = asker.impersonates ? undefined : this.#callerOf(asker)
+    const caller = impersonates ? undefined : this.#callerOf(identity)
     const answer = await upstream.ask({
       method: request.method,
       path: request.url,
       // It is read here: a form that is understood, and not compressed.
       headers: { ...sentHeaders(request), 'accept-encoding': 'identity', 'content-length': String(body.length) },
       body,
-      identity: asker.identity,
+      identity,
       passedOn: true,
       headMsMax,
     })
-    if (!asker.impersonates) access.learn(asker.identity, questionOf(api), { status: answer.status, askedAt })
+    if (!impersonates) access.learn(identity, call.question, { status: answer.status, askedAt })
     const { status, headers } = answer
     const bytes = await readWhole(answer, replyBytesMax)
     const reply = { status, type: String(headers['content-type'] ?? ''), bytes }
     if (caller !== undefined) {
-      await within(clock, learnMsMax, this.#heed(api, caller, { request, body }, reply), () => undefined)
+      await within(clock, learnMsMax, this.#heed(call, caller, body, reply), () => undefined)
     }
     return { status, headers, body: bytes, passedThrough: true }
   }
 
-  async #callerOf({ identity }: Asker): Promise<Caller | undefined> {
+  async #callerOf(identity: Identity): Promise<Caller | undefined> {
     const { access } = this.#parts
     return access.held(identity) ?? (await access.caller(identity))
   }
 
   /** Keeps what was granted, and gives up what was refused. */
   async #heed(
-    api: ApiRequest,
+    { api, request: { headers } }: Call,
     asking: Promise<Caller | undefined>,
-    asked: { request: Request; body: Buffer },
+    body: Buffer,
     reply: { status: number; type: string; bytes: Buffer },
   ): Promise<void> {
     const { keeper, nowMs } = this.#parts
     const { namespace, name: account } = api
-    const request = factsOf(asked.request.headers['content-type'], asked.body)
+    const request = factsOf(headers['content-type'], body)
     const granted = reply.status === 201 && !api.query.has('dryRun') ? factsOf(reply.type, reply.bytes) : undefined
     const refusal = refusals.has(reply.status) ? readRefusal(reply.type, reply.bytes) : undefined
     const bound = request?.boundTo
@@ -124,24 +124,20 @@ export class Tokens {
   }
 
   /** The last token issued for the same wish of the same caller; undefined when there is none. */
-  async answer(
-    api: ApiRequest,
-    request: Request,
-    asker: Asker,
-    { unexpired = false }: { unexpired?: boolean } = {},
-  ): Promise<Response | undefined> {
+  async answer(call: Call, { unexpired = false }: { unexpired?: boolean } = {}): Promise<Response | undefined> {
     const { access, keeper, nowMs } = this.#parts
-    const facts = factsOf(request.headers['content-type'], await request.body())
-    const caller = access.held(asker.identity)
-    if (facts === undefined || caller === undefined || asker.impersonates) return undefined
+    const { api, request, identity } = call
+    const facts = factsOf(request.headers['content-type'], await call.body())
+    const caller = access.held(identity)
+    if (facts === undefined || caller === undefined || call.impersonates) return undefined
     const now = nowMs()
     const { namespace, name: account } = api
-    const mirrored = keeper.answer({ namespace, account, caller, request: facts }, now)
-    if (mirrored === undefined || (unexpired && mirrored.warning !== undefined)) return undefined
+    const kept = keeper.answer({ namespace, account, caller, request: facts }, now)
+    if (kept === undefined || (unexpired && kept.warning !== undefined)) return undefined
     const media = negotiate(request.headers.accept, { shape: 'document', routed: false })
-    const json = printTokenRequest(mirrored.facts, { namespace, name: account })
+    const json = printTokenRequest(kept.facts, { namespace, name: account })
     const response = await spelledDocument(201, tokenRequestType, json, { media, query: api.query, request })
-    if (mirrored.warning !== undefined) warn(response, [mirrored.warning])
+    if (kept.warning !== undefined) warn(response, [kept.warning])
     return response
   }
 }

@@ -5,7 +5,7 @@
 
 import type { ApiRequest } from '../../kube/request.ts'
 import { warningHeader } from '../answer/respond.ts'
-import type { Registry, Response } from '../endpoint.ts'
+import type { Response } from '../endpoint.ts'
 
 /** Both are of the core group; every other deprecated built-in is of an API that is not served. */
 const warnings = new Map([
@@ -13,15 +13,15 @@ const warnings = new Map([
   ['endpoints', 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice'],
 ])
 
-export function warnOfDeprecation(
-  api: ApiRequest | undefined,
-  response: Response,
-  registry: Pick<Registry, 'find'>,
-): void {
+export interface Deprecating {
+  find(group: string, version: string, plural: string): { readonly deprecation?: string | undefined } | undefined
+}
+
+export function warnOfDeprecation(api: ApiRequest | undefined, response: Response, catalog: Deprecating): void {
   // Who is not let in learns nothing about the resource.
   if (api === undefined || !api.isResource || response.status === 401) return
   const { group, version, resource } = api
-  const warning = group === '' ? warnings.get(resource) : registry.find(group, version, resource)?.deprecation
+  const warning = group === '' ? warnings.get(resource) : catalog.find(group, version, resource)?.deprecation
   if (warning === undefined) return
   const others = response.headers.warning ?? []
   response.headers.warning = [warningHeader(warning), ...(typeof others === 'string' ? [others] : others)]

@@ -1,143 +1,103 @@
 /**
- * The way of a request at an edge: whose it is, whether it may, and then the copy or the cloud. Local answers are made by the
- * same verbs as an authority's; everything else is the API server's own answer, passed through as it is.
+ * What an edge answers: from the copy, in the very verbs of an authority, where it holds what is asked for; about itself; the
+ * documents it mirrors. Everything else is the API server's own answer, passed through as it is.
  */
-import type { Access, Verdict } from '../../access/access.ts'
-import { type Question, questionOf } from '../../access/question.ts'
+import type { Verdict } from '../../access/access.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { Log } from '../../base/log.ts'
-import { type ApiRequest, parseRequest } from '../../kube/request.ts'
-import { forbidden, type StatusError, tooManyRequests } from '../../kube/status.ts'
-import { checkTimeout } from '../../kube/timeout.ts'
+import type { ApiRequest } from '../../kube/request.ts'
+import { tooManyRequests } from '../../kube/status.ts'
 import type { Catalog } from '../../mirror/documents/catalog.ts'
 import type { CloudDocuments, DocumentAnswer } from '../../mirror/documents/documents.ts'
 import { isDocument } from '../../mirror/documents/place.ts'
 import type { Connected, Upstream } from '../../upstream/upstream.ts'
-import { plain, refusal, warn } from '../answer/respond.ts'
+import { warn } from '../answer/respond.ts'
 import { wantsPretty } from '../answer/spelled.ts'
-import { type Asker, askerOf } from '../asker.ts'
-import type { Measuring, NonResourcePaths, Request, Response } from '../endpoint.ts'
+import type { Call } from '../call.ts'
+import type { Answering, Beyond } from '../composition.ts'
+import type { NonResourcePaths, Request, Response } from '../endpoint.ts'
 import { indent } from '../forms/indent.ts'
 import type { Forwarder } from '../forward/forwarder.ts'
 import { neverSynced } from '../forward/offline.ts'
-import { warnOfDeprecation } from './deprecated.ts'
+import { isOwn } from '../ownpaths.ts'
 import type { EdgeReading } from './edgeread.ts'
 
-export type EdgeParts = {
-  readonly access: Access
+type Parts = {
   readonly catalog: Catalog
   readonly upstream: Upstream
   readonly reading: EdgeReading
   readonly forwarder: Forwarder
-  /** Health, metrics: about this process, not about the cloud. */
+  /** Health, metrics, status: about this process, not about the cloud. */
   readonly own: readonly NonResourcePaths[]
   readonly mirrored: CloudDocuments
-  /** What `ake status` shows. */
-  readonly status: () => unknown
-  /** Whether a certificate is that of somebody with a credential of their own upstream. */
-  readonly isMapped: (certificate: NonNullable<Request['peer']['certificate']>) => boolean
-  /** The time by which certificates expire. */
-  readonly nowMs: () => number
-  readonly measures: Measuring
   readonly clock: Clock
-  readonly log: Log
 }
 
-/** About this process: answered to everybody, as kube-apiserver's system:public-info-viewer allows. */
-const openPaths = ['healthz', 'livez', 'readyz']
 /** How long the first requests of a first start wait for discovery: it takes one round trip where all is well. */
 const firstLookMsMax = 2_000
 
-export class EdgeEndpoint {
-  readonly #parts: EdgeParts
+export class EdgeAnswers implements Answering, Beyond {
+  readonly #parts: Parts
   #firstLook: Promise<void> | undefined
 
-  constructor(parts: EdgeParts) {
+  constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  async handle(request: Request): Promise<Response> {
-    const { log, measures } = this.#parts
-    const startedMs = performance.now()
-    let api: ApiRequest | undefined
-    let response: Response
-    try {
-      api = parseRequest(request.method, request.url)
-      checkTimeout(api)
-      response = await this.#answer(api, request, this.#askerOf(request))
-    } catch (error) {
-      response = refusal(error, request, log)
+  /** A caller that speaks for another, and whatever is written, is judged by the API server alone. */
+  isOurs(call: Call): boolean | Promise<boolean> {
+    const { api, request } = call
+    if (!api.isResource) {
+      return isOwn(api.path) || (request.method === 'GET' && !call.impersonates && isDocument(api.path))
     }
-    if (response.passedThrough !== true) warnOfDeprecation(api, response, this.#parts.reading)
-    // As kube-apiserver's authorizer does: the message quotes what was asked.
-    if (response.passedThrough !== true && response.status === 403)
-      response.headers['x-content-type-options'] = 'nosniff'
-    measures.answered(api, response.status, performance.now() - startedMs)
-    return response
-  }
-
-  /** exec, attach, port-forward: bytes both ways, judged by the API server. */
-  async upgrade(request: Request): Promise<Connected | Response> {
-    const { log, forwarder } = this.#parts
-    try {
-      const api = parseRequest(request.method, request.url)
-      return await forwarder.connect(request, this.#askerOf(request), questionOf(api))
-    } catch (error) {
-      return refusal(error, request, log)
-    }
-  }
-
-  #askerOf(request: Request): Asker {
-    return askerOf(request, this.#parts)
-  }
-
-  #answer(api: ApiRequest, request: Request, asker: Asker): Promise<Response> | Response {
-    if (!api.isResource) return this.#document(api, request, asker)
-    const { catalog, reading, forwarder } = this.#parts
     const isRead = request.method === 'GET' && (api.verb === 'get' || api.verb === 'list' || api.verb === 'watch')
-    // Whoever speaks for somebody else is judged by the API server alone.
-    if (!isRead || asker.impersonates || api.parts.length > 3) return forwarder.pass(api, request, asker)
-    if (api.badSegment !== '') return forwarder.pass(api, request, asker)
+    if (!isRead || call.impersonates || api.parts.length > 3 || api.badSegment !== '') return false
+    const { catalog, reading } = this.#parts
     const known = catalog.find(api.group, api.version, api.resource)
-    if (known === undefined) return this.#unknown(api, request, asker)
-    if (!reading.answers(known, api)) return forwarder.pass(api, request, asker)
-    if (asker.isAdministrator) return reading.read(known, api, request, asker)
-    const question = questionOf(api)
-    const verdict = this.#parts.access.decide(asker.identity, question)
-    const go = (settled: Verdict) =>
-      settled === 'allowed'
-        ? reading.read(known, api, request, asker, question)
-        : this.#undecided(api, request, asker, question, settled)
-    return verdict instanceof Promise ? verdict.then(go) : go(verdict)
+    return known === undefined ? this.#isFound(api) : reading.answers(known, api)
   }
 
-  /** While the API server is there, it says no in its own words, and may have changed its mind. */
-  #undecided(
-    api: ApiRequest,
-    request: Request,
-    asker: Asker,
-    question: Question,
-    verdict: Verdict,
-  ): Promise<Response> | Response {
-    const { upstream, forwarder, access } = this.#parts
+  pass(call: Call): Promise<Response> {
+    return this.#parts.forwarder.pass(call)
+  }
+
+  connect(call: Call): Promise<Connected> {
+    return this.#parts.forwarder.connect(call)
+  }
+
+  /** While the API server is there, it says no in its own words, and may have changed its mind; but not about this process. */
+  instead(call: Call, verdict: Verdict): Promise<Response> | undefined {
+    const { upstream, forwarder } = this.#parts
     const { state } = upstream.reachability
-    if (state === 'reachable') return forwarder.pass(api, request, asker)
+    if (isOwn(call.api.path)) return undefined
+    if (state === 'reachable') return forwarder.pass(call)
     // A review that took too long is no refusal: a 401 would make its client take a good credential for a bad one. The next
-    // probe tells whether anybody can be asked.
-    if (state === 'suspect' && verdict === 'unknown' && asker.identity.kind !== 'anonymous') throw notDecided()
-    throw access.refusal(asker.identity, question, verdict)
+    // probe tells whether the API server can be asked.
+    if (state === 'suspect' && verdict === 'unknown' && call.identity.kind !== 'anonymous') {
+      throw tooManyRequests('whether this caller may do this is being asked, please try again later', 1)
+    }
+    return undefined
   }
 
-  /** Discovery may be older than the resource, or not there yet: then whoever comes first waits a moment for it. */
-  async #unknown(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
-    const { catalog, mirrored, forwarder, upstream } = this.#parts
+  answer(call: Call): Promise<Response> | Response {
+    const { api } = call
+    if (!api.isResource) return this.#document(call)
+    const { catalog, reading, forwarder } = this.#parts
+    const known = catalog.find(api.group, api.version, api.resource)
+    // It went while its caller was judged.
+    return known === undefined ? forwarder.pass(call) : reading.read(known, call)
+  }
+
+  /** Discovery may be older than the resource, or not there yet: then the first to come waits a moment for it. */
+  async #isFound(api: ApiRequest): Promise<boolean> {
+    const { catalog, mirrored, reading, upstream } = this.#parts
     if (!catalog.complete && upstream.reachability.state !== 'unreachable') {
       this.#firstLook ??= this.#look()
       await this.#firstLook
-      if (catalog.find(api.group, api.version, api.resource) !== undefined) return this.#answer(api, request, asker)
+      const known = catalog.find(api.group, api.version, api.resource)
+      if (known !== undefined) return reading.answers(known, api)
     }
     mirrored.seek()
-    return forwarder.pass(api, request, asker)
+    return false
   }
 
   /** A list passed through beside the first sync would be older than the history that its watch comes back to. */
@@ -154,41 +114,22 @@ export class EdgeEndpoint {
     })
   }
 
-  async #document(api: ApiRequest, request: Request, asker: Asker): Promise<Response> {
+  async #document(call: Call): Promise<Response> {
     const { own, mirrored, forwarder, upstream } = this.#parts
-    const [, root = ''] = api.path.split('/')
-    if (api.path === '/ake/status') return this.#status(api, asker)
-    for (const documents of own) {
-      if (!openPaths.includes(root) && root !== 'metrics') break
-      if (!openPaths.includes(root)) await this.#demand(asker, questionOf(api))
-      const answer = documents.answer(api, request)
-      if (answer !== undefined) return answer
+    const { api, request } = call
+    if (isOwn(api.path)) {
+      for (const documents of own) {
+        const answer = documents.answer(api, request)
+        if (answer !== undefined) return answer
+      }
+      return forwarder.pass(call)
     }
-    if (request.method !== 'GET' || asker.impersonates || !isDocument(api.path)) {
-      return forwarder.pass(api, request, asker)
-    }
-    const question = questionOf(api)
-    const verdict = asker.isAdministrator ? 'allowed' : await this.#parts.access.decide(asker.identity, question)
-    if (verdict !== 'allowed') return await this.#undecided(api, request, asker, question, verdict)
     const answer = await mirrored.answer(api.path, api.query, request.headers)
-    if (answer === 'forward') return forwarder.pass(api, request, asker)
+    if (answer === 'forward') return forwarder.pass(call)
     if (answer === 'unknown') throw neverSynced(upstream.reachability.why)
     const response = forPeople(api, request, answer)
     if (answer.warning !== undefined) warn(response, [answer.warning])
     return response
-  }
-
-  async #demand(asker: Asker, question: Question): Promise<void> {
-    if (asker.isAdministrator) return
-    const verdict = await this.#parts.access.decide(asker.identity, question)
-    if (verdict !== 'allowed') throw this.#parts.access.refusal(asker.identity, question, verdict)
-  }
-
-  #status(api: ApiRequest, asker: Asker): Response {
-    if (!asker.isAdministrator) {
-      throw forbidden({ group: '', resource: 'path' }, api.path, 'only the administrator of this machine may see it')
-    }
-    return plain(200, Buffer.from(`${JSON.stringify(this.#parts.status())}\n`))
   }
 }
 
@@ -202,8 +143,4 @@ function forPeople(api: ApiRequest, request: Request, { status, headers, body: b
   }
   const body = indent(bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes)
   return { status, headers: { ...headers, 'content-length': String(body.length) }, body }
-}
-
-function notDecided(): StatusError {
-  return tooManyRequests('whether this caller may do this is being asked, please try again later', 1)
 }

@@ -1,24 +1,19 @@
 /** GET, LIST and WATCH at an edge: from the copy where it covers them, else by the cloud; held while a first sync is on its way. */
-import type { Access } from '../../access/access.ts'
-import type { Question } from '../../access/question.ts'
 import type { OpenWatches } from '../../access/watches.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Cache } from '../../cache/cache.ts'
-import { decodeContinue } from '../../kube/continue.ts'
-import { narrowedTo } from '../../kube/fields.ts'
-import { parseGetOptions, parseListOptions } from '../../kube/listoptions.ts'
-import { acceptOf, negotiate } from '../../kube/negotiate.ts'
+import { acceptOf, type MediaChoice } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
-import { objectKey } from '../../kube/resource.ts'
-import type { Catalog, Known } from '../../mirror/documents/catalog.ts'
+import type { Known } from '../../mirror/documents/catalog.ts'
 import { scopeOfName } from '../../mirror/interest.ts'
 import { mirrorLimits } from '../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { piecesOf } from '../answer/pieces.ts'
 import { warn } from '../answer/respond.ts'
-import type { Asker } from '../asker.ts'
-import type { Measuring, Request, Response, Served } from '../endpoint.ts'
+import type { Call } from '../call.ts'
+import type { Authentication, Authorization } from '../composition.ts'
+import type { Response, Served } from '../endpoint.ts'
 import { Spelling } from '../forms/spelling.ts'
 import type { CloudRelease } from '../forward/cloudrelease.ts'
 import type { Forwarder } from '../forward/forwarder.ts'
@@ -26,17 +21,16 @@ import type { ReadYourWrites } from '../forward/readyourwrites.ts'
 import { type Front, notSynced, type Read, type ReadRoute } from './front.ts'
 import { getItem, getObject } from './get.ts'
 import { listObjects } from './list.ts'
-import { watchHeaders, watchObjects } from './watch.ts'
+import { watchForm, watchHeaders, watchObjects } from './watch.ts'
 
 type Parts = {
-  readonly access: Pick<Access, 'held' | 'decide'>
+  readonly authentication: Authentication
+  readonly authorization: Authorization
   readonly watches: Pick<OpenWatches, 'add'>
-  readonly catalog: Catalog
   readonly front: Front
   readonly upstream: Upstream
   readonly forwarder: Forwarder
   readonly readYourWrites: ReadYourWrites
-  readonly measures: Measuring
   readonly clock: Clock
   readonly release: Pick<CloudRelease, 'isLater'>
 }
@@ -45,10 +39,7 @@ type Parts = {
 type Asked = {
   readonly known: Known
   readonly read: Read
-  readonly api: ApiRequest
-  readonly request: Request
-  readonly asker: Asker
-  readonly question: Question | undefined
+  readonly call: Call
 }
 
 export class EdgeReading {
@@ -62,12 +53,6 @@ export class EdgeReading {
     this.#parts = parts
   }
 
-  /** For what is warned of. */
-  find(group: string, version: string, plural: string): Served | undefined {
-    const known = this.#parts.catalog.find(group, version, plural)
-    return known === undefined ? undefined : this.#servedAs(known, known.resource.listKind)
-  }
-
   /** Whether this read could be answered here at all. `status` shows the object itself. */
   answers({ resource, mirrorable }: Known, api: ApiRequest): boolean {
     // A namespace is addressed within itself, and nowhere else: rights in one namespace say nothing about another.
@@ -79,16 +64,9 @@ export class EdgeReading {
     return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
   }
 
-  /** `question` is what was decided; the administrator has none. */
-  read(
-    known: Known,
-    api: ApiRequest,
-    request: Request,
-    asker: Asker,
-    question?: Question,
-  ): Promise<Response> | Response {
-    const read = readOf(known, api, this.#parts.access.held(asker.identity)?.name ?? '')
-    const asked: Asked = { known, read, api, request, asker, question }
+  read(known: Known, call: Call): Promise<Response> | Response {
+    const read = readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
+    const asked: Asked = { known, read, call }
     const place = this.#parts.front.place(read)
     // The common read waits for nothing: it is answered without a promise of its own.
     if (place.kind === 'local') return this.#local(asked, place)
@@ -96,7 +74,7 @@ export class EdgeReading {
   }
 
   async #elsewhere(first: ReadRoute, asked: Asked): Promise<Response> {
-    const { known, read, api, request, asker } = asked
+    const { known, read, call } = asked
     for (let place = first; ; place = this.#parts.front.place(read)) {
       switch (place.kind) {
         case 'local':
@@ -104,16 +82,16 @@ export class EdgeReading {
         case 'confirm':
           return await this.#confirm(asked, place)
         case 'forward': {
-          const answer = await this.#parts.forwarder.pass(api, request, asker)
+          const answer = await this.#parts.forwarder.pass(call)
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
         case 'hold': {
-          if (isWatchList(read, api)) return this.#later(asked, place.mirrored)
+          if (isWatchList(read, call.api)) return this.#later(asked, place.mirrored)
           const outcome = await place.mirrored.synced(mirrorLimits.holdMsMax)
           if (outcome === 'late') throw notSynced(known.resource.resource)
           if (outcome === 'refused' || !(await this.#mayStill(asked))) {
-            return await this.#parts.forwarder.pass(api, request, asker)
+            return await this.#parts.forwarder.pass(call)
           }
         }
       }
@@ -121,19 +99,17 @@ export class EdgeReading {
   }
 
   /** What was decided before a read was held may have changed meanwhile. */
-  async #mayStill({ asker, question }: Asked): Promise<boolean> {
-    return question === undefined || (await this.#parts.access.decide(asker.identity, question)) === 'allowed'
+  async #mayStill({ call }: Asked): Promise<boolean> {
+    return (await this.#parts.authorization.decide(call)) === 'allowed'
   }
 
   #local(
     asked: Asked,
     place: { cache: Cache; mirrored: MirroredInterest | undefined; warning?: string },
+    media?: MediaChoice,
   ): Promise<Response> | Response {
-    const { known } = asked
     const { cache, mirrored, warning } = place
-    const { defined, resource } = known
-    const served = this.#servedAs(known, defined ? resource.listKind : (mirrored?.listKind ?? resource.listKind))
-    const response = this.#spell(served, cache, asked)
+    const response = this.#spell(this.#servedBy(asked.known, mirrored), cache, asked, media)
     if (warning === undefined) return response
     const warned = (answer: Response) => this.#warned(answer, warning)
     return response instanceof Promise ? response.then(warned) : warned(response)
@@ -148,21 +124,24 @@ export class EdgeReading {
     return answer
   }
 
-  #spell(served: Served, cache: Cache, { read, api, request, asker, question }: Asked): Promise<Response> | Response {
+  #spell(
+    served: Served,
+    cache: Cache,
+    { read, call }: Asked,
+    media: MediaChoice | undefined,
+  ): Promise<Response> | Response {
     switch (read.verb) {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
         const newer = this.#parts.readYourWrites.newer(read.scope, read.key ?? '', cache)
-        if (newer !== undefined && newer.version >= read.version)
-          return getItem(this.#parts, served, newer, api, request)
-        return getObject(this.#parts, served, cache, api, request)
+        if (newer !== undefined && newer.version >= read.version) return getItem(this.#parts, served, newer, call)
+        return getObject(this.#parts, served, cache, call)
       }
       case 'list':
-        return listObjects(this.#parts, served, cache, api, request)
+        return listObjects(this.#parts, served, cache, call)
       case 'watch': {
-        const opened = (end: () => void) =>
-          question === undefined ? () => {} : this.#parts.watches.add(asker.identity, question, end)
-        return watchObjects(this.#parts, served, cache, api, request, opened)
+        const opened = (end: () => void) => this.#parts.watches.add(call.identity, call.question, end)
+        return watchObjects(this.#parts, served, cache, call, { opened, ...(media === undefined ? {} : { media }) })
       }
     }
   }
@@ -170,22 +149,22 @@ export class EdgeReading {
   /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
   async #confirm(asked: Asked, place: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
     const { forwarder, front, upstream } = this.#parts
-    const { api, request, asker } = asked
-    const answer = await forwarder.tryPass(api, request, asker, upstream.reachability.limitMs)
+    const answer = await forwarder.tryPass(asked.call, upstream.reachability.limitMs)
     return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.mirrored, { slow: true }) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
   #later(asked: Asked, mirrored: MirroredInterest): Response {
-    const { resource } = asked.known
-    const { accept } = asked.request.headers
-    const media = negotiate(accept, { shape: 'watch', resource, avoidsProtobuf: this.#avoidsProtobuf })
-    const open = () => this.#opened(asked, mirrored, acceptOf(media))
+    const media = watchForm(this.#servedBy(asked.known, mirrored), asked.call)
+    const open = () => this.#opened(asked, mirrored, media)
     return { status: 200, headers: watchHeaders(media), body: new DeferredWatch(open), cutCleanly: true }
   }
 
-  async #opened(asked: Asked, mirrored: MirroredInterest, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
-    const { api, request, asker } = asked
+  async #opened(
+    asked: Asked,
+    mirrored: MirroredInterest,
+    media: MediaChoice,
+  ): Promise<AsyncIterator<Buffer> | undefined> {
     const outcome = await mirrored.synced(watchListHoldMsMax)
     const { readable: cache } = mirrored
     // Whoever may no longer watch it gets the end of the stream, and its next watch the refusal.
@@ -193,13 +172,16 @@ export class EdgeReading {
     // The edge may not read it, its caller may: the headers that are out promise a form.
     const { body, status } =
       outcome === 'synced' && cache !== undefined
-        ? await this.#local(asked, { cache, mirrored })
-        : await this.#parts.forwarder.pass(api, request, asker, { accept })
+        ? await this.#local(asked, { cache, mirrored }, media)
+        : await this.#parts.forwarder.pass(asked.call, { accept: acceptOf(media) })
     if (status !== 200) return undefined
     return piecesOf(body)
   }
 
-  #servedAs(known: Known, listKind: string): Served {
+  /** How lists are called where no definition tells: as the API server called the one that was mirrored. */
+  #servedBy(known: Known, mirrored: MirroredInterest | undefined): Served {
+    const { defined, resource } = known
+    const listKind = defined ? resource.listKind : (mirrored?.listKind ?? resource.listKind)
     const byKind = this.#served.get(known) ?? new Map<string, Served>()
     this.#served.set(known, byKind)
     let served = byKind.get(listKind)
@@ -218,31 +200,30 @@ export class EdgeReading {
 /** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
 const watchListHoldMsMax = 60_000
 
-function readOf(known: Known, api: ApiRequest, caller: string): Read {
+function readOf(known: Known, call: Call, caller: string): Read {
   const { resource } = known
   const { group, version } = resource
-  const namespace = resource.namespaced ? api.namespace : ''
+  const namespace = call.namespaceOf(resource)
   const base = { group, version, resource: resource.resource, namespace }
-  if (api.verb === 'get') {
-    const state = parseGetOptions(api.query)
-    const scope = scopeOfName(base, api.name)
+  const { verb } = call.api
+  if (verb === 'get') {
+    const state = call.getOptions
+    const scope = scopeOfName(base, call.api.name)
     const kind = state.kind === 'notOlderThan' ? 'version' : state.kind
     const at = state.kind === 'notOlderThan' ? state.version : 0
-    return { verb: 'get', known, scope, key: objectKey(namespace, api.name), state: kind, version: at, caller }
+    return { verb, known, scope, key: call.keyOf(resource), state: kind, version: at, caller }
   }
-  if (api.verb === 'watch') {
-    const { labels, fields, start } = parseListOptions(api.query, 'watch')
-    const narrowed = api.name === '' ? fields : narrowedTo(api.name, fields)
-    const scope = { ...base, labels, fields: known.fields.resolve(narrowed) }
+  if (verb === 'watch') {
+    const { labels, start } = call.watchOptions
+    const scope = { ...base, labels, fields: call.fieldsOf(known) }
     const at = start.kind === 'after' ? start.version : 0
     const state = start.kind === 'after' ? 'version' : start.kind
-    return { verb: 'watch', known, scope, state, version: at, caller }
+    return { verb, known, scope, state, version: at, caller }
   }
-  const prefix = namespace === '' ? '' : `${namespace}/`
-  const { labels, fields, state } = parseListOptions(api.query, 'list', prefix)
-  const scope = { ...base, labels, fields: known.fields.resolve(fields) }
+  const { labels, state } = call.listOptions(resource)
+  const scope = { ...base, labels, fields: call.fieldsOf(known) }
   if (state.kind === 'continue') {
-    const ownToken = decodeContinue(api.query.get('continue') ?? '', prefix).issuedSeconds !== undefined
+    const ownToken = state.token.issuedSeconds !== undefined
     return { verb: 'list', known, scope, state: 'continue', version: 0, ownToken, caller }
   }
   const named = state.kind === 'exact' || state.kind === 'notOlderThan'

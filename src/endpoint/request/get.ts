@@ -1,36 +1,29 @@
 /** GET of one object: the stored bytes with their kind in front. */
 import type { Cache } from '../../cache/cache.ts'
 import type { Item } from '../../cache/item.ts'
-import { parseGetOptions } from '../../kube/listoptions.ts'
 import { type MediaChoice, negotiate } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
-import { objectKey } from '../../kube/resource.ts'
 import { notFound, tooLargeResourceVersion } from '../../kube/status.ts'
 import { plain } from '../answer/respond.ts'
 import { isWorthGzip, spelled, wantsPretty } from '../answer/spelled.ts'
 import { objectAs } from '../answer/transform.ts'
+import type { Call } from '../call.ts'
 import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
 
 /** How long a read waits for a version that lies ahead: kube-apiserver's own patience. */
 const reachMs = 3_000
 
-export function getObject(
-  parts: ReadParts,
-  served: Served,
-  cache: Cache,
-  api: ApiRequest,
-  request: Request,
-): Promise<Response> | Response {
-  const { resource } = served
-  const media = negotiate(request.headers.accept, { shape: 'object', resource, avoidsProtobuf: served.avoidsProtobuf })
-  const state = parseGetOptions(api.query)
+export function getObject(parts: ReadParts, served: Served, cache: Cache, call: Call): Promise<Response> | Response {
+  const { resource, avoidsProtobuf } = served
+  const media = negotiate(call.request.headers.accept, { shape: 'object', resource, avoidsProtobuf })
+  const state = call.getOptions
   // The common read waits for nothing: it is answered without a promise of its own.
   if (state.kind === 'notOlderThan' && state.version > cache.version) {
-    return reach(parts, cache, state.version).then(() => getObject(parts, served, cache, api, request))
+    return reach(parts, cache, state.version).then(() => getObject(parts, served, cache, call))
   }
-  const item = cache.get(objectKey(resource.namespaced ? api.namespace : '', api.name))
-  if (item === undefined) throw notFound(resource, api.name)
-  return getItem(parts, served, item, api, request, media)
+  const item = cache.get(call.keyOf(resource))
+  if (item === undefined) throw notFound(resource, call.api.name)
+  return getItem(parts, served, item, call, media)
 }
 
 /** One object as it is asked for. */
@@ -38,8 +31,7 @@ export function getItem(
   parts: ReadParts,
   served: Served,
   item: Item,
-  api: ApiRequest,
-  request: Request,
+  { api, request }: Call,
   media = negotiate(request.headers.accept, {
     shape: 'object',
     resource: served.resource,

@@ -3,16 +3,14 @@ import type { Cache } from '../../cache/cache.ts'
 import { type Filter, makeFilter } from '../../cache/filter.ts'
 import type { Item } from '../../cache/item.ts'
 import { CONTINUE_TTL_SECONDS, type ContinueToken, encodeContinue } from '../../kube/continue.ts'
-import { narrowedTo } from '../../kube/fields.ts'
-import type { FieldSelector } from '../../kube/fieldselector.ts'
-import { type ListOptions, parseListOptions } from '../../kube/listoptions.ts'
+import type { ListOptions } from '../../kube/listoptions.ts'
 import { negotiate } from '../../kube/negotiate.ts'
-import type { ApiRequest } from '../../kube/request.ts'
 import type { LabelSelector } from '../../kube/selector.ts'
 import { expired } from '../../kube/status.ts'
 import { HistoryGone } from '../../store/store.ts'
 import { listResponse } from '../answer/transform.ts'
-import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
+import type { Call } from '../call.ts'
+import type { ReadParts, Response, Served } from '../endpoint.ts'
 import { reach, reachOrNewest } from './get.ts'
 
 const inconsistentText =
@@ -21,45 +19,30 @@ const inconsistentText =
   'Continuing with the provided token results in an inconsistent list - objects that were created, modified, or ' +
   'deleted between the time the first chunk was returned and now may show up in the list.'
 
-export async function listObjects(
-  parts: ReadParts,
-  served: Served,
-  cache: Cache,
-  api: ApiRequest,
-  request: Request,
-): Promise<Response> {
-  const { resource } = served
-  const media = negotiate(request.headers.accept, { shape: 'list', resource, avoidsProtobuf: served.avoidsProtobuf })
-  const prefix = keyPrefix(served, api)
-  const options = parseListOptions(api.query, 'list', prefix)
+export async function listObjects(parts: ReadParts, served: Served, cache: Cache, call: Call): Promise<Response> {
+  const { resource, avoidsProtobuf } = served
+  const { request } = call
+  const media = negotiate(request.headers.accept, { shape: 'list', resource, avoidsProtobuf })
+  const prefix = call.prefixOf(resource)
+  const options = call.listOptions(resource)
   // Made anew where it is used: while a version is waited for, the fields that a filter reads may change.
-  const filter = () => filterOf(served, cache, api, options)
+  const filter = () => filterOf(served, cache, call, options.labels)
   filter()
   const nowMs = parts.clock.now()
   const { version, items } = await find(parts, cache, filter, options, prefix, nowMs)
   const page = cut(items, options, { prefix, version, nowMs })
-  const query = api.query
+  const { query } = call.api
   const meta = { version, continueToken: page.continueToken, remaining: page.remaining }
   return listResponse(200, served, page.items, { meta, media, query, nowMs, request })
 }
 
-function keyPrefix(served: Served, api: ApiRequest): string {
-  return served.resource.namespaced && api.namespace !== '' ? `${api.namespace}/` : ''
-}
-
-export function filterOf(
-  served: Served,
-  cache: Cache,
-  api: ApiRequest,
-  selectors: { labels: LabelSelector; fields: FieldSelector },
-): Filter {
+export function filterOf(served: Served, cache: Cache, call: Call, labels: LabelSelector): Filter {
   const { resource } = served
-  const fields = api.name === '' ? selectors.fields : narrowedTo(api.name, selectors.fields)
   return makeFilter({
     namespaced: resource.namespaced,
-    namespace: resource.namespaced ? api.namespace : '',
-    labels: selectors.labels,
-    fields: served.fields.resolve(fields),
+    namespace: call.namespaceOf(resource),
+    labels,
+    fields: call.fieldsOf(served),
     paths: served.fields.paths,
     plan: cache.plan,
   })

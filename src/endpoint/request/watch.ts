@@ -3,13 +3,13 @@
 import type { Cache } from '../../cache/cache.ts'
 import type { Filter } from '../../cache/filter.ts'
 import type { WatchStart } from '../../cache/watcher.ts'
-import { parseListOptions, type WatchOptions } from '../../kube/listoptions.ts'
+import type { WatchOptions } from '../../kube/listoptions.ts'
 import { type MediaChoice, negotiate } from '../../kube/negotiate.ts'
-import type { ApiRequest } from '../../kube/request.ts'
 import { failure, type Status, StatusError, tooOld } from '../../kube/status.ts'
 import { jsonHeaders } from '../answer/spelled.ts'
 import { formOf } from '../answer/transform.ts'
-import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
+import type { Call } from '../call.ts'
+import type { ReadParts, Response, Served } from '../endpoint.ts'
 import { protobufErrorFrame } from '../forms/protobuf/document.ts'
 import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'
@@ -24,26 +24,29 @@ export async function watchObjects(
   parts: ReadParts,
   served: Served,
   cache: Cache,
-  api: ApiRequest,
-  request: Request,
-  /** Is told how to end the watch; what it answers is called when the watch has ended. */
-  opened: (end: () => void) => () => void = () => () => {},
+  call: Call,
+  {
+    opened = () => () => {},
+    media = watchForm(served, call),
+  }: {
+    /** Is told how to end the watch; what it answers is called when the watch has ended. */
+    opened?: (end: () => void) => () => void
+    media?: MediaChoice
+  } = {},
 ): Promise<Response> {
-  const { resource } = served
-  const media = negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf: served.avoidsProtobuf })
-  const options = parseListOptions(api.query, 'watch')
+  const options = call.watchOptions
   // What is wrong with a selector is told before anything is waited for.
-  filterOf(served, cache, api, options)
+  filterOf(served, cache, call, options.labels)
   const headers = watchHeaders(media)
   const errorFrame = media.codec.name === 'protobuf' ? protobufErrorFrame : jsonErrorFrame
   const refused = await refusalOf(parts, cache, options)
   if (refused !== undefined) return { status: 200, headers, body: [errorFrame(refused.status)] }
   // From here to the watcher nothing waits: what is published next is not in the state, and not missed. The fields that
   // a filter reads may have changed meanwhile.
-  const filter = filterOf(served, cache, api, options)
+  const filter = filterOf(served, cache, call, options.labels)
   const watcher = cache.watch({
     filter,
-    form: formOf(media, served, api.query, () => parts.clock.now()),
+    form: formOf(media, served, call.api.query, () => parts.clock.now()),
     start: startOf(cache, filter, options),
     bookmarks: options.bookmarks,
     errorFrame,
@@ -58,6 +61,10 @@ export async function watchObjects(
   watcher.onEnd(cancel)
   watcher.onEnd(opened(end))
   return { status: 200, headers, body: watcher, isWatch: true }
+}
+
+export function watchForm({ resource, avoidsProtobuf }: Served, { request }: Call): MediaChoice {
+  return negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf })
 }
 
 /** Those of a watch: a stream in protobuf says that it is one. */

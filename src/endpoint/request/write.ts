@@ -1,8 +1,8 @@
 /** Everything that changes something: reads the body, hands it to the write engine, prints what comes back. */
 import { Item, makeItem } from '../../cache/item.ts'
-import type { Caller } from '../../kube/caller.ts'
+import { anonymous } from '../../kube/caller.ts'
 import { type JsonObject, printJson, text } from '../../kube/json/json.ts'
-import { bodyFormat, type MediaChoice, negotiate, patchFormat } from '../../kube/negotiate.ts'
+import { bodyFormat, checkShape, type MediaChoice, negotiate, patchFormat } from '../../kube/negotiate.ts'
 import { noFields } from '../../kube/object.ts'
 import type { TypeMeta } from '../../kube/protobuf/enveloping.ts'
 import type { ApiRequest } from '../../kube/request.ts'
@@ -12,37 +12,37 @@ import type { Stored, WriteRequest, WriteResult } from '../../write/write.ts'
 import { statusResponse, warn } from '../answer/respond.ts'
 import { spelled } from '../answer/spelled.ts'
 import { computedAs, listResponse, objectAs } from '../answer/transform.ts'
-import type { EndpointParts, Request, Response, Served } from '../endpoint.ts'
+import type { Call } from '../call.ts'
+import type { EndpointParts } from '../composition.ts'
+import type { Request, Response, Served } from '../endpoint.ts'
 import { inProtobuf, statusType } from '../forms/protobuf/document.ts'
 
 const newline = Buffer.from('\n')
-const nobody: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
 
-export async function writeObject(
-  parts: EndpointParts,
-  served: Served,
-  api: ApiRequest,
-  request: Request,
-): Promise<Response> {
-  // Before anything is done: whoever could not read the answer is told so.
-  negotiate(request.headers.accept, { shape: 'object', resource: served.resource, unshaped: true })
-  const body = await request.body()
-  const write = writeRequest(served, api, request, body.length === 0 ? undefined : body)
-  const { writer } = parts
+export async function writeObject(parts: EndpointParts, served: Served, call: Call): Promise<Response> {
+  const { resource } = served
+  // Before anything is done: a client that could not read the answer is told so.
+  const media = negotiate(call.request.headers.accept, { shape: 'object', resource, unshaped: true })
+  const body = await call.body()
+  const write = writeRequest(parts, served, call, body.length === 0 ? undefined : body)
+  if (call.api.verb === 'delete' && parts.copy.cache(resource.interest).isCorrupt(call.keyOf(resource))) {
+    return discard(parts, write)
+  }
+  return printResult(parts, served, call, await written(parts, call, write), media)
+}
+
+function written({ writer }: EndpointParts, { api }: Call, write: WriteRequest): Promise<WriteResult> {
   switch (api.verb) {
     case 'create':
-      return printResult(served, await writer.create(write), api, request, parts)
+      return writer.create(write)
     case 'update':
-      return printResult(served, await writer.update(write), api, request, parts)
+      return writer.update(write)
     case 'patch':
-      return printResult(served, await writer.patch(write), api, request, parts)
+      return writer.patch(write)
     case 'delete':
-      if (parts.copy.cache(served.resource.interest).isCorrupt(objectKey(write.namespace, write.name))) {
-        return discard(parts, write)
-      }
-      return printResult(served, await writer.delete(write), api, request, parts)
+      return writer.delete(write)
     default:
-      return printResult(served, await writer.deleteCollection(write), api, request, parts)
+      return writer.deleteCollection(write)
   }
 }
 
@@ -54,8 +54,13 @@ async function discard(parts: EndpointParts, { resource, namespace, name }: Writ
   return statusResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
 }
 
-function writeRequest(served: Served, api: ApiRequest, request: Request, body: Buffer | undefined): WriteRequest {
-  const { resource } = served
+function writeRequest(
+  { authentication }: EndpointParts,
+  { resource }: Served,
+  call: Call,
+  body: Buffer | undefined,
+): WriteRequest {
+  const { api, request } = call
   const contentType = request.headers['content-type']
   const isPatch = api.verb === 'patch'
   const patchKind = isPatch ? patchFormat(contentType, resource.custom) : undefined
@@ -66,28 +71,25 @@ function writeRequest(served: Served, api: ApiRequest, request: Request, body: B
   return {
     resource,
     subresource: api.subresource,
-    namespace: resource.namespaced ? api.namespace : '',
+    namespace: call.namespaceOf(resource),
     name: api.name,
     query: (name) => api.query.get(name),
     body,
     format,
-    caller: request.caller ?? nobody,
+    caller: authentication.callerOf(call) ?? anonymous,
     userAgent: request.headers['user-agent'] ?? '',
     ...(patchKind === undefined ? {} : { patchKind }),
   }
 }
 
 export async function printResult(
-  served: Served,
-  result: WriteResult,
-  api: ApiRequest,
-  request: Request,
   parts: EndpointParts,
+  served: Served,
+  { api, request }: Call,
+  result: WriteResult,
+  media = negotiate(request.headers.accept, { shape: 'object', resource: served.resource, unshaped: true }),
 ): Promise<Response> {
-  const media = negotiate(request.headers.accept, {
-    shape: result.list === undefined ? 'object' : 'list',
-    resource: served.resource,
-  })
+  checkShape(media, result.list === undefined ? 'object' : 'list', served.resource)
   const choice = { media, query: api.query, request }
   const response = await (result.list === undefined
     ? spelled(result.code, pieces(result, media, served, api, parts), choice)

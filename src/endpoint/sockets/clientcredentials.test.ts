@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Credential } from '../../pki/certificate.ts'
-import { askerOf } from '../asker.ts'
 import type { Request, Response } from '../endpoint.ts'
+import { identityOf } from '../identify.ts'
 import { ClientCredentials, type Configured } from './clientcredentials.ts'
 import { authority, issuedBy, open, own, type Running, readUntil, withServer } from './server.test-support.ts'
 
@@ -24,9 +24,9 @@ const read = ({ cert }: Credential) => new X509Certificate(cert)
 /** A server that answers whose request it is, with the credential that is configured at that time. */
 function serving(configured: () => Configured, body: (server: Running) => Promise<void>): Promise<void> {
   const credentials = new ClientCredentials((asked) => (asked === name ? configured() : undefined))
-  const isMapped: Parameters<typeof askerOf>[1]['isMapped'] = (certificate) => credentials.matches(certificate)
+  const isMapped: Parameters<typeof identityOf>[1]['isMapped'] = (certificate) => credentials.matches(certificate)
   const handle = async (request: Request): Promise<Response> => {
-    const { identity } = askerOf(request, { isMapped, nowMs: Date.now })
+    const identity = identityOf(request, { isMapped, nowMs: Date.now })
     return { status: 200, headers: {}, body: Buffer.from(`<${identity.kind}>`) }
   }
   return withServer({ handle, callersCa: cluster.cert + other.cert }, body)

@@ -61,7 +61,7 @@ export class Http1 {
 
   #exchange(incoming: IncomingMessage, out: Writable, respond: (head: Response) => void): Exchange {
     const { exchanges, linkOf } = this.#parts
-    const { caller, peer, visit } = linkOf(incoming.socket as TLSSocket)
+    const { peer, visit } = linkOf(incoming.socket as TLSSocket)
     const { headers } = incoming
     const declared = headers['content-length']
     const request: Request = {
@@ -74,7 +74,6 @@ export class Http1 {
         exchanges.bodies.read(incoming, { declared, holder: exchanges.holderOf(visit, request), answer: out }),
       stream: () => exchanges.bodies.pass(incoming, exchanges.holderOf(visit, request)),
       gone: () => goneWith(out),
-      caller,
       peer,
     }
     return { request, visit, incoming, out, respond }

@@ -26,7 +26,7 @@ type Parts = {
 }
 
 export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, traffic, log }: Parts) {
-  const { caller, peer, visit } = link
+  const { peer, visit } = link
   const isKnown = peer.certificate !== undefined
   const { burst, perSecond } = isKnown ? limits.resets : limits.anonymousResets
   const session = performServerHandshake(socket, {
@@ -75,7 +75,6 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
         exchanges.bodies.read(stream, { declared, holder: exchanges.holderOf(visit, request), answer: stream }),
       stream: () => exchanges.bodies.pass(stream, exchanges.holderOf(visit, request)),
       gone: () => goneWith(stream),
-      caller,
       peer,
     }
     // An answer before the body's end: the client need not send the rest.

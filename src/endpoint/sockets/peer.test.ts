@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { test } from 'node:test'
 import type { Credential } from '../../pki/certificate.ts'
 import type { Request, Response } from '../endpoint.ts'
+import { certifiedCaller } from '../ownaccess.ts'
 import {
   admin,
   authority,
@@ -16,10 +17,10 @@ import {
   withServer,
 } from './server.test-support.ts'
 
-const handle = async ({ caller, peer }: Request): Promise<Response> => ({
+const handle = async ({ peer }: Request): Promise<Response> => ({
   status: 200,
   headers: {},
-  body: Buffer.from(`${JSON.stringify({ caller: caller?.name, groups: caller?.groups, ...peer.certificate })}\n`),
+  body: Buffer.from(`${JSON.stringify({ caller: certifiedCaller(peer)?.name, ...peer.certificate })}\n`),
 })
 
 type Told = { caller?: string; name?: string; issuedBy?: string; organizations?: string[]; expiresMs?: number }

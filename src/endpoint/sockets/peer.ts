@@ -5,13 +5,12 @@
  */
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import type { Caller } from '../../kube/caller.ts'
 import type { Peer } from '../endpoint.ts'
 
-export type Connection = { readonly caller: Caller | undefined; readonly peer: Peer }
+export type Connection = { readonly peer: Peer }
 
 /** Nobody in particular. */
-export const stranger: Connection = { caller: undefined, peer: {} }
+export const stranger: Connection = { peer: {} }
 
 export class ClientAuthorities {
   /** Every certificate as a PEM text of its own. */
@@ -28,17 +27,13 @@ export class ClientAuthorities {
 
   /** An unknown authority's certificate, or one out of date, is none. */
   connectionOf(socket: TLSSocket): Connection {
-    if (!socket.authorized) return { ...stranger, peer: {} }
+    if (!socket.authorized) return { peer: {} }
     const { subject, valid_to } = socket.getPeerCertificate()
     const signer = this.#signerOf(socket)
-    if (subject === undefined || signer === undefined) return { ...stranger, peer: {} }
+    if (subject === undefined || signer === undefined) return { peer: {} }
     const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
     const { name, organizations } = namesOf(subject)
-    const groups = [...organizations, 'system:authenticated']
-    return {
-      caller: issuedBy === 'own' ? { name, uid: '', groups } : undefined,
-      peer: { certificate: { name, organizations, issuedBy, expiresMs: Date.parse(valid_to), signer } },
-    }
+    return { peer: { certificate: { name, organizations, issuedBy, expiresMs: Date.parse(valid_to), signer } } }
   }
 
   /** Whether any of these stands behind the connection's certificate, by signatures alone. */

@@ -178,7 +178,7 @@ test('a refused upgrade is an ordinary answer, ours or the API server’s, and t
     assert.match(answer, /^HTTP\/1\.1 403 Forbidden\r\n.*connection: close\r\n\r\n.*no exec for you/s)
     assert.equal(asked[0]?.method, 'POST')
     assert.equal(asked[0]?.hasBody, false)
-    assert.equal(asked[0]?.caller?.name, 'ake-admin')
+    assert.equal(asked[0]?.peer.certificate?.name, 'ake-admin')
     assert.equal((await asked[0]?.body())?.length, 0)
     const other = await open(server)
     other.write(ask.replace('/exec', '/attach'))

@@ -1,24 +1,20 @@
-/** The way of a request: who asks, what for, which resource, which verb; and the one catch around it. */
+/** What an authority answers: its own documents, and one file per verb over its own copy. */
 import type { Cache } from '../../cache/cache.ts'
-import type { Caller } from '../../kube/caller.ts'
-import { type ApiRequest, parseRequest } from '../../kube/request.ts'
+import type { ApiRequest } from '../../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../../kube/resource.ts'
-import { badRequest, methodNotAllowed, notFound, pathNotFound, unauthorized } from '../../kube/status.ts'
-import { checkTimeout } from '../../kube/timeout.ts'
-import { pageNotFound, refusal } from '../answer/respond.ts'
-import type { EndpointParts, NonResourcePaths, Request, Response, Served } from '../endpoint.ts'
+import { badRequest, methodNotAllowed, notFound, pathNotFound } from '../../kube/status.ts'
+import { pageNotFound } from '../answer/respond.ts'
+import type { Call } from '../call.ts'
+import type { Answering, EndpointParts } from '../composition.ts'
+import type { NonResourcePaths, Response, Served } from '../endpoint.ts'
 import { isConnection, notConnected } from './connect.ts'
-import { warnOfDeprecation } from './deprecated.ts'
 import { getObject } from './get.ts'
 import { listObjects } from './list.ts'
 import { getScale } from './scale.ts'
 import { watchObjects } from './watch.ts'
 import { writeObject } from './write.ts'
 
-/** Answered to everybody, as kube-apiserver's system:public-info-viewer allows. */
-const openPaths = ['/healthz', '/livez', '/readyz', '/version']
-
-export class Endpoint {
+export class AuthorityAnswers implements Answering {
   readonly #parts: EndpointParts
   readonly #documents: readonly NonResourcePaths[]
 
@@ -27,25 +23,9 @@ export class Endpoint {
     this.#documents = parts.documents
   }
 
-  async handle(request: Request): Promise<Response> {
-    let api: ApiRequest | undefined
-    const startedMs = performance.now()
-    let response: Response
-    try {
-      api = parseRequest(request.method, request.url)
-      checkTimeout(api)
-      authenticate(api, request.caller)
-      response = await this.#answer(api, request)
-    } catch (error) {
-      response = refusal(error, request, this.#parts.log)
-    }
-    warnOfDeprecation(api, response, this.#parts.registry)
-    this.#parts.measures.answered(api, response.status, performance.now() - startedMs)
-    return response
-  }
-
-  #answer(api: ApiRequest, request: Request): Promise<Response> | Response {
-    if (!api.isResource) return this.#document(api, request)
+  answer(call: Call): Promise<Response> | Response {
+    const { api } = call
+    if (!api.isResource) return this.#document(call)
     const { resource, subresource } = api
     const served = this.#parts.registry.find(api.group, api.version, resource)
     if (served === undefined || !isInScope(served.resource, api)) return this.#unknown(api.group)
@@ -54,20 +34,19 @@ export class Endpoint {
     if (!allowed.verbs.includes(api.verb as Verb) || !isAddressed(api)) throw methodNotAllowed()
     if (api.badSegment !== '') throw badRequest(api.badSegment)
     if (isConnection(subresource)) {
-      const { interest } = served.resource
-      throw notConnected(served.resource, api, (key) => this.#parts.copy.cache(interest).get(key) !== undefined)
+      throw notConnected(served.resource, api, (key) => this.#cacheOf(served).get(key) !== undefined)
     }
     switch (api.verb) {
       case 'get':
         return subresource === 'scale'
-          ? getScale(this.#parts, served, api, request)
-          : getObject(this.#parts, served, this.#cacheOf(served), api, request)
+          ? getScale(this.#parts, served, call)
+          : getObject(this.#parts, served, this.#cacheOf(served), call)
       case 'list':
-        return listObjects(this.#parts, served, this.#cacheOf(served), api, request)
+        return listObjects(this.#parts, served, this.#cacheOf(served), call)
       case 'watch':
-        return watchObjects(this.#parts, served, this.#cacheOf(served), api, request)
+        return watchObjects(this.#parts, served, this.#cacheOf(served), call)
       default:
-        return writeObject(this.#parts, served, api, request)
+        return writeObject(this.#parts, served, call)
     }
   }
 
@@ -75,7 +54,7 @@ export class Endpoint {
     return this.#parts.copy.cache(resource.interest)
   }
 
-  #document(api: ApiRequest, request: Request): Promise<Response> | Response {
+  #document({ api, request }: Call): Promise<Response> | Response {
     for (const documents of this.#documents) {
       const answer = documents.answer(api, request)
       if (answer !== undefined) return answer
@@ -89,13 +68,6 @@ export class Endpoint {
     if (!this.#parts.registry.isBuiltinGroup(group)) return pageNotFound()
     throw pathNotFound()
   }
-}
-
-function authenticate(api: ApiRequest, caller: Caller | undefined): void {
-  if (caller !== undefined) return
-  const { path } = api
-  if (openPaths.some((open) => path === open || (open !== '/version' && path.startsWith(`${open}/`)))) return
-  throw unauthorized()
 }
 
 function subresourceOf(resource: Resource, api: ApiRequest): Subresource {

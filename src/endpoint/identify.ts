@@ -1,32 +1,23 @@
-/** Whose request it is, as far as the connection and the head tell: in whose name it goes up. */
+/** In whose name a request goes, as far as its connection and its head tell. */
 import type { Identity } from '../upstream/upstream.ts'
 import type { Request } from './endpoint.ts'
-
-export type Asker = {
-  readonly identity: Identity
-  /** The machine's administrator, who acts upstream with the edge's own credential and needs no decision here. */
-  readonly isAdministrator: boolean
-  /** It asks to be taken for somebody else: only the API server can say whether it may. */
-  readonly impersonates: boolean
-}
 
 type Certificate = NonNullable<Request['peer']['certificate']>
 
 const anonymous: Identity = { kind: 'anonymous' }
 const edge: Identity = { kind: 'edge' }
 
-export function askerOf(
+export function identityOf(
   { peer, headers }: Pick<Request, 'peer' | 'headers'>,
   parts: { isMapped: (certificate: Certificate) => boolean; nowMs: () => number },
-): Asker {
-  const impersonates = asksToBeAnother(headers)
+): Identity {
   const { certificate } = peer
   // A certificate that has expired on an open connection names nobody any more; our own outlives a wrong clock.
-  if (certificate?.issuedBy === 'own') return { identity: edge, isAdministrator: true, impersonates }
+  if (certificate?.issuedBy === 'own') return edge
   if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate)) {
-    return { identity: { kind: 'certificate', name: certificate.name }, isAdministrator: false, impersonates }
+    return { kind: 'certificate', name: certificate.name }
   }
-  return { identity: bearerIdentity(peer, headers), isAdministrator: false, impersonates }
+  return bearerIdentity(peer, headers)
 }
 
 /**
@@ -49,7 +40,7 @@ export function bearerIdentity(peer: Request['peer'], headers: Request['headers'
 }
 
 /** By any header of the kind: without a user they make no sense, and the API server says so. */
-function asksToBeAnother(headers: Request['headers']): boolean {
+export function impersonates(headers: Request['headers']): boolean {
   for (const name in headers) if (name.startsWith('impersonate-')) return true
   return false
 }

@@ -1,0 +1,53 @@
+/**
+ * Access at a mirror: the API server says who a caller is and what it may do. What is about this process is open, or its
+ * administrator's, who acts upstream with the edge's own credential.
+ */
+import type { Access, Verdict } from '../access/access.ts'
+import type { Caller } from '../kube/caller.ts'
+import { denied, type StatusError } from '../kube/status.ts'
+import type { Identity } from '../upstream/upstream.ts'
+import type { Call } from './call.ts'
+import type { Authentication, Authorization } from './composition.ts'
+import type { Request } from './endpoint.ts'
+import { identityOf } from './identify.ts'
+import { isOpen, statusPath } from './ownpaths.ts'
+
+type Parts = {
+  readonly access: Pick<Access, 'held' | 'decide' | 'refusal'>
+  /** Whether a certificate is that of a caller with a credential of its own upstream. */
+  readonly isMapped: (certificate: NonNullable<Request['peer']['certificate']>) => boolean
+  /** The time by which certificates expire. */
+  readonly nowMs: () => number
+}
+
+export class CloudAccess implements Authentication, Authorization {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  identify(request: Request): Identity {
+    return identityOf(request, this.#parts)
+  }
+
+  callerOf({ identity }: Call): Caller | undefined {
+    return this.#parts.access.held(identity)
+  }
+
+  decide(call: Call): Verdict | Promise<Verdict> {
+    const { api, identity } = call
+    if (!api.isResource) {
+      if (isOpen(api.path)) return 'allowed'
+      if (api.path === statusPath) return identity.kind === 'edge' ? 'allowed' : 'denied'
+    }
+    return this.#parts.access.decide(identity, call.question)
+  }
+
+  refusal(call: Call, verdict: Verdict): StatusError {
+    const { api, identity } = call
+    if (api.path !== statusPath) return this.#parts.access.refusal(identity, call.question, verdict)
+    const why = 'only the administrator of this machine may see it'
+    return denied(`path "${statusPath}" is forbidden: ${why}`, { name: statusPath, kind: 'path' })
+  }
+}
