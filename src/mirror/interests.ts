@@ -5,21 +5,20 @@
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
-import { makeFilter } from '../cache/filter.ts'
-import type { Item } from '../cache/item.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
-import { type FieldPlan, planFields } from '../kube/object.ts'
+import type { FieldPlan } from '../kube/object.ts'
 import type { Scope } from '../kube/scope.ts'
 import type { Store } from '../store/store.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { covers, type Interest, interestOf, parseInterest, printInterest, resourceName } from './interest.ts'
+import { feedAround } from './feeding.ts'
+import { covers, type Interest, interestOf, resourceName } from './interest.ts'
 import { Leaving, tickMs } from './leaving.ts'
 import type { Mirrored } from './mirror.ts'
 import { mirrorLimits } from './mirror.ts'
-import { type InterestRecord, MirroredInterest, recordOf } from './mirrored.ts'
+import { MirroredInterest } from './mirrored.ts'
+import { type InterestRecord, InterestRecords } from './records.ts'
 
-const recordKind = 'interest'
 /** The time nobody asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
 /** That there is no room is said this often. */
@@ -48,16 +47,13 @@ export class Interests {
   readonly #parts: InterestsParts
   readonly #mirrored = new Map<string, MirroredInterest>()
   readonly #byResource = new Map<string, Set<MirroredInterest>>()
-  readonly #plans = new Map<string, FieldPlan>()
-  readonly #records = new Map<string, InterestRecord>()
+  readonly #records: InterestRecords
   readonly #restore: Interest[] = []
   readonly #hooks: { readonly of: string; readonly tell: (cache: Cache) => void }[] = []
   readonly #told = new WeakSet<Cache>()
   readonly #leaving: Leaving
   /** Those of resources that the catalog does not know now. */
   readonly #unknown = new WeakSet<MirroredInterest>()
-  /** Those whose record the disk has refused. */
-  readonly #unsaved = new Set<MirroredInterest>()
   #copy: MirrorCopy | undefined
   #started = false
   /** Of what finds no room: it is asked for again and again. */
@@ -65,29 +61,18 @@ export class Interests {
 
   private constructor(parts: InterestsParts) {
     this.#parts = parts
+    this.#records = new InterestRecords(parts.store)
     this.#leaving = new Leaving({ ...parts, end: (mirrored, why) => this.end(mirrored, why) })
   }
 
   /** Reads what was written down; the copy is opened next, with `planOf` and `lostOf`. */
   static async open(parts: InterestsParts): Promise<Interests> {
     const interests = new Interests(parts)
-    for (const { value } of await parts.store.records(recordKind)) {
-      const printed = JSON.parse(value.toString()) as Record<string, unknown>
-      const interest = parseInterest(printed)
-      interests.#records.set(interest.name, recordOf(printed))
-      interests.#restore.push(interest)
-    }
+    interests.#restore.push(...(await interests.#records.read()))
     return interests
   }
 
-  readonly planOf = (name: string): FieldPlan => {
-    let plan = this.#plans.get(name)
-    if (plan === undefined) {
-      plan = planFields(this.#records.get(name)?.paths ?? [])
-      this.#plans.set(name, plan)
-    }
-    return plan
-  }
+  readonly planOf = (name: string): FieldPlan => this.#records.planOf(name)
 
   readonly lostOf = (name: string): number => this.#records.get(name)?.lost ?? 0
 
@@ -108,27 +93,24 @@ export class Interests {
   /** Takes over the opened copy: from here on what was written down can be read. */
   attach(copy: MirrorCopy): void {
     this.#copy = copy
+    this.#records.attach((batch) => copy.commit(batch))
     for (const interest of this.#restore.splice(0)) {
       this.#tell(this.#add(interest, this.#records.get(interest.name) as InterestRecord))
     }
     for (const [name, cache] of [...copy.caches]) {
       if (this.#mirrored.has(name)) continue
       // Objects without a record: it was being ended, unless the disk has lost the record.
-      if (this.#isRecordLost(name)) {
+      if (this.#records.isLost(name)) {
         cache.isDoubted = true
-        this.#plans.delete(name)
+        this.#records.replan(name)
       } else void copy.end(name, 'over').catch(() => {})
     }
-  }
-
-  #isRecordLost(name: string): boolean {
-    return this.#parts.store.figures.damagedRecords.some(({ kind, key }) => kind === recordKind && key === name)
   }
 
   /** Those the disk has lost the record of: they are doubted, and read again once somebody asks for them. */
   get lost(): string[] {
     return [...(this.#copy?.caches.keys() ?? [])].filter(
-      (name) => !this.#mirrored.has(name) && this.#isRecordLost(name),
+      (name) => !this.#mirrored.has(name) && this.#records.isLost(name),
     )
   }
 
@@ -177,7 +159,7 @@ export class Interests {
     if (present !== undefined) {
       if (options.standing === true && !present.record.standing) {
         present.record.standing = true
-        void this.#save(present).catch(() => {})
+        void this.#records.save(present).catch(() => {})
       }
       // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
@@ -203,7 +185,7 @@ export class Interests {
     mirrored.cache?.replan(this.planOf(interest.name))
     mirrored.begunBy = options.by
     this.#parts.log.info('interest.begun', { interest: interest.name })
-    void this.#save(mirrored).catch(() => {})
+    void this.#records.save(mirrored).catch(() => {})
     if (this.#started) mirrored.start()
     return mirrored
   }
@@ -234,7 +216,7 @@ export class Interests {
       clock,
       log,
       firstVersion,
-      save: (one) => this.#save(one),
+      save: (one) => this.#records.save(one),
       onRestored: (one) => {
         for (const other of this.of(interest.group, interest.version, interest.resource))
           if (other !== one) other.doubt()
@@ -254,43 +236,7 @@ export class Interests {
   /** What the new one covers needs no watch of its own any more; nor does it itself where a wider one is there already. */
   #widened(begun: MirroredInterest): void {
     const { group, version, resource } = begun.interest
-    for (const mirrored of this.of(group, version, resource)) {
-      this.#feed(mirrored, begun)
-      this.#feed(begun, mirrored)
-    }
-  }
-
-  #feed(narrow: MirroredInterest, wide: MirroredInterest): void {
-    if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return
-    // Strictly wider: two that cover each other would feed each other and hear of nothing.
-    if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
-    // The cluster was put back: the narrow one has to find out by itself, and to begin anew.
-    if (wide.cache.isGone(narrow.cache.version)) return
-    const matches = this.#matchesOf(narrow, wide)
-    if (matches !== undefined) narrow.feedFrom(wide, matches)
-  }
-
-  /** What the narrow one wants, read from objects as the wider one reads them; undefined while nobody knows its fields. */
-  #matchesOf({ interest, record }: MirroredInterest, wide: MirroredInterest): ((item: Item) => boolean) | undefined {
-    const { group, version, resource, namespace, labels, fields } = interest
-    const { namespaced } = record
-    let plan = wide.cache?.plan as FieldPlan
-    const make = () => {
-      const paths = this.#parts.find(group, version, resource)?.fields.paths ?? {}
-      return makeFilter({ namespaced, namespace, labels, fields, paths, plan }).matches
-    }
-    try {
-      let matches = make()
-      return (item) => {
-        if (wide.cache !== undefined && wide.cache.plan !== plan) {
-          plan = wide.cache.plan
-          matches = make()
-        }
-        return matches(item)
-      }
-    } catch {
-      return undefined
-    }
+    feedAround(begun, this.of(group, version, resource), this.#parts.find)
   }
 
   /** Discovery has changed: other fields may be selectable, of objects that are here already. */
@@ -303,20 +249,12 @@ export class Interests {
       else if (this.#unknown.delete(mirrored)) mirrored.hurry()
       if (known === undefined || known.plan.paths.join() === mirrored.record.paths.join()) continue
       mirrored.record.paths = known.plan.paths
-      this.#plans.set(name, planFields(known.plan.paths))
+      this.#records.replan(name)
       mirrored.cache?.replan(this.planOf(name))
-      void this.#save(mirrored).catch(() => {})
+      void this.#records.save(mirrored).catch(() => {})
     }
     // Whose fields nobody knew until now can be fed.
     if (this.#started) for (const mirrored of this.#mirrored.values()) this.#widened(mirrored)
-  }
-
-  async #save(mirrored: MirroredInterest): Promise<void> {
-    const { name } = mirrored.interest
-    const value = Buffer.from(JSON.stringify({ ...printInterest(mirrored.interest), ...mirrored.record }))
-    this.#unsaved.add(mirrored)
-    await this.#copy?.commit({ changes: [], records: [{ kind: recordKind, key: name, value }], synced: false })
-    this.#unsaved.delete(mirrored)
   }
 
   async end(mirrored: MirroredInterest, why: string): Promise<void> {
@@ -327,13 +265,8 @@ export class Interests {
     await mirrored.stop()
     // Somebody asked for it again meanwhile, and goes on with what is here.
     if (this.#mirrored.has(name)) return
-    this.#unsaved.delete(mirrored)
-    this.#records.delete(name)
-    this.#plans.delete(name)
-    const record = { kind: recordKind, key: name, value: undefined }
     // In one turn: whoever asks from here on begins with nothing.
-    const unwritten = this.#copy?.commit({ changes: [], records: [record], synced: false })
-    await Promise.allSettled([unwritten, this.#copy?.end(name, 'over')])
+    await Promise.allSettled([this.#records.drop(mirrored), this.#copy?.end(name, 'over')])
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -345,11 +278,11 @@ export class Interests {
     while (!signal.aborted) {
       await sleep(clock, tickMs, signal)
       if (signal.aborted) break
-      for (const mirrored of [...this.#unsaved]) void this.#save(mirrored).catch(() => {})
+      this.#records.saveRest()
       await this.#leaving.tick([...this.#mirrored.values()], signal)
       if (clock.steady() - savedAtMs < saveEveryMs) continue
       savedAtMs = clock.steady()
-      for (const mirrored of this.#mirrored.values()) void this.#save(mirrored).catch(() => {})
+      for (const mirrored of this.#mirrored.values()) void this.#records.save(mirrored).catch(() => {})
     }
     await Promise.all([...this.#mirrored.values()].map((mirrored) => mirrored.stop()))
   }

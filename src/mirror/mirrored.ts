@@ -10,24 +10,8 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
 import type { Interest } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
+import type { InterestRecord } from './records.ts'
 import { Reflector, type ReflectorState } from './reflector.ts'
-
-/** What is written down of an interest besides its objects. */
-export type InterestRecord = {
-  custom: boolean
-  namespaced: boolean
-  kind: string
-  listKind: string
-  /** The fields read from its objects: known before discovery is. */
-  paths: readonly string[]
-  /** Named by an option: it never ends. */
-  standing: boolean
-  /** See Copy's lostOf. */
-  lost: number
-  /** How long nobody has asked, counted while running and reachable. */
-  unaskedMs: number
-  askedAtMs: number
-}
 
 export type MirroredInterestParts = {
   readonly interest: Interest
@@ -253,21 +237,5 @@ export class MirroredInterest {
     this.#stopRun?.abort()
     this.#settle('refused')
     await this.#running
-  }
-}
-
-/** From what was written down; what is missing there is as if it had never been. */
-export function recordOf(printed: Record<string, unknown>): InterestRecord {
-  const paths = Array.isArray(printed.paths) ? printed.paths.map(String) : []
-  return {
-    custom: printed.custom === true,
-    namespaced: printed.namespaced === true,
-    kind: String(printed.kind ?? ''),
-    listKind: String(printed.listKind ?? ''),
-    paths,
-    standing: printed.standing === true,
-    lost: Number(printed.lost ?? 0),
-    unaskedMs: Number(printed.unaskedMs ?? 0),
-    askedAtMs: Number(printed.askedAtMs ?? 0),
   }
 }

@@ -1,0 +1,54 @@
+/** Which interest feeds which: one that a strictly wider one covers needs no watch of its own. */
+import { makeFilter } from '../cache/filter.ts'
+import type { Item } from '../cache/item.ts'
+import type { FieldPlan } from '../kube/object.ts'
+import { covers } from './interest.ts'
+import type { Mirrored } from './mirror.ts'
+import type { MirroredInterest } from './mirrored.ts'
+
+type Find = (group: string, version: string, resource: string) => Mirrored | undefined
+
+/** Of one and those of its resource: what it covers is fed from it, and it from what covers it. */
+export function feedAround(begun: MirroredInterest, sharing: Iterable<MirroredInterest>, find: Find): void {
+  for (const mirrored of sharing) {
+    feed(mirrored, begun, find)
+    feed(begun, mirrored, find)
+  }
+}
+
+function feed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): void {
+  if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return
+  // Strictly wider: two that cover each other would feed each other and hear of nothing.
+  if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
+  // The cluster was put back: the narrow one has to find out by itself, and to begin anew.
+  if (wide.cache.isGone(narrow.cache.version)) return
+  const matches = matchesOf(narrow, wide, find)
+  if (matches !== undefined) narrow.feedFrom(wide, matches)
+}
+
+/** What the narrow one wants, read from objects as the wider one reads them; undefined while its fields are not known. */
+function matchesOf(
+  { interest, record }: MirroredInterest,
+  wide: MirroredInterest,
+  find: Find,
+): ((item: Item) => boolean) | undefined {
+  const { group, version, resource, namespace, labels, fields } = interest
+  const { namespaced } = record
+  let plan = wide.cache?.plan as FieldPlan
+  const make = () => {
+    const paths = find(group, version, resource)?.fields.paths ?? {}
+    return makeFilter({ namespaced, namespace, labels, fields, paths, plan }).matches
+  }
+  try {
+    let matches = make()
+    return (item) => {
+      if (wide.cache !== undefined && wide.cache.plan !== plan) {
+        plan = wide.cache.plan
+        matches = make()
+      }
+      return matches(item)
+    }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,119 @@
+/** What is written down of each interest besides its objects, and what is read of that at a start. */
+import { type FieldPlan, planFields } from '../kube/object.ts'
+import type { Store } from '../store/store.ts'
+import { type Interest, parseInterest, printInterest } from './interest.ts'
+
+const recordKind = 'interest'
+
+export type InterestRecord = {
+  custom: boolean
+  namespaced: boolean
+  kind: string
+  listKind: string
+  /** The fields read from its objects: known before discovery is. */
+  paths: readonly string[]
+  /** Named by an option: it never ends. */
+  standing: boolean
+  /** See Copy's lostOf. */
+  lost: number
+  /** How long nobody has asked, counted while running and reachable. */
+  unaskedMs: number
+  askedAtMs: number
+}
+
+/** An interest with its record. */
+type Recorded = { readonly interest: Interest; readonly record: InterestRecord }
+
+export class InterestRecords {
+  readonly #store: Pick<Store, 'records' | 'figures'>
+  readonly #records = new Map<string, InterestRecord>()
+  readonly #plans = new Map<string, FieldPlan>()
+  /** Those whose record the disk has refused. */
+  readonly #unsaved = new Set<Recorded>()
+  #commit: Store['commit'] | undefined
+
+  constructor(store: Pick<Store, 'records' | 'figures'>) {
+    this.#store = store
+  }
+
+  /** Every interest that was written down. */
+  async read(): Promise<Interest[]> {
+    const found: Interest[] = []
+    for (const { value } of await this.#store.records(recordKind)) {
+      const printed = JSON.parse(value.toString()) as Record<string, unknown>
+      const interest = parseInterest(printed)
+      this.#records.set(interest.name, recordOf(printed))
+      found.push(interest)
+    }
+    return found
+  }
+
+  /** From here on records can be written. */
+  attach(commit: Store['commit']): void {
+    this.#commit = commit
+  }
+
+  get(name: string): InterestRecord | undefined {
+    return this.#records.get(name)
+  }
+
+  set(name: string, record: InterestRecord): void {
+    this.#records.set(name, record)
+  }
+
+  planOf(name: string): FieldPlan {
+    let plan = this.#plans.get(name)
+    if (plan === undefined) {
+      plan = planFields(this.#records.get(name)?.paths ?? [])
+      this.#plans.set(name, plan)
+    }
+    return plan
+  }
+
+  /** Its fields are others now: the plan is made anew when it is next asked for. */
+  replan(name: string): void {
+    this.#plans.delete(name)
+  }
+
+  /** Whether the disk has lost what was written down of it. */
+  isLost(name: string): boolean {
+    return this.#store.figures.damagedRecords.some(({ kind, key }) => kind === recordKind && key === name)
+  }
+
+  /** What the disk refuses is written with the next `saveRest`. */
+  async save(recorded: Recorded): Promise<void> {
+    const { interest, record } = recorded
+    const value = Buffer.from(JSON.stringify({ ...printInterest(interest), ...record }))
+    this.#unsaved.add(recorded)
+    await this.#commit?.({ changes: [], records: [{ kind: recordKind, key: interest.name, value }], synced: false })
+    this.#unsaved.delete(recorded)
+  }
+
+  saveRest(): void {
+    for (const recorded of [...this.#unsaved]) void this.save(recorded).catch(() => {})
+  }
+
+  async drop(recorded: Recorded): Promise<void> {
+    const { name } = recorded.interest
+    this.#unsaved.delete(recorded)
+    this.#records.delete(name)
+    this.#plans.delete(name)
+    await this.#commit?.({ changes: [], records: [{ kind: recordKind, key: name, value: undefined }], synced: false })
+  }
+}
+
+/** From what was written down; what is missing there is as if it had never been. */
+function recordOf(printed: Record<string, unknown>): InterestRecord {
+  const paths = Array.isArray(printed.paths) ? printed.paths.map(String) : []
+  return {
+    custom: printed.custom === true,
+    namespaced: printed.namespaced === true,
+    kind: String(printed.kind ?? ''),
+    listKind: String(printed.listKind ?? ''),
+    paths,
+    standing: printed.standing === true,
+    lost: Number(printed.lost ?? 0),
+    unaskedMs: Number(printed.unaskedMs ?? 0),
+    askedAtMs: Number(printed.askedAtMs ?? 0),
+  }
+}
