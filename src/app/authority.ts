@@ -17,6 +17,7 @@ export function objectsOf(copy: AuthorityCopy, resources: Resources): ObjectsOf 
         return cache.version
       },
       get: (key) => cache.get(key),
+      isDamaged: (key) => cache.isCorrupt(key),
       select: (namespace, labels, fields) => {
         const namespaced = namespace !== undefined
         const paths = fields === undefined || fields.empty ? {} : pathsOf(resources, interest)

@@ -75,6 +75,19 @@ test('[D4] a damaged object is never served nor left out in silence, and can be 
   await frames.return?.()
 })
 
+test('[D4] a damaged object goes once, under the lock of its key, and not for a dry run', async () => {
+  const store = openMemory({ historyBytesMax: 1 << 20 })
+  const first = await openWorld({ store })
+  await first.ask('POST', maps, { metadata: { name: 'b' } })
+  const world = await openWorld({ store: damaged(store, '/configmaps', 'default/b') })
+  const before = world.copy.progress.version
+  assert.equal((await world.ask('DELETE', `${maps}/b?dryRun=All`)).status, 200)
+  assert.equal((await world.ask('GET', `${maps}/b`)).status, 500)
+  const codes = await Promise.all([1, 2, 3].map(async () => (await world.ask('DELETE', `${maps}/b`)).status))
+  assert.deepEqual(codes, [200, 404, 404])
+  assert.equal(world.copy.progress.version, before + 1)
+})
+
 /** The same store, as if one body's checksum did not hold. */
 function damaged(store: Store, interest: string, key: string): Store {
   return Object.assign(Object.create(store) as Store, {

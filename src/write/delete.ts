@@ -4,7 +4,7 @@
  */
 
 import { cloneJson, type JsonObject, parseJson, text } from '../kube/json/json.ts'
-import { isResource, objectKey } from '../kube/resource.ts'
+import { type GroupResource, groupResource, isResource, objectKey } from '../kube/resource.ts'
 import { conflict, notFound, type Status } from '../kube/status.ts'
 import { markDefinition } from './definitions.ts'
 import { definitions, type Engine, lockKey, namespaces, pods, type Scope, scopeOf } from './engine.ts'
@@ -19,10 +19,33 @@ import type { Stored, WriteRequest, WriteResult } from './write.ts'
 export async function deleteObject(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const options = await readDeleteOptions(request)
-  refuseImmortal(request, request.name)
   const key = objectKey(request.resource.namespaced ? request.namespace : '', request.name)
+  const discarded = scope.objects.isDamaged(key) ? await discard(engine, scope, key, options) : undefined
+  if (discarded !== undefined) return discarded
+  refuseImmortal(request, request.name)
   const warnings = orphanWarnings(scope, options)
   return carrying(warnings, async () => ({ ...(await deleteKey(engine, scope, key, options)), warnings }))
+}
+
+/**
+ * Of an object whose bytes are damaged nothing can be asked, neither preconditions nor finalizers: all that can be done with
+ * it is to let it go. Undefined where another delete was faster.
+ */
+async function discard(
+  engine: Engine,
+  { resource, objects }: Scope,
+  key: string,
+  { dryRun }: DeleteOptions,
+): Promise<WriteResult | undefined> {
+  return engine.lock.hold(lockKey(resource, key), async () => {
+    if (!objects.isDamaged(key)) return undefined
+    if (!dryRun) {
+      await objects.remove(key)
+      engine.wakeSweeper(false)
+      engine.log.warn('store.discarded', { resource: groupResource(resource), object: key })
+    }
+    return { code: 200, status: goneStatus(resource, { name: key.slice(key.indexOf('/') + 1) }), warnings: [] }
+  })
 }
 
 /** A default that leaves dependents behind surprises; of jobs the real server says so. */
@@ -198,12 +221,15 @@ async function removeNow(engine: Engine, scope: Scope, current: Stored, options:
 function answer({ resource, rules }: Scope, last: Stored, pending: boolean, options: DeleteOptions): WriteResult {
   const code = pending ? pendingCode(options) : 200
   if (rules.deleteAnswers === 'object') return { code, item: last, warnings: [] }
-  const details: NonNullable<Status['details']> = { name: last.name }
-  if (resource.group !== '') details.group = resource.group
-  details.kind = resource.resource
-  details.uid = last.uid
-  const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
-  return { code, status, warnings: [] }
+  return { code, status: goneStatus(resource, last), warnings: [] }
+}
+
+function goneStatus({ group, resource }: GroupResource, { name, uid }: { name: string; uid?: string }): Status {
+  const details: NonNullable<Status['details']> = { name }
+  if (group !== '') details.group = group
+  details.kind = resource
+  if (uid !== undefined) details.uid = uid
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
 }
 
 /** 202 only for the old way of asking for a cascade. */

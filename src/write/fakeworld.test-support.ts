@@ -102,6 +102,7 @@ export class FakeWorld {
         return newest()
       },
       get: (key) => held().get(key),
+      isDamaged: () => false,
       select: (namespace, labels, fields) => {
         const resource = this.#builtins.find((one) => one.interest === interest)
         return [...held().values()]

@@ -35,6 +35,8 @@ export interface Objects {
   /** The newest committed version of the whole store. */
   readonly version: number
   get(key: string): Stored | undefined
+  /** Whether it is there with bytes that are damaged: `get` throws for such a one. */
+  isDamaged(key: string): boolean
   /** Ordered by key; undefined as namespace means all. */
   select(namespace: string | undefined, labels?: LabelSelector, fields?: FieldSelector): readonly Stored[]
   /**

@@ -6,10 +6,9 @@ import { bodyFormat, checkShape, type MediaChoice, negotiate, patchFormat } from
 import { noFields } from '../../kube/object.ts'
 import type { TypeMeta } from '../../kube/protobuf/enveloping.ts'
 import type { ApiRequest } from '../../kube/request.ts'
-import { objectKey } from '../../kube/resource.ts'
 import { scales } from '../../kube/table/printers/printers.ts'
 import type { Stored, WriteRequest, WriteResult } from '../../write/write.ts'
-import { statusResponse, warn } from '../answer/respond.ts'
+import { warn } from '../answer/respond.ts'
 import { spelled } from '../answer/spelled.ts'
 import { computedAs, listResponse, objectAs } from '../answer/transform.ts'
 import type { Call } from '../call.ts'
@@ -25,9 +24,6 @@ export async function writeObject(parts: EndpointParts, served: Served, call: Ca
   const media = negotiate(call.request.headers.accept, { shape: 'object', resource, unshaped: true })
   const body = await call.body()
   const write = writeRequest(parts, served, call, body.length === 0 ? undefined : body)
-  if (call.api.verb === 'delete' && parts.copy.cache(resource.interest).isCorrupt(call.keyOf(resource))) {
-    return discard(parts, write)
-  }
   return printResult(parts, served, call, await written(parts, call, write), media)
 }
 
@@ -44,14 +40,6 @@ function written({ writer }: EndpointParts, { api }: Call, write: WriteRequest):
     default:
       return writer.deleteCollection(write)
   }
-}
-
-/** The one thing that can be done with an object whose bytes are damaged: nothing of it can be asked, so it just goes. */
-async function discard(parts: EndpointParts, { resource, namespace, name }: WriteRequest): Promise<Response> {
-  await parts.copy.remove(resource.interest, objectKey(namespace, name))
-  parts.log.warn('store.discarded', { interest: resource.interest, object: objectKey(namespace, name) })
-  const details = { name, ...(resource.group === '' ? {} : { group: resource.group }), kind: resource.resource }
-  return statusResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
 }
 
 function writeRequest(
