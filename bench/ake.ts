@@ -10,7 +10,7 @@ import { type Ask, sendAll } from './client.ts'
 import { makeNamespaces, namespaceName, type Pod } from './fixture.ts'
 
 /** Another checkout's launcher can be named, to compare two states of the code. */
-const program = process.env.AKE_PROGRAM || join(import.meta.dirname, '..', 'bin', 'ake')
+const ownProgram = process.env.AKE_PROGRAM || join(import.meta.dirname, '..', 'bin', 'ake')
 
 /** Writers at once while filling: enough for group commit to matter. */
 const writers = 64
@@ -21,10 +21,17 @@ type Options = {
   readonly dir: string
   /** Options of the Node that runs it, for profiles. */
   readonly nodeOptions?: string
+  /** The launcher, if not this checkout's. */
+  readonly program?: string
 }
 
 /** Resolves when it has said that it is ready; what it says otherwise goes to our standard error. */
-export async function startAke({ command = ['serve'], dir, nodeOptions = '' }: Options): Promise<Target> {
+export async function startAke({
+  command = ['serve'],
+  dir,
+  nodeOptions = '',
+  program = ownProgram,
+}: Options): Promise<Target> {
   const env = { ...process.env, AKE_NODE_OPTIONS: nodeOptions }
   const args = [...command, '--listen', '127.0.0.1:0', '--data', dir]
   const startedAt = performance.now()
@@ -45,7 +52,7 @@ export async function startAke({ command = ['serve'], dir, nodeOptions = '' }: O
   ])
   const restart = async () => {
     await stop()
-    return startAke({ command, dir, nodeOptions })
+    return startAke({ command, dir, nodeOptions, program })
   }
   const tls = await readCredentials(join(dir, 'admin.kubeconfig'))
   return { name: 'ake', url, tls, pid: child.pid!, startedAt, restart, stop }

@@ -15,10 +15,11 @@ export type EdgeOptions = {
   readonly kubeconfig: string
   readonly args?: readonly string[]
   readonly nodeOptions?: string
+  readonly program?: string
 }
 
-export function startEdge({ dir, server, kubeconfig, args = [], nodeOptions = '' }: EdgeOptions): Promise<Target> {
-  return startAke({ command: ['edge', '--server', server, '--kubeconfig', kubeconfig, ...args], dir, nodeOptions })
+export function startEdge({ dir, server, kubeconfig, args = [], ...rest }: EdgeOptions): Promise<Target> {
+  return startAke({ command: ['edge', '--server', server, '--kubeconfig', kubeconfig, ...args], dir, ...rest })
 }
 
 /** Resolves when pods are kept and followed: with these fields if asking for them has to make it so, or as the options say. */
