@@ -33,6 +33,7 @@ import type { Store } from '../store/store.ts'
 import { dialTcp } from '../upstream/dial.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/files.ts'
+import { followDirect } from '../upstream/follow/direct.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { EdgeConfig } from './config.ts'
 import { confirmRefusal } from './confirm.ts'
@@ -135,12 +136,13 @@ async function openAll(store: Store, parts: { config: EdgeConfig; upstream: Dire
   const { config, upstream, log } = parts
   const clock = systemClock
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
+  const follow = followDirect({ upstream, limits, clock })
   const catalog = new Catalog()
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
   const confirm = confirmRefusal({ upstream, catalog })
   const [interests, pki] = await Promise.all([
-    Interests.open({ store, upstream, limits, clock, log, find, confirm }),
+    Interests.open({ store, upstream, follow, clock, log, find, confirm }),
     openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
   ])
   const { planOf, lostOf } = interests

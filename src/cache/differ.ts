@@ -9,7 +9,7 @@ import type { Item } from './item.ts'
 type Held = Pick<Cache, 'all' | 'corrupt' | 'isCorrupt' | 'peek' | 'version'>
 
 /** Under one key. A version alone does not tell: another cluster, or another past of this one, counts from the same numbers. */
-export function isSame(item: Item, uid: string, version: number): boolean {
+export function isSame(item: Pick<Item, 'uid' | 'version'>, uid: string, version: number): boolean {
   return item.version === version && item.uid === uid
 }
 

@@ -21,6 +21,7 @@ import { isDocument } from '../mirror/documents/place.ts'
 import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
+import { followDirect } from '../upstream/follow/direct.ts'
 import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { CloudAccess } from './cloudaccess.ts'
 import { Measures } from './documents/measures.ts'
@@ -223,8 +224,8 @@ export class EdgeWorld {
     const { documents } = this
     const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
     const confirm = confirmRefusal({ upstream, catalog })
-    const limits = { objects: 10_000, bytes: 1 << 28 }
-    this.interests = await Interests.open({ store, upstream, limits, clock, log, find, confirm })
+    const follow = followDirect({ upstream, limits: { objects: 10_000, bytes: 1 << 28 }, clock })
+    this.interests = await Interests.open({ store, upstream, follow, clock, log, find, confirm })
     const { interests } = this
     const { planOf, lostOf } = interests
     this.copy = await MirrorCopy.open({ store, clock, log, planOf, lostOf })

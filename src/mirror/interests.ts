@@ -9,7 +9,7 @@ import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Scope } from '../kube/scope.ts'
 import type { Store } from '../store/store.ts'
-import type { ListingLimits } from '../upstream/follow/listing.ts'
+import type { OpenFollow } from '../upstream/follow/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { feedAround } from './feeding.ts'
 import { covers, type Interest, interestOf, resourceName } from './interest.ts'
@@ -34,7 +34,8 @@ type Beginning = {
 export type InterestsParts = {
   readonly store: Store
   readonly upstream: Upstream
-  readonly limits: ListingLimits
+  /** Where the truth about an interest comes from. */
+  readonly follow: OpenFollow
   readonly clock: Clock
   readonly log: Log
   /** What discovery knows of a resource; undefined while nothing does. */
@@ -204,15 +205,15 @@ export class Interests {
   }
 
   #add(interest: Interest, record: InterestRecord, firstVersion?: number): MirroredInterest {
-    const { upstream, limits, clock, log } = this.#parts
+    const { upstream, follow, clock, log } = this.#parts
     this.#records.set(interest.name, record)
     const mirrored = new MirroredInterest({
       interest,
       record,
       plan: () => this.planOf(interest.name),
       upstream,
+      follow,
       copy: this.#copy as MirrorCopy,
-      limits,
       clock,
       log,
       firstVersion,

@@ -5,21 +5,22 @@ import type { Cache } from '../cache/cache.ts'
 import type { Item } from '../cache/item.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
-import type { ListingLimits } from '../upstream/follow/listing.ts'
+import type { OpenFollow } from '../upstream/follow/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
 import type { Interest } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { InterestRecord } from './records.ts'
 import { Reflector, type ReflectorState } from './reflector.ts'
+import { WayBack } from './wayback.ts'
 
 export type MirroredInterestParts = {
   readonly interest: Interest
   readonly record: InterestRecord
   readonly plan: () => FieldPlan
   readonly upstream: Upstream
+  readonly follow: OpenFollow
   readonly copy: MirrorCopy
-  readonly limits: ListingLimits
   readonly clock: Clock
   readonly log: Log
   readonly firstVersion?: number | undefined
@@ -39,14 +40,13 @@ export class MirroredInterest {
   readonly interest: Interest
   readonly record: InterestRecord
   readonly #parts: MirroredInterestParts
+  readonly #way: WayBack
   readonly #stopping = new AbortController()
   readonly #waiting = new Set<(outcome: Outcome) => void>()
   #reflector: Reflector | undefined
   #feed: Feed | undefined
   #running: Promise<void> = Promise.resolve()
   #stopRun: AbortController | undefined
-  /** Another interest of this resource found the cluster put back: whether that holds for this one has to be asked. */
-  #doubtedAtMs: number | undefined
   /** Who asked for it first, if that was since the last start. */
   begunBy: string | undefined
   /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
@@ -56,6 +56,7 @@ export class MirroredInterest {
     this.#parts = parts
     this.interest = parts.interest
     this.record = parts.record
+    this.#way = new WayBack({ clock: parts.clock, isHeld: parts.copy.caches.has(parts.interest.name) })
   }
 
   get cache(): Cache | undefined {
@@ -68,7 +69,7 @@ export class MirroredInterest {
     if (this.cache?.isDoubted === true) return undefined
     const isDoubted =
       this.#feed === undefined
-        ? this.#doubtedAtMs !== undefined || this.#reflector?.isLate === true
+        ? this.#way.doubtedAtMs !== undefined || this.#reflector?.isLate === true
         : !this.#feed.isSound
     return isDoubted && this.#parts.upstream.reachability.state === 'reachable' ? undefined : this.cache
   }
@@ -104,7 +105,7 @@ export class MirroredInterest {
     const { kind } = this.state
     if (kind === 'failing' || this.isBlind) return true
     if (this.cache === undefined) return kind === 'refused' || kind === 'tooLarge'
-    const doubtedMs = this.#parts.clock.steady() - (this.#doubtedAtMs ?? Number.POSITIVE_INFINITY)
+    const doubtedMs = this.#parts.clock.steady() - (this.#way.doubtedAtMs ?? Number.POSITIVE_INFINITY)
     return doubtedMs >= mirrorLimits.firstSyncMsMax
   }
 
@@ -115,16 +116,16 @@ export class MirroredInterest {
 
   /** Begins to keep it with a reflector of its own. */
   start(): void {
-    const { interest, upstream, copy, limits, clock, log, plan, firstVersion } = this.#parts
+    const { interest, upstream, follow, copy, clock, log, plan, firstVersion } = this.#parts
+    const { custom, kind } = this.record
     const stop = this.#nextRun()
+    this.#way.take('broken')
     const reflector = new Reflector({
-      interest,
-      custom: this.record.custom,
-      kind: this.record.kind,
-      plan,
-      upstream,
+      interest: interest.name,
+      follow: follow({ scope: interest, custom, kind, plan: () => copy.caches.get(interest.name)?.plan ?? plan() }),
+      way: this.#way,
+      reachability: upstream.reachability,
       copy,
-      limits,
       clock,
       log,
       firstVersion,
@@ -135,22 +136,20 @@ export class MirroredInterest {
         await this.#parts.save(this)
         this.#parts.onRestored(this)
       },
-      onVerified: () => this.#trust(),
+      onTrusted: () => this.#trusted(),
     })
     this.#reflector = reflector
     this.#running = this.#running.then(() => reflector.run(stop.signal))
   }
 
-  /** Asks anew whether the cluster is still the one it knows; until then, while the cloud can say, nothing is read here. */
+  /** Another interest of this resource is of a lost past: while the cloud can say, nothing is read here before it has. */
   doubt(): void {
     // One that is fed is as sound as what feeds it.
     if (this.cache === undefined || this.#feed !== undefined) return
-    this.#doubtedAtMs ??= this.#parts.clock.steady()
-    if (this.#reflector !== undefined) this.start()
+    if (this.#way.take('doubt') === 'again' && this.#reflector !== undefined) this.start()
   }
 
-  #trust(): void {
-    this.#doubtedAtMs = undefined
+  #trusted(): void {
     if (this.readable !== undefined) this.#settle('synced')
   }
 
@@ -175,8 +174,8 @@ export class MirroredInterest {
       await feed.run(stop.signal)
       if (this.#feed === feed) this.#feed = undefined
       if (stop.signal.aborted) return
-      this.#doubtedAtMs ??= this.#parts.clock.steady()
       // The wider one is no more, or began anew: back to an own reflector, from where we are, or to another wider one.
+      this.#way.take(wide.cache === undefined ? 'unfed' : 'doubt')
       this.start()
       if (this.cache !== undefined) this.#parts.onSynced(this)
     })
@@ -199,7 +198,7 @@ export class MirroredInterest {
 
   #begun(): void {
     void this.#parts.save(this).catch(() => {})
-    this.#trust()
+    this.#trusted()
     this.#parts.onSynced(this)
   }
 

@@ -3,7 +3,7 @@
  * ends the series: an API server that opens each watch, says a word and ends it gets no more requests than one that says no.
  */
 import { backoffMs } from '../base/backoff.ts'
-import { Busy, Ended, Expired, Refused, TooLarge } from '../upstream/follow/source.ts'
+import { Busy, Expired, Refused, TooLarge } from '../upstream/follow/follow.ts'
 import { Unreachable } from '../upstream/upstream.ts'
 
 /** The first pause and, while what is mirrored falls behind, the longest one, in ms. */
@@ -20,6 +20,9 @@ const gonePauseMsMax = 2 * 60_000
 /** What was never mirrored is passed through meanwhile: its list is large, or fails, and is tried again this rarely. */
 const firstPauseMsMax = 5 * 60_000
 const tooLargePauseMs = 10 * 60_000
+
+/** The API server ended a watch long before its time. */
+export class Ended extends Error {}
 
 export class Retries {
   readonly #random: () => number

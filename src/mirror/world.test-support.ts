@@ -17,6 +17,7 @@ import type { Scope } from '../kube/scope.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
 import { openMemory } from '../store/memory.ts'
 import { type Batch, type Store, StoreRefused } from '../store/store.ts'
+import { followDirect } from '../upstream/follow/direct.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
 import { type Asked, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
@@ -151,7 +152,7 @@ export class MirrorWorld {
     this.interests = await Interests.open({
       store,
       upstream,
-      limits: this.limits,
+      follow: followDirect({ upstream, limits: this.limits, clock }),
       clock,
       log: this.log,
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),

@@ -7,10 +7,11 @@ import { planFields, scanObject } from '../../kube/object.ts'
 import { ApiServer, type ServerRequest } from '../../mirror/apiserver.test-support.ts'
 import { known, scopeOf, settle, type Wish } from '../../mirror/world.test-support.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
-import { type Listing, type ListingLimits, listItemOf, readListing } from './listing.ts'
-import { Ahead, Busy, Expired, Refused, Source, TooLarge } from './source.ts'
+import { Busy, Expired, Refused, TooLarge } from './follow.ts'
+import { type Listing, type ListingLimits, type ListingParts, listItemOf, readListing } from './listing.ts'
+import { Ahead, Source } from './source.ts'
 
-type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; standing?: (key: string) => number | undefined }
+type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; standing?: ListingParts['standing'] }
 
 function filled(objects: number, pageMax: number): ApiServer {
   const server = new ApiServer()
@@ -89,13 +90,16 @@ test('a list that fits into one page opens no watch', async () => {
   assert.equal(server.count('watch'), 0)
 })
 
-test('what the copy holds in the same version is only named', async () => {
+test('[A5] what the copy holds with the same uid and version is only named', async () => {
   const server = filled(3, 9)
-  const listing = await read(server, { standing: (key) => (key === 'a/k1' ? 3 : undefined) })
-  assert.deepEqual(
-    [...listing.objects.values()].map((one) => one === 'same'),
-    [false, true, false],
-  )
+  const { uid, version } = server.get('pods', 'a/k1') ?? assert.fail()
+  const named = async (held: { uid: string; version: number }) => {
+    const listing = await read(server, { standing: (key) => (key === 'a/k1' ? held : undefined) })
+    return [...listing.objects.values()].map((one) => one === 'same')
+  }
+  assert.deepEqual(await named({ uid, version }), [false, true, false])
+  assert.deepEqual(await named({ uid, version: version + 1 }), [false, false, false])
+  assert.deepEqual(await named({ uid: 'another', version }), [false, false, false])
 })
 
 test('a page that breaks off is asked for again, from where it broke off', async () => {

@@ -6,13 +6,15 @@
  */
 import { backoff } from '../../base/backoff.ts'
 import { type Clock, sleep } from '../../base/clock.ts'
+import { isSame } from '../../cache/differ.ts'
 import { type Item, itemOfScan } from '../../cache/item.ts'
 import type { Frame } from '../../kube/frames.ts'
 import { type ListPage, listItemForm } from '../../kube/listpage.ts'
 import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { Unreachable } from '../upstream.ts'
-import { Busy, Expired, errorOf, type Source, TooLarge, type WatchStream } from './source.ts'
+import { Busy, Expired, TooLarge } from './follow.ts'
+import { errorOf, type Source, type WatchStream } from './source.ts'
 
 /** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
 const heldBytesMax = 32 * 1024 * 1024
@@ -44,8 +46,8 @@ export type ListingParts = {
   readonly source: Source
   readonly custom: boolean
   readonly plan: FieldPlan
-  /** The version in which the copy holds a key; undefined when it does not. */
-  readonly standing: (key: string) => number | undefined
+  /** What the copy holds under a key, if it is whole. */
+  readonly standing: (key: string) => Pick<Item, 'uid' | 'version'> | undefined
   readonly limits: ListingLimits
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -147,7 +149,9 @@ class Reading {
       const key = objectKey(scan.namespace, scan.name)
       this.#newest = Math.max(this.#newest, version)
       this.#bytes += bytes.length
-      this.#objects.set(key, standing(key) === version ? 'same' : listItemOf(bytes, scan, { custom, version }))
+      const held = standing(key)
+      const isHeld = held !== undefined && isSame(held, scan.uid, version)
+      this.#objects.set(key, isHeld ? 'same' : listItemOf(bytes, scan, { custom, version }))
     }
     if (this.#objects.size > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`)
     if (this.#bytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`)
@@ -177,7 +181,7 @@ class Reading {
     source.check(frame.object, scan)
     const key = objectKey(scan.namespace, scan.name)
     const known = this.#objects.get(key)
-    const knownAt = known === undefined ? 0 : known === 'same' ? (standing(key) ?? 0) : known.version
+    const knownAt = known === undefined ? 0 : known === 'same' ? (standing(key)?.version ?? 0) : known.version
     if (at <= knownAt) return reached
     if (frame.type === 'DELETED') this.#objects.delete(key)
     else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))

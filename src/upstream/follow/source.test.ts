@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer } from '../../mirror/apiserver.test-support.ts'
 import { scopeOf } from '../../mirror/world.test-support.ts'
-import { Source, TooLarge } from './source.ts'
+import { TooLarge } from './follow.ts'
+import { Source } from './source.ts'
 
 function sourceOf(wish: { namespace?: string; kind?: string } = {}) {
   const upstream = new ApiServer()

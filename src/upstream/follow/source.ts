@@ -1,4 +1,4 @@
-/** What a reflector asks of the cloud for its interest: pages of a list, and a watch. Refusals become errors with names. */
+/** What is asked of the API server for one interest: pages of a list, and a watch. Refusals become errors with names. */
 import type { Clock } from '../../base/clock.ts'
 import { retryAfterMs } from '../../base/retryafter.ts'
 import { type Frame, FrameReader } from '../../kube/frames.ts'
@@ -7,6 +7,7 @@ import type { Scan } from '../../kube/object.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
 import type { Answered, Upstream } from '../upstream.ts'
 import { AnswerTooLarge, readWhole } from '../whole.ts'
+import { Busy, Expired, Refused, TooLarge } from './follow.ts'
 
 /** Objects in a page: what client-go's pager asks for. */
 const pageObjects = 500
@@ -22,45 +23,8 @@ export const watchSecondsMin = 1_800
 const watchSecondsSpread = 1_800
 const errorBytesMax = 64 * 1024
 
-/** The API server said no: who, what, or where is wrong. Changes no data by itself. */
-export class Refused extends Error {
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.code = code
-  }
-}
-
-/** The version or token asked for is too old. */
-export class Expired extends Error {
-  /** With this the rest of a list can still be had, at the present version. */
-  readonly continueToken: string
-
-  constructor(message: string, continueToken: string) {
-    super(message)
-    this.continueToken = continueToken
-  }
-}
-
 /** The version asked for lies ahead of the API server. */
 export class Ahead extends Error {}
-
-/** It cannot answer now. */
-export class Busy extends Error {
-  readonly retryMs: number
-
-  constructor(message: string, retryMs: number) {
-    super(message)
-    this.retryMs = retryMs
-  }
-}
-
-/** The API server ended a watch long before its time. */
-export class Ended extends Error {}
-
-/** More objects or bytes than this edge is told to mirror, or an object that is larger than any can be. */
-export class TooLarge extends Error {}
 
 export type WatchStream = {
   /** Frames as they come; ends when the API server ends it, rejects with `Unreachable` or `FrameFault`. */
@@ -203,7 +167,7 @@ async function refusalOf(answer: Answered, nowMs: number): Promise<Error> {
   return errorOf(answer.status, bytes, retryAfterMs(answer.headers['retry-after'], nowMs))
 }
 
-/** What a Status means for a reflector, whether it came as an answer or as a frame. */
+/** What a Status means for a list or watch, whether it came as an answer or as a frame. */
 export function errorOf(code: number, bytes: Buffer, retryMs = 0): Error {
   let status: ErrorStatus = {}
   try {

@@ -1,0 +1,107 @@
+/**
+ * Where the truth about one interest comes from, as one call: `follow` yields what brings a copy to the present, then what
+ * keeps it there, until the signal, an end or an error with a name. How it finds that out is its own affair: `direct.ts`
+ * lists in pages and watches; a link to a hub will be the second. `contract.test-support.ts` is what each has to pass.
+ */
+import type { Cache } from '../../cache/cache.ts'
+import type { Difference } from '../../cache/intake.ts'
+import type { Item } from '../../cache/item.ts'
+import type { FieldPlan } from '../../kube/object.ts'
+import type { Scope } from '../../kube/scope.ts'
+
+/** What is wanted, as far as the API server is concerned. */
+export type Wanted = {
+  readonly scope: Scope
+  readonly custom: boolean
+  readonly kind: string
+  /** The fields that are read from its objects; others may become selectable while it is followed. */
+  readonly plan: () => FieldPlan
+}
+
+/** What the copy has already; `version` is how far it has come. */
+export type Held = Pick<
+  Cache,
+  'version' | 'size' | 'bytes' | 'plan' | 'peek' | 'all' | 'corrupt' | 'isCorrupt' | 'isDamaged'
+>
+
+export type From = {
+  readonly held: Held | undefined
+  /**
+   * `resume` behind the version that is held; `repair` what is damaged, of a copy whose watches have heard all of it;
+   * `compare` everything and tell the difference; `anew`: what is held does not count.
+   */
+  readonly start: 'resume' | 'repair' | 'compare' | 'anew'
+  /** The copy was not connected all the time: whether the cluster is still the one it knows is asked first. */
+  readonly check: boolean
+  /** The version a snapshot should be of, where the API server still has it. */
+  readonly exactly?: number | undefined
+}
+
+export type Change =
+  | { readonly type: 'put'; readonly item: Item }
+  | { readonly type: 'remove'; readonly key: string; readonly version: number }
+  /** Everything up to this version was told. */
+  | { readonly type: 'progress'; readonly version: number }
+
+type Whole = {
+  readonly version: number
+  /** How the API server calls the list. */
+  readonly listKind: string
+  /** When it was asked for, by the steady clock: it is as new as that. */
+  readonly askedAtMs: number
+}
+
+export type Followed =
+  /** The cluster is the one the copy is of. */
+  | { readonly kind: 'verified' }
+  /** It was put back to an earlier state: what is held is of a past that no longer exists. Nothing follows. */
+  | { readonly kind: 'lost' }
+  /** Some of the objects of a first reading, or of one anew; `complete` follows the last of them. */
+  | { readonly kind: 'snapshot'; readonly items: readonly Item[] }
+  | ({ readonly kind: 'complete' } & Whole)
+  /** `repaired` are damaged objects that every watch has heard of as they are. */
+  | ({ readonly kind: 'difference'; readonly repaired: readonly Item[] } & Difference & Whole)
+  /** From here on changes are told as they happen; `heardAt` is when the other end last gave a sign of life. */
+  | { readonly kind: 'live'; readonly heardAt: () => number }
+  | { readonly kind: 'changes'; readonly changes: readonly Change[]; readonly plan: FieldPlan }
+  /** It ends in its own time: whatever answers next is the same cluster. Any other end says nothing of the kind. */
+  | { readonly kind: 'over' }
+
+/** Taking the next step means that the last one is taken over. Rejects with one of the errors below or `Unreachable`. */
+export type Follow = (from: From, signal: AbortSignal) => AsyncIterable<Followed>
+
+export type OpenFollow = (wanted: Wanted) => Follow
+
+/** The API server said no: who, what, or where is wrong. Changes no data by itself. */
+export class Refused extends Error {
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The version or token asked for is too old. */
+export class Expired extends Error {
+  /** With this the rest of a list can still be had, at the present version. */
+  readonly continueToken: string
+
+  constructor(message: string, continueToken: string) {
+    super(message)
+    this.continueToken = continueToken
+  }
+}
+
+/** It cannot answer now. */
+export class Busy extends Error {
+  readonly retryMs: number
+
+  constructor(message: string, retryMs: number) {
+    super(message)
+    this.retryMs = retryMs
+  }
+}
+
+/** More objects or bytes than this edge is told to mirror, or an object that is larger than any can be. */
+export class TooLarge extends Error {}
