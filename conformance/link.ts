@@ -39,6 +39,8 @@ export type Link = {
   readonly mode: Mode
   /** Resolves when the mode holds for every connection. */
   set(mode: Mode | Mode['kind']): Promise<void>
+  /** Another server stands at its end for whatever connects from here on: of several, each in turn. */
+  lead(...targets: Target[]): void
   stats(): Stats
   resetStats(): void
   close(): Promise<void>
@@ -49,8 +51,10 @@ type Paces = { readonly up?: Pace; readonly down?: Pace }
 /** How long an orderly end may take before it becomes a disorderly one. */
 const finMsMax = 1_000
 
+export type Target = { readonly host: string; readonly port: number }
+
 type Options = {
-  readonly target: { readonly host: string; readonly port: number }
+  readonly target: Target
   /** Unless told, one that stays free while nobody listens on it. */
   readonly port?: number
   readonly clock?: Clock
@@ -59,6 +63,7 @@ type Options = {
 export async function startLink({ target, port: wanted, clock = systemClock }: Options): Promise<Link> {
   const port = wanted ?? (await freePorts(1))[0]!
   const pairs = new Set<Pair>()
+  let targets = [target]
   const counted = { connections: 0, bytesUp: 0, bytesDown: 0 }
   let mode: Mode = { kind: 'up' }
   let paces: Paces = {}
@@ -72,7 +77,7 @@ export async function startLink({ target, port: wanted, clock = systemClock }: O
     }
     const pair = new Pair({
       client,
-      target,
+      target: targets[counted.connections % targets.length] as Target,
       clock,
       countUp: (bytes) => (counted.bytesUp += bytes),
       countDown: (bytes) => (counted.bytesDown += bytes),
@@ -112,6 +117,9 @@ export async function startLink({ target, port: wanted, clock = systemClock }: O
       // The server is closed when its last connection is: those that end in order may still take a moment.
       if (mode.kind !== 'refuse') await listen()
       else if (mode.end === 'destroy') await over
+    },
+    lead: (...next) => {
+      targets = next
     },
     stats: () => ({ ...counted, open: pairs.size }),
     resetStats: () => {

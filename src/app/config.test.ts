@@ -85,6 +85,7 @@ test('an edge needs its kubeconfig and nothing else', async () => {
     clientCa: undefined,
     clientCredential: [],
     probeEvery: 5_000,
+    otherClusterAfter: 60_000,
     firstListMax: 50_000,
     firstListBytes: 256 * 1024 * 1024,
   })

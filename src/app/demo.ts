@@ -37,7 +37,13 @@ export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortS
       {
         ...{ listen: config.listen, logLevel: config.logLevel, data, history: historyBytes, historyAge },
         ...{ kubeconfig: join(cloud.folder, 'admin.kubeconfig'), server: [], mirror: [], clientCredential: [] },
-        ...{ clientCa: undefined, probeEvery: 1_000, firstListMax: 50_000, firstListBytes: 256 * 1024 * 1024 },
+        ...{
+          clientCa: undefined,
+          probeEvery: 1_000,
+          otherClusterAfter: 60_000,
+          firstListMax: 50_000,
+          firstListBytes: 256 * 1024 * 1024,
+        },
       },
       { log: quiet, signal, ready: address.resolve },
     )

@@ -130,6 +130,13 @@ const options = [
     help: 'how often the API server is asked whether it is there (ms, s, m)',
   },
   {
+    name: 'other-cluster-after',
+    env: 'AKE_OTHER_CLUSTER_AFTER',
+    type: 'duration',
+    commands: { edge: '1m' },
+    help: 'how long another cluster has to answer, at every address of the known one, before the copy is dropped and begun anew',
+  },
+  {
     name: 'first-list-max',
     env: 'AKE_FIRST_LIST_MAX',
     type: 'count',

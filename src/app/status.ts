@@ -20,6 +20,7 @@ export type StatusDocument = {
     readonly identity?: string
     readonly credentialExpires?: string
   }
+  readonly cluster?: { readonly uid?: string; readonly other?: string; readonly changes: number }
   readonly interests: readonly {
     readonly resource: string
     readonly group: string
@@ -142,7 +143,7 @@ export function statusText(document: StatusDocument, nowMs: number): string {
   return parts.join('\n')
 }
 
-function block({ upstream, store, version }: StatusDocument, nowMs: number): string {
+function block({ upstream, cluster, store, version }: StatusDocument, nowMs: number): string {
   const { state, why, servers, identity, credentialExpires } = upstream
   const expires = credentialExpires === undefined ? [] : [expiry(credentialExpires, nowMs)]
   const credential = [...(identity === undefined ? [] : [identity]), ...expires].join(', ')
@@ -154,6 +155,7 @@ function block({ upstream, store, version }: StatusDocument, nowMs: number): str
       return [at === 0 ? 'Servers:' : '', notes.length === 0 ? url : `${url} (${notes.join(', ')})`]
     }),
     ...(credential === '' ? [] : [['Identity:', credential]]),
+    ...(cluster === undefined ? [] : [['Cluster:', clusterText(cluster)]]),
     [
       'Store:',
       `${store.healthy ? 'healthy' : 'THE DISK REFUSES WRITES'}, ${size(store.historyBytes)} of history, ${size(store.bytesWritten)} written`,
@@ -161,6 +163,11 @@ function block({ upstream, store, version }: StatusDocument, nowMs: number): str
     ...(store.damage ?? []).map((one, at) => [at === 0 ? 'Damage:' : '', one]),
   ]
   return aligned(rows)
+}
+
+function clusterText({ uid, other, changes }: NonNullable<StatusDocument['cluster']>): string {
+  const begun = changes === 0 ? [] : ['the copy was begun anew for it since the start']
+  return [uid ?? 'of unknown uid', ...begun, ...(other === undefined ? [] : [other])].join('; ')
 }
 
 function interestsTable(interests: StatusDocument['interests'], nowMs: number): string {

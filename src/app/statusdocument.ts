@@ -7,20 +7,32 @@ import type { Store } from '../store/store.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { akeVersion } from './version.ts'
 
+/** Which cluster is mirrored, and what else answers in its place. */
+export type ClusterStatus = {
+  /** Of its kube-system namespace; absent where the edge may not read it, or nothing has answered yet. */
+  readonly uid?: string
+  /** Another cluster that answers now: nothing is taken from it. */
+  readonly other?: string
+  /** How often another cluster was believed in, and the copy begun anew, since the start. */
+  readonly changes: number
+}
+
 export function statusOf(parts: {
   upstream: Upstream
+  cluster?: ClusterStatus
   interests: Interests
   copy: Copy
   store: Store
   clock: Clock
   damage?: readonly string[]
 }) {
-  const { upstream, interests, copy, store, clock, damage = [] } = parts
+  const { upstream, cluster, interests, copy, store, clock, damage = [] } = parts
   const { state, why, sinceMs } = upstream.reachability
   const mirrored = [...interests.all]
   return {
     version: akeVersion,
     upstream: { state, why, since: new Date(sinceMs).toISOString(), servers: upstream.addresses() },
+    ...(cluster === undefined ? {} : { cluster }),
     interests: mirrored.filter((one) => !one.hopeless).map((one) => interestStatus(one, clock)),
     passedThrough: mirrored
       .filter((one) => one.hopeless)

@@ -42,6 +42,8 @@ export type InterestsParts = {
   readonly find: (group: string, version: string, resource: string) => Mirrored | undefined
   /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
   readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+  /** The newest version that clients may have of another cluster; 0: there was none. */
+  readonly lost?: number
 }
 
 export class Interests {
@@ -57,6 +59,7 @@ export class Interests {
   readonly #unknown = new WeakSet<MirroredInterest>()
   #copy: MirrorCopy | undefined
   #started = false
+  #ended = false
   /** Of what finds no room: it is asked for again and again. */
   #quietUntil = 0
 
@@ -75,7 +78,7 @@ export class Interests {
 
   readonly planOf = (name: string): FieldPlan => this.#records.planOf(name)
 
-  readonly lostOf = (name: string): number => this.#records.get(name)?.lost ?? 0
+  readonly lostOf = (name: string): number => Math.max(this.#records.get(name)?.lost ?? 0, this.#parts.lost ?? 0)
 
   /** Is told of every cache that an interest of this resource (`v1/pods`) has, now and whenever one begins. */
   onResource(resource: string, tell: (cache: Cache) => void): void {
@@ -165,7 +168,7 @@ export class Interests {
       // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
     }
-    if (options.standing !== true && !this.#hasRoom(interest, options.by)) return undefined
+    if (this.#ended || (options.standing !== true && !this.#hasRoom(interest, options.by))) return undefined
     const { resource, plan } = known
     const mirrored = this.#add(
       interest,
@@ -180,7 +183,8 @@ export class Interests {
         unaskedMs: 0,
         askedAtMs: this.#parts.clock.now(),
       },
-      options.firstVersion,
+      // What may be a version of another cluster says nothing about this one.
+      (options.firstVersion ?? 0) > this.lostOf(interest.name) ? options.firstVersion : undefined,
     )
     // What is here of one whose record was lost was read without knowing its fields.
     mirrored.cache?.replan(this.planOf(interest.name))
@@ -285,6 +289,7 @@ export class Interests {
       savedAtMs = clock.steady()
       for (const mirrored of this.#mirrored.values()) void this.#records.save(mirrored).catch(() => {})
     }
+    this.#ended = true
     await Promise.all([...this.#mirrored.values()].map((mirrored) => mirrored.stop()))
   }
 }

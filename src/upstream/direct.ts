@@ -7,6 +7,7 @@ import { createHash, type X509Certificate } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { type Address, Addresses } from './addresses.ts'
+import { authoritiesOf } from './authorities.ts'
 import { Checker } from './checker.ts'
 import { upgrade } from './connect.ts'
 import { type Credential, problemOf } from './credential.ts'
@@ -15,11 +16,21 @@ import { followFiles } from './files.ts'
 import { requestHeaders, upgradeHeaders } from './headers.ts'
 import { standardLimits, type UpstreamLimits } from './limits.ts'
 import { Patience } from './patience.ts'
-import { Pool } from './pool.ts'
+import { type Ask, Pool } from './pool.ts'
 import { probe } from './probe.ts'
 import { type Files, readUpstreams, type Upstreams } from './profile.ts'
 import type { Sending } from './session.ts'
-import { type Answered, type Asked, type Connected, type Reachability, Unreachable, type Upstream } from './upstream.ts'
+import {
+  type Answered,
+  type Arrival,
+  type Asked,
+  type Connected,
+  type Gate,
+  type Reachability,
+  Unreachable,
+  type Upstream,
+} from './upstream.ts'
+import { readWhole } from './whole.ts'
 
 export type DirectParts = Files & {
   /** Every connection begins with it: TCP, or whatever carries bytes to the address. */
@@ -30,6 +41,8 @@ export type DirectParts = Files & {
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<UpstreamLimits>
+  /** Whether what answers is what is meant; without one whatever answers is. */
+  readonly gate?: Gate
 }
 
 const sharedPool = 'shared' // tokens: no certificate, so any of them may share a connection
@@ -183,8 +196,8 @@ export class DirectUpstream implements Upstream {
   #pool(address: Address, name: string): Pool {
     const known = address.pools.get(name)
     if (known !== undefined) return known
-    const { clock, dial } = this.#parts
-    const pool = new Pool({
+    const { clock, dial, gate } = this.#parts
+    const pool: Pool = new Pool({
       dial,
       url: address.url,
       trust: this.#upstreams.trust,
@@ -196,9 +209,35 @@ export class DirectUpstream implements Upstream {
         if (name === strangersPool) return
         if (address === this.#addresses.current && address.pools.get(name) === pool) this.#checker.suspect(why)
       },
+      // A connection in a caller's name cannot be asked as the edge: the edge asks over its own, once that one is made.
+      admit: gate && ((ask) => gate.admit(this.#arrival(address, name === 'edge' ? ask : undefined))),
     })
     address.pools.set(name, pool)
     return pool
+  }
+
+  #arrival(address: Address, ask: Ask = (sending) => this.#pool(address, 'edge').ask(sending)): Arrival {
+    const { clock, userAgent } = this.#parts
+    const { urls, trust } = this.#upstreams
+    return {
+      address: address.url.href,
+      addresses: urls.map(({ href }) => href),
+      authorities: authoritiesOf(trust),
+      get: async (path) => {
+        // One that is configured no more gets no new connections.
+        if (!this.#addresses.all.includes(address)) throw new Unreachable('another address is used', false)
+        const token = this.#credential('edge')?.token
+        const headers = requestHeaders({ headers: { accept: 'application/json' }, token, agent: userAgent, bytes: 0 })
+        const patience = new Patience({ clock, headMsMax: this.#limits.dialMsMax })
+        try {
+          const sending = { method: 'GET', path: withBase(address.url, path), headers, body: undefined, patience }
+          const answer = await ask(sending)
+          return { status: answer.status, body: await readWhole(answer, this.#limits.probeBytesMax) }
+        } finally {
+          patience.done()
+        }
+      },
+    }
   }
 
   #addressesOf(urls: readonly URL[]): Addresses {
@@ -216,7 +255,12 @@ export class DirectUpstream implements Upstream {
           // After reachability returns, connections whose far end no longer knows them must not be used.
           else if (sign.kind === 'probe failed' && !sign.certain && !sign.alive && one !== pool) one.doubt(startedMs)
         }
-        return sign
+        if (sign.kind !== 'probe answered') return sign
+        const why = await this.#parts.gate?.look(this.#arrival(address)).catch(() => undefined)
+        if (why === undefined) return sign
+        for (const one of address.pools.values()) one.destroy(why)
+        address.pools.clear()
+        return { kind: 'probe failed', why: `${address.url.origin}: ${why}`, certain: true, alive: false }
       },
       moved: (from, to) => {
         log.info('upstream.moved', { from: from.url.href, to: to.url.href, why: from.why })

@@ -22,7 +22,11 @@ export type PoolParts = {
   readonly limits: UpstreamLimits
   /** A connection could not be made, or broke while it was used. */
   readonly lost: (why: string) => void
+  /** Says why a new connection may not be used; is given a way to ask over it. */
+  readonly admit?: ((ask: Ask) => Promise<string | undefined>) | undefined
 }
+
+export type Ask = (sending: Sending) => Promise<Answered>
 
 /** No connection: nothing was sent. */
 export class NotConnected extends Unreachable {
@@ -43,6 +47,8 @@ export class Pool {
   readonly #parts: PoolParts
   readonly #sessions = new Set<Session>()
   readonly #plain: PlainSessions
+  /** HTTP/1.1 connections over which only the gate asks. */
+  readonly #checking: PlainSessions
   readonly #stop = new AbortController()
   readonly #backoff: Backoff
   #opening: Promise<void> | undefined
@@ -61,6 +67,7 @@ export class Pool {
     const { url, clock, limits } = parts
     this.#backoff = backoff({ firstMs: limits.redialFirstMs, maxMs: limits.redialMsMax })
     this.#plain = new PlainSessions({ url, clock, limits, dial: () => this.dial(['http/1.1']) })
+    this.#checking = new PlainSessions({ url, clock, limits, dial: () => this.#dial(['http/1.1']) })
   }
 
   async ask(sending: Sending, urgent = false): Promise<Answered> {
@@ -114,6 +121,18 @@ export class Pool {
 
   /** A connection of its own, also for upgrades. */
   async dial(protocols: Protocols): Promise<Secured> {
+    const begunAt = this.#parts.clock.steady()
+    const secured = await this.#dial(protocols)
+    try {
+      await this.#admit((sending) => this.#checking.ask(sending), begunAt)
+    } catch (error) {
+      secured.socket.destroy()
+      throw error
+    }
+    return secured
+  }
+
+  async #dial(protocols: Protocols): Promise<Secured> {
     const { dial, url, trust, pair, clock, limits } = this.#parts
     const begunAt = clock.steady()
     try {
@@ -165,6 +184,7 @@ export class Pool {
     this.#drained()
     this.#stop.abort()
     this.#plain.destroy()
+    this.#checking.destroy()
     for (const session of this.#sessions) session.destroy(why)
   }
 
@@ -185,7 +205,8 @@ export class Pool {
 
   async #openNext(): Promise<void> {
     const { url, clock, limits, lost } = this.#parts
-    const secured = await this.dial(['h2', 'http/1.1'])
+    const begunAt = clock.steady()
+    const secured = await this.#dial(['h2', 'http/1.1'])
     if (secured.protocol === 'http/1.1') {
       secured.socket.destroy()
       this.#plainUntil = clock.steady() + limits.plainMsMax
@@ -200,12 +221,30 @@ export class Pool {
       })
       this.#sessions.add(session)
       if (this.#stop.signal.aborted) session.destroy('stopped')
+      try {
+        await this.#admit((sending) => session.request(sending), begunAt)
+      } catch (error) {
+        session.destroy((error as Error).message)
+        throw error
+      }
+      session.admit()
       await session.settled
       if (session.free <= 0) throw this.#failed('it takes connections and closes them', false, clock.steady())
     }
     this.#openedAt = clock.steady()
     this.forgive()
     for (const { resolve } of this.#waiting) resolve()
+  }
+
+  /** Before anything else is sent over a connection it is known where it leads. */
+  async #admit(ask: Ask, begunAt: number): Promise<void> {
+    let refusal: string | undefined
+    try {
+      refusal = await this.#parts.admit?.(ask)
+    } catch (error) {
+      throw this.#failed(error instanceof Unreachable ? error.message : reasonOf(error), false, begunAt)
+    }
+    if (refusal !== undefined) throw this.#failed(refusal, true, begunAt)
   }
 
   #failed(reason: string, certain: boolean, begunAt: number): NotConnected {

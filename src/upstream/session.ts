@@ -50,6 +50,7 @@ export class Session {
   #sending = 0
   #used = false
   #settled = false
+  #admitted = false
   #retired = false
   /** It broke while a request used it. */
   #missed = false
@@ -102,10 +103,15 @@ export class Session {
 
   /** How many more streams it takes. */
   get free(): number {
-    if (!this.#settled || this.#retired || this.#http2.closed || this.#http2.destroyed) return 0
+    if (!this.#settled || !this.#admitted || this.#retired || this.#http2.closed || this.#http2.destroyed) return 0
     const { limits } = this.#parts
     const allowed = this.#http2.remoteSettings?.maxConcurrentStreams ?? limits.streamsAssumedMax
     return Math.max(1, Math.floor(allowed * limits.streamsShare)) - this.#open
+  }
+
+  /** It is known where it leads: from here on it takes requests. */
+  admit(): void {
+    this.#admitted = true
   }
 
   /** When it last gave a sign of life, by the steady clock; never too late, at most half a PING's pace too early. */

@@ -90,6 +90,25 @@ export interface Reachability {
   observe(listener: (state: ReachabilityState) => void): () => void
 }
 
+/** A connection that was just made, before anything else is sent over it. */
+export type Arrival = {
+  /** The address that was dialled, and all that are configured. */
+  readonly address: string
+  readonly addresses: readonly string[]
+  /** By whom the server's certificate has to be signed, as digests of their public keys. */
+  readonly authorities: readonly string[]
+  /** A GET as the edge: over this very connection if it is one of the edge's own, else over one of those. */
+  get(path: string): Promise<{ readonly status: number; readonly body: Buffer }>
+}
+
+/** Whether what answers at an address is what this edge mirrors. Every sentence says why not; undefined: it is. */
+export interface Gate {
+  /** Asked of each new connection. Rejects where no answer came. */
+  admit(arrival: Arrival): Promise<string | undefined>
+  /** Asked after each probe that was answered over a connection admitted before. */
+  look(arrival: Arrival): Promise<string | undefined>
+}
+
 export interface Upstream {
   readonly reachability: Reachability
   /** The API server's answer, whatever its status. Rejects with `Unreachable`. */

@@ -33,7 +33,7 @@ const verbs: ReadonlySet<string> = new Set([
 export type Traffic = { connections: number; bytesOut: number; bytesIn: number; refused: number; stalled: number }
 
 export class Measures implements NonResourcePaths, Measuring {
-  readonly #copy: Copy
+  #copy: Copy
   readonly #store: Store
   readonly #more: () => readonly string[]
   readonly #requests = new Counter()
@@ -49,6 +49,11 @@ export class Measures implements NonResourcePaths, Measuring {
     this.#store = parts.store
     this.#more = parts.more ?? (() => [])
     this.#loop.enable()
+  }
+
+  /** Another copy is shown from here on. */
+  measure(copy: Copy): void {
+    this.#copy = copy
   }
 
   answered(api: ApiRequest | undefined, code: number, ms: number): void {
