@@ -6,12 +6,14 @@ import { type Question, questionOf } from '../access/question.ts'
 import { narrowedTo, type SelectableFields } from '../kube/fields.ts'
 import type { FieldSelector } from '../kube/fieldselector.ts'
 import { type ListOptions, parseGetOptions, parseListOptions, type WatchOptions } from '../kube/listoptions.ts'
+import { type MediaChoice, negotiate } from '../kube/negotiate.ts'
 import type { ApiRequest } from '../kube/request.ts'
 import { objectKey, type Resource } from '../kube/resource.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import type { Request } from './endpoint.ts'
 import { impersonates } from './identify.ts'
 
+type Readable = { readonly resource: Resource; readonly avoidsProtobuf?: (() => boolean) | undefined }
 type GetOptions = ReturnType<typeof parseGetOptions>
 
 export class Call {
@@ -24,6 +26,7 @@ export class Call {
   #list: ListOptions | undefined
   #watch: WatchOptions | undefined
   #fields: FieldSelector | undefined
+  #form: MediaChoice | undefined
   #body: Promise<Buffer> | undefined
 
   constructor(parts: { api: ApiRequest; request: Request; identity: Identity }) {
@@ -63,6 +66,16 @@ export class Call {
   prefixOf(resource: Resource): string {
     const namespace = this.namespaceOf(resource)
     return namespace === '' ? '' : `${namespace}/`
+  }
+
+  /** The form of the answer to a read; refuses what cannot be had. */
+  formOf({ resource, avoidsProtobuf }: Readable): MediaChoice {
+    if (this.#form === undefined) {
+      const { verb } = this.api
+      const shape = verb === 'list' || verb === 'watch' ? verb : 'object'
+      this.#form = negotiate(this.request.headers.accept, { shape, resource, avoidsProtobuf })
+    }
+    return this.#form
   }
 
   get getOptions(): GetOptions {

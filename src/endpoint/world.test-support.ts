@@ -5,11 +5,14 @@ import { bootstrap } from '../app/bootstrap.ts'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { AuthorityCopy } from '../cache/authoritycopy.ts'
+import { builtinFacts } from '../kube/builtin.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
+import { Discovery } from './documents/discovery.ts'
+import { Health } from './documents/health.ts'
 import { Measures } from './documents/measures.ts'
-import type { Peer, Response } from './endpoint.ts'
+import type { Peer, Request, Response } from './endpoint.ts'
 import { OwnAccess } from './ownaccess.ts'
 import { Resources } from './registry.ts'
 import { AuthorityAnswers } from './request/authority.ts'
@@ -20,6 +23,8 @@ export type Answer = { status: number; headers: Response['headers']; bytes: Buff
 export type World = {
   copy: AuthorityCopy
   clock: FakeClock
+  /** The answer as sockets get it. */
+  respond(method: string, url: string, body?: unknown, headers?: Request['headers']): Promise<Response>
   ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** One round of the sweeper; answers how much is still leaving. */
   sweep(): Promise<number>
@@ -30,9 +35,17 @@ export type World = {
 const certificate = { name: 'ake-admin', organizations: ['system:masters'], issuedBy: 'own', expiresMs: 0 } as const
 const admin: Peer = { certificate }
 
-export async function openWorld(parts: { store?: Store; historyBytesMax?: number } = {}): Promise<World> {
+type Parts = {
+  readonly store?: Store
+  readonly historyBytesMax?: number
+  readonly clock?: FakeClock
+  /** Whether it has what a whole server has besides resources: health, discovery. */
+  readonly documents?: boolean
+}
+
+export async function openWorld(parts: Parts = {}): Promise<World> {
   const store = parts.store ?? openMemory({ historyBytesMax: parts.historyBytesMax ?? 1 << 24 })
-  const clock = fakeClock()
+  const clock = parts.clock ?? fakeClock()
   const log = silentLog
   const resources = new Resources()
   const copy = await AuthorityCopy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
@@ -40,12 +53,15 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
   await bootstrap(writer, resources)
   const measures = new Measures({ copy, store })
+  const health = new Health({ version: builtinFacts().version, checks: [] })
+  const discovery = new Discovery({ resources, serverAddress: '192.0.2.1:6443', paths: ['/healthz', '/version'] })
+  const documents = parts.documents === true ? [health, discovery, measures] : [measures]
   const access = new OwnAccess()
-  const ours = { copy, registry: resources, writer, authentication: access, documents: [measures], clock, log }
+  const ours = { copy, registry: resources, writer, authentication: access, documents, clock, log }
   const answering = new AuthorityAnswers(ours)
   const ways = { authentication: access, authorization: access, answering, catalog: resources }
   const endpoint = new Endpoint({ ...ways, measures, log })
-  const handle = (method: string, url: string, body: unknown, headers: Record<string, string>) => {
+  const handle = (method: string, url: string, body: unknown, headers: Request['headers'] = {}) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
     const whole = Buffer.isBuffer(body) ? body : Buffer.from(bytes)
     const stream = async function* () {
@@ -57,6 +73,7 @@ export async function openWorld(parts: { store?: Store; historyBytesMax?: number
   return {
     copy,
     clock,
+    respond: handle,
     sweep: () => writer.sweeper.sweep(),
     async ask(method, url, body, headers = {}) {
       const response = await handle(method, url, body, headers)

@@ -2,7 +2,7 @@
 import type { OpenWatches } from '../../access/watches.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Cache } from '../../cache/cache.ts'
-import { acceptOf, type MediaChoice } from '../../kube/negotiate.ts'
+import { acceptOf } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import type { Known } from '../../mirror/documents/catalog.ts'
 import { scopeOfName } from '../../mirror/interest.ts'
@@ -21,7 +21,7 @@ import type { ReadYourWrites } from '../forward/readyourwrites.ts'
 import { type Front, notSynced, type Read, type ReadRoute } from './front.ts'
 import { getItem, getObject } from './get.ts'
 import { listObjects } from './list.ts'
-import { watchForm, watchHeaders, watchObjects } from './watch.ts'
+import { watchHeaders, watchObjects } from './watch.ts'
 
 type Parts = {
   readonly authentication: Authentication
@@ -65,12 +65,25 @@ export class EdgeReading {
   }
 
   read(known: Known, call: Call): Promise<Response> | Response {
-    const read = readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
+    const read = this.#readOf(known, call)
     const asked: Asked = { known, read, call }
     const place = this.#parts.front.place(read)
     // The common read waits for nothing: it is answered without a promise of its own.
     if (place.kind === 'local') return this.#local(asked, place)
     return this.#elsewhere(place, asked)
+  }
+
+  /**
+   * A form that cannot be had is refused before anything else that is wrong, as kube-apiserver does it; where nothing is, the
+   * form is looked at only by who answers, since the API server may speak more of them.
+   */
+  #readOf(known: Known, call: Call): Read {
+    try {
+      return readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
+    } catch (error) {
+      call.formOf(this.#servedBy(known, undefined))
+      throw error
+    }
   }
 
   async #elsewhere(first: ReadRoute, asked: Asked): Promise<Response> {
@@ -106,10 +119,9 @@ export class EdgeReading {
   #local(
     asked: Asked,
     place: { cache: Cache; mirrored: MirroredInterest | undefined; warning?: string },
-    media?: MediaChoice,
   ): Promise<Response> | Response {
     const { cache, mirrored, warning } = place
-    const response = this.#spell(this.#servedBy(asked.known, mirrored), cache, asked, media)
+    const response = this.#spell(this.#servedBy(asked.known, mirrored), cache, asked)
     if (warning === undefined) return response
     const warned = (answer: Response) => this.#warned(answer, warning)
     return response instanceof Promise ? response.then(warned) : warned(response)
@@ -124,12 +136,7 @@ export class EdgeReading {
     return answer
   }
 
-  #spell(
-    served: Served,
-    cache: Cache,
-    { read, call }: Asked,
-    media: MediaChoice | undefined,
-  ): Promise<Response> | Response {
+  #spell(served: Served, cache: Cache, { read, call }: Asked): Promise<Response> | Response {
     switch (read.verb) {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
@@ -141,7 +148,7 @@ export class EdgeReading {
         return listObjects(this.#parts, served, cache, call)
       case 'watch': {
         const opened = (end: () => void) => this.#parts.watches.add(call.identity, call.question, end)
-        return watchObjects(this.#parts, served, cache, call, { opened, ...(media === undefined ? {} : { media }) })
+        return watchObjects(this.#parts, served, cache, call, opened)
       }
     }
   }
@@ -155,16 +162,12 @@ export class EdgeReading {
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
   #later(asked: Asked, mirrored: MirroredInterest): Response {
-    const media = watchForm(this.#servedBy(asked.known, mirrored), asked.call)
-    const open = () => this.#opened(asked, mirrored, media)
+    const media = asked.call.formOf(this.#servedBy(asked.known, mirrored))
+    const open = () => this.#opened(asked, mirrored, acceptOf(media))
     return { status: 200, headers: watchHeaders(media), body: new DeferredWatch(open), cutCleanly: true }
   }
 
-  async #opened(
-    asked: Asked,
-    mirrored: MirroredInterest,
-    media: MediaChoice,
-  ): Promise<AsyncIterator<Buffer> | undefined> {
+  async #opened(asked: Asked, mirrored: MirroredInterest, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
     const outcome = await mirrored.synced(watchListHoldMsMax)
     const { readable: cache } = mirrored
     // Whoever may no longer watch it gets the end of the stream, and its next watch the refusal.
@@ -172,8 +175,8 @@ export class EdgeReading {
     // The edge may not read it, its caller may: the headers that are out promise a form.
     const { body, status } =
       outcome === 'synced' && cache !== undefined
-        ? await this.#local(asked, { cache, mirrored }, media)
-        : await this.#parts.forwarder.pass(asked.call, { accept: acceptOf(media) })
+        ? await this.#local(asked, { cache, mirrored })
+        : await this.#parts.forwarder.pass(asked.call, { accept })
     if (status !== 200) return undefined
     return piecesOf(body)
   }

@@ -1,7 +1,7 @@
 /** GET of one object: the stored bytes with their kind in front. */
 import type { Cache } from '../../cache/cache.ts'
 import type { Item } from '../../cache/item.ts'
-import { type MediaChoice, negotiate } from '../../kube/negotiate.ts'
+import type { MediaChoice } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { notFound, tooLargeResourceVersion } from '../../kube/status.ts'
 import { plain } from '../answer/respond.ts'
@@ -14,8 +14,8 @@ import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
 const reachMs = 3_000
 
 export function getObject(parts: ReadParts, served: Served, cache: Cache, call: Call): Promise<Response> | Response {
-  const { resource, avoidsProtobuf } = served
-  const media = negotiate(call.request.headers.accept, { shape: 'object', resource, avoidsProtobuf })
+  const { resource } = served
+  call.formOf(served)
   const state = call.getOptions
   // The common read waits for nothing: it is answered without a promise of its own.
   if (state.kind === 'notOlderThan' && state.version > cache.version) {
@@ -23,21 +23,13 @@ export function getObject(parts: ReadParts, served: Served, cache: Cache, call: 
   }
   const item = cache.get(call.keyOf(resource))
   if (item === undefined) throw notFound(resource, call.api.name)
-  return getItem(parts, served, item, call, media)
+  return getItem(parts, served, item, call)
 }
 
 /** One object as it is asked for. */
-export function getItem(
-  parts: ReadParts,
-  served: Served,
-  item: Item,
-  { api, request }: Call,
-  media = negotiate(request.headers.accept, {
-    shape: 'object',
-    resource: served.resource,
-    avoidsProtobuf: served.avoidsProtobuf,
-  }),
-): Promise<Response> | Response {
+export function getItem(parts: ReadParts, served: Served, item: Item, call: Call): Promise<Response> | Response {
+  const { api, request } = call
+  const media = call.formOf(served)
   if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
     return plain(200, served.spelling.pieces(item))
   }

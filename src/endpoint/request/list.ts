@@ -4,7 +4,6 @@ import { type Filter, makeFilter } from '../../cache/filter.ts'
 import type { Item } from '../../cache/item.ts'
 import { CONTINUE_TTL_SECONDS, type ContinueToken, encodeContinue } from '../../kube/continue.ts'
 import type { ListOptions } from '../../kube/listoptions.ts'
-import { negotiate } from '../../kube/negotiate.ts'
 import type { LabelSelector } from '../../kube/selector.ts'
 import { expired } from '../../kube/status.ts'
 import { HistoryGone } from '../../store/store.ts'
@@ -20,9 +19,9 @@ const inconsistentText =
   'deleted between the time the first chunk was returned and now may show up in the list.'
 
 export async function listObjects(parts: ReadParts, served: Served, cache: Cache, call: Call): Promise<Response> {
-  const { resource, avoidsProtobuf } = served
+  const { resource } = served
   const { request } = call
-  const media = negotiate(request.headers.accept, { shape: 'list', resource, avoidsProtobuf })
+  const media = call.formOf(served)
   const prefix = call.prefixOf(resource)
   const options = call.listOptions(resource)
   // Made anew where it is used: while a version is waited for, the fields that a filter reads may change.

@@ -4,7 +4,7 @@ import type { Cache } from '../../cache/cache.ts'
 import type { Filter } from '../../cache/filter.ts'
 import type { WatchStart } from '../../cache/watcher.ts'
 import type { WatchOptions } from '../../kube/listoptions.ts'
-import { type MediaChoice, negotiate } from '../../kube/negotiate.ts'
+import type { MediaChoice } from '../../kube/negotiate.ts'
 import { failure, type Status, StatusError, tooOld } from '../../kube/status.ts'
 import { jsonHeaders } from '../answer/spelled.ts'
 import { formOf } from '../answer/transform.ts'
@@ -25,15 +25,10 @@ export async function watchObjects(
   served: Served,
   cache: Cache,
   call: Call,
-  {
-    opened = () => () => {},
-    media = watchForm(served, call),
-  }: {
-    /** Is told how to end the watch; what it answers is called when the watch has ended. */
-    opened?: (end: () => void) => () => void
-    media?: MediaChoice
-  } = {},
+  /** Is told how to end the watch; what it answers is called when the watch has ended. */
+  opened: (end: () => void) => () => void = () => () => {},
 ): Promise<Response> {
+  const media = call.formOf(served)
   const options = call.watchOptions
   // What is wrong with a selector is told before anything is waited for.
   filterOf(served, cache, call, options.labels)
@@ -61,10 +56,6 @@ export async function watchObjects(
   watcher.onEnd(cancel)
   watcher.onEnd(opened(end))
   return { status: 200, headers, body: watcher, isWatch: true }
-}
-
-export function watchForm({ resource, avoidsProtobuf }: Served, { request }: Call): MediaChoice {
-  return negotiate(request.headers.accept, { shape: 'watch', resource, avoidsProtobuf })
 }
 
 /** Those of a watch: a stream in protobuf says that it is one. */
