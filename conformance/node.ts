@@ -6,10 +6,10 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { until } from '../src/base/until.test-support.ts'
 import { buildKubernetes } from './build.ts'
 import { askedOf } from './node/asked.ts'
 import type { Container } from './node/containers.ts'
-import { within } from './node/machine.ts'
 import { EdgeNode } from './node/node.ts'
 import { install, missing } from './node/packages.ts'
 import { logged, namespace, needed, pods } from './node/pods.ts'
@@ -98,9 +98,9 @@ async function startOnline({ node, oracle, bin, signal, progress }: Proof): Prom
   progress('power on, the API server is there')
   await node.boot({ through: 'edge' })
   const rootCa = `/api/v1/namespaces/${namespace}/configmaps/kube-root-ca.crt`
-  await until(onlineMsMax, signal, async () => (await ask(oracle, rootCa)).status === 200)
+  await foundWithin(onlineMsMax, signal, async () => (await ask(oracle, rootCa)).status === 200)
   await create(oracle, bin, pods(name))
-  const containers = await until(onlineMsMax, signal, () => agreed(node.containers, oracle))
+  const containers = await foundWithin(onlineMsMax, signal, () => agreed(node.containers, oracle))
   const told = await podsOf(oracle)
   if (containers === undefined) throw new Error(`the pods did not become ready: ${JSON.stringify(told)}`)
   return { containers, pods: told }
@@ -112,10 +112,10 @@ async function startDead({ node, oracle, signal, progress, notes, judge }: Proof
   await node.machine.cut()
   progress('the API server is dead and the node was without power: power on')
   const { atMs } = await node.boot({ through: 'edge' })
-  const started = await until(lookedMsMax, signal, () => bothRun(node, atMs))
+  const started = await foundWithin(lookedMsMax, signal, () => bothRun(node, atMs))
   judge(isInTime(started), `while the API server is dead ${spoken(started)}`)
   if (started !== undefined) {
-    const probed = await until(runningMsMax, signal, () => isProbed(node))
+    const probed = await foundWithin(runningMsMax, signal, () => isProbed(node))
     judge(probed === true, 'the readiness probe finds token, ConfigMap and Secret in the pod that needs them')
     const fresh = started.containers.every(({ id }) => !before.some((one) => one.id === id))
     judge(fresh, 'they are new containers of the same pods: the power was really cut')
@@ -136,12 +136,12 @@ async function comeBack(proof: Proof, before: readonly Pod[], running: readonly 
   progress('the API server returns')
   await oracle.restart()
   const returnedMs = Date.now()
-  const back = await until(lookedMsMax, signal, () => agreed(node.containers, oracle))
+  const back = await foundWithin(lookedMsMax, signal, () => agreed(node.containers, oracle))
   const seconds = ((Date.now() - returnedMs) / 1000).toFixed(1)
   const upToDate = 'it knows both pods as they are: ready, with their containers and addresses'
   judge(back !== undefined, `${seconds} s later ${upToDate}`)
   const then = await podsOf(oracle)
-  const ready = await until(lookedMsMax, signal, () => isNodeReady(oracle, name, returnedMs))
+  const ready = await foundWithin(lookedMsMax, signal, () => isNodeReady(oracle, name, returnedMs))
   judge(ready === true, 'the node is Ready by a report of its own since then, and renews its lease')
   await pause(quietMs, undefined, { signal })
   const same = ids(await node.containers.running()) === ids(running)
@@ -158,11 +158,11 @@ async function startSilent({ node, oracle, signal, progress, judge }: Proof): Pr
   await node.machine.cut()
   progress('the line is silent and the node was without power again: power on')
   const { atMs } = await node.boot({ through: 'edge' })
-  const started = await until(lookedMsMax, signal, () => bothRun(node, atMs))
+  const started = await foundWithin(lookedMsMax, signal, () => bothRun(node, atMs))
   judge(isInTime(started), `while the line is silent ${spoken(started)}`)
   await pause(runningMsMax, undefined, { signal })
   await node.machine.setLine('open')
-  const heard = await until(lookedMsMax, signal, () => agreed(node.containers, oracle))
+  const heard = await foundWithin(lookedMsMax, signal, () => agreed(node.containers, oracle))
   judge(heard !== undefined && ids(heard) === ids(started?.containers), 'and the healed line restarts nothing')
 }
 
@@ -172,7 +172,7 @@ async function startAlone({ node, oracle, signal, progress, notes }: Proof): Pro
   await node.machine.cut()
   progress('for contrast: the API server is dead, and the kubelet without the edge')
   const { atMs } = await node.boot({ through: 'nothing' })
-  const started = await until(neverMs, signal, () => bothRun(node, atMs))
+  const started = await foundWithin(neverMs, signal, () => bothRun(node, atMs))
   notes.push(`for contrast, without the edge ${spoken(started, neverMs)}`)
 }
 
@@ -182,11 +182,8 @@ const counts = (all: readonly Pod[]) =>
 const uids = (all: readonly Pod[]) => all.map(({ metadata }) => metadata.uid).join()
 
 /** Undefined when the time is over; what cannot be asked is not there yet. */
-async function until<Found>(ms: number, signal: AbortSignal, look: () => Promise<Found | undefined | false>) {
-  const found = within(ms, '', async () => {
-    signal.throwIfAborted()
-    return await look().catch(() => undefined)
-  })
+async function foundWithin<Found>(ms: number, signal: AbortSignal, look: () => Promise<Found | undefined | false>) {
+  const found = until(() => look().catch(() => undefined), '', { withinMs: ms, everyMs: 20, signal })
   return await found.catch(() => {
     signal.throwIfAborted()
     return undefined

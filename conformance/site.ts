@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../src/base/until.test-support.ts'
 import { Client } from '../test/process.ts'
 import type { Ake } from './ake.ts'
 import { startEdge } from './edge/edge.ts'
@@ -130,9 +130,8 @@ export async function startSite({ dir, signal, progress }: Options): Promise<Sit
       const edge = new Edge(first, { dir: options.dir, start: () => startEdge({ ...options, port: first.port }) })
       edges.push(edge)
       // On its very first start an edge passes on what it has not discovered yet: a proof wants what comes after that.
-      await until('the edge knows what there is', { ms: discoveredMsMax, signal }, async () =>
-        (await edge.status()).interests.length > 0 ? true : undefined,
-      )
+      const knows = async () => (await edge.status()).interests.length > 0
+      await until(knows, 'the edge knows what there is', { withinMs: discoveredMsMax, everyMs: askAgainMs, signal })
       return edge
     },
     edges: () => edges,
@@ -144,28 +143,14 @@ export async function startSite({ dir, signal, progress }: Options): Promise<Sit
   }
 }
 
-/** Asks until the answer is no longer undefined; after so long the last complaint is thrown. */
-export async function until<T>(
-  what: string,
-  within: { ms: number; signal: AbortSignal },
-  look: () => Promise<T | undefined>,
-) {
-  const giveUpMs = performance.now() + within.ms
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    if (performance.now() > giveUpMs) throw new Error(`not within ${within.ms / 1000} s: ${what}`)
-    await pause(askAgainMs, undefined, { signal: within.signal })
-  }
-}
-
 /** Each edge has noticed that its API server is there, or that it is not. */
 export async function untilReachable(site: Site, reachable: boolean, withinMs: number): Promise<void> {
   const what = `an edge ${reachable ? 'finds its API server again' : 'notices that its API server cannot be reached'}`
-  await until(what, { ms: withinMs, signal: site.signal }, async () => {
+  const haveNoticed = async () => {
     const all = await Promise.all(site.edges().map((edge) => edge.status()))
-    return all.every(({ upstream }) => (upstream.state === 'reachable') === reachable) ? true : undefined
-  })
+    return all.every(({ upstream }) => (upstream.state === 'reachable') === reachable)
+  }
+  await until(haveNoticed, what, { withinMs, everyMs: askAgainMs, signal: site.signal })
 }
 
 /** How many watches of each resource the API server holds open now, its own included. */

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { until, withSite } from './edgeprocess.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { withSite } from './edgeprocess.ts'
 import { Client, configMap, configMaps, memoryMb, withFolder } from './process.ts'
 
 test('[A8] 200 lists that one client does not read leave the others theirs', () =>

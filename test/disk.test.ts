@@ -12,7 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { outputOf, type Site, until, withSite } from './edgeprocess.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { outputOf, type Site, withSite } from './edgeprocess.ts'
 import { Client, configMap, configMaps, type Frame, Watch, withFolder } from './process.ts'
 
 type Item = { metadata: { name: string; resourceVersion: string }; data?: Record<string, string> }

@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Mode } from '../conformance/link.ts'
+import { until } from '../src/base/until.test-support.ts'
 import { writeKubeconfig } from '../src/pki/kubeconfig.ts'
 import { openPki } from '../src/pki/pki.ts'
-import { credentialsOf, outputOf, Site, until, withSite } from './edgeprocess.ts'
+import { credentialsOf, outputOf, Site, withSite } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Frame, runAke, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string } }[] }
@@ -213,7 +214,8 @@ describe('a site of its own each', { concurrency: 3 }, () => {
         assert.equal((await client.ask('GET', '/apis')).body.toString(), discovery)
         const watch = new Watch(client, watching(metadata.resourceVersion))
         await watch.opened()
-        assert.ok(performance.now() - startMs < 1_000, `${performance.now() - startMs} ms`)
+        // A read that waited for a sync would take 10 s.
+        assert.ok(performance.now() - startMs < 5_000, `${performance.now() - startMs} ms`)
         await site.untilCloudIs('unreachable')
         const rows: [string, string, unknown, number][] = [
           ['POST', configMaps, configMap('new', {}), 503],
@@ -262,7 +264,9 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       await writeKubeconfig(site.kubeconfig, site.link.url, { ...stranger, ca: good.ca })
       const write = async (name: string) => (await client.ask('POST', configMaps, configMap(name, {}))).status
       let made = 0
-      await until(async () => (await write(`w${made++}`)) !== 201, 'refused with the new credential', 30_000)
+      await until(async () => (await write(`w${made++}`)) !== 201, 'refused with the new credential', {
+        withinMs: 30_000,
+      })
       assert.equal((await client.ask('GET', any)).status, 200, 'reads go on')
       // The same authority, another certificate.
       for (const file of ['admin.crt', 'admin.key']) rmSync(join(site.cloudFolder, 'pki', file))
@@ -270,7 +274,9 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       assert.notEqual(renewed.admin.cert, good.admin.cert)
       const before = site.link.stats().connections
       await writeKubeconfig(site.kubeconfig, site.link.url, renewed)
-      await until(async () => (await write('renewed')) === 201, 'accepted with the renewed credential', 30_000)
+      await until(async () => (await write('renewed')) === 201, 'accepted with the renewed credential', {
+        withinMs: 30_000,
+      })
       assert.ok(site.link.stats().connections > before)
       await until(() => told(watch.frames).includes('ADDED renewed'), 'the watch went on')
       assertOrdinary(watch.frames)

@@ -8,8 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../src/base/until.test-support.ts'
 import { FakeServer, inline, issue, writeKubeconfig } from '../src/upstream/fakeserver.test-support.ts'
-import { start, until, withSite } from './edgeprocess.ts'
+import { start, withSite } from './edgeprocess.ts'
 import { Client, configMap, configMaps, type Frame, type Serving, seeded, seedOfRun, Watch } from './process.ts'
 
 type Item = { metadata: { name: string; resourceVersion: string }; data?: { value?: string } }
@@ -299,7 +300,7 @@ test('a hostile API server: nothing of what it makes up is committed, its neighb
     assert.equal((await items('ordinary')).items.length, 1)
     server.intercept = undefined
     server.reset()
-    await until(async () => /upstream ok: reachable/.test(await state()), 'and healed', 40_000)
+    await until(async () => /upstream ok: reachable/.test(await state()), 'and healed', { withinMs: 40_000 })
     const { code, stderr } = await edge.end()
     assert.equal(code, 0)
     assert.doesNotMatch(stderr, /fault|at file:/, stderr)

@@ -6,9 +6,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as pause } from 'node:timers/promises'
 import { type Link, startLink } from '../conformance/link.ts'
 import { freePorts } from '../conformance/ports.ts'
+import { until } from '../src/base/until.test-support.ts'
 import { Client, type Credentials, type Ended, runAke, type Serving } from './process.ts'
 
 /** Cold and next to others on two cores a start has taken 3 s. */
@@ -122,14 +122,6 @@ export async function withSite(options: readonly string[], body: (site: Site) =>
     await body(site)
   } finally {
     await site.end()
-  }
-}
-
-export async function until(holds: () => boolean | Promise<boolean>, what: string, withinMs = 20_000): Promise<void> {
-  const deadline = Date.now() + withinMs
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await pause(20)
   }
 }
 

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { Agent, request } from 'node:https'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Site, until, withSite } from './edgeprocess.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { type Site, withSite } from './edgeprocess.ts'
 import { Client, configMap, configMaps, Watch } from './process.ts'
 
 const any = `${configMaps}?resourceVersion=0`

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startLink } from '../conformance/link.ts'
-import { Site, until } from './edgeprocess.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { Site } from './edgeprocess.ts'
 import { configMap, configMaps, type Frame, Watch } from './process.ts'
 
 const any = `${configMaps}?resourceVersion=0`
@@ -36,8 +37,8 @@ test('one address after the other is lost and comes back: writes go where somebo
     ] as const
     for (const { cut, mode, to } of rounds) {
       await cut.set(mode)
-      await until(async () => (await current()) === String(to.port), `${mode}: another address`, 30_000)
-      await until(async () => (await write()) === 201, `${mode}: a write`, 30_000)
+      await until(async () => (await current()) === String(to.port), `${mode}: another address`, { withinMs: 30_000 })
+      await until(async () => (await write()) === 201, `${mode}: a write`, { withinMs: 30_000 })
       await until(isHeard, `${mode}: the event of the write`)
       made++
     }

@@ -5,6 +5,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Link, startLink } from '../conformance/link.ts'
+import { until } from '../src/base/until.test-support.ts'
 
 /** Long enough for loopback to have delivered what it delivers at all. */
 const silenceMs = 60
@@ -51,13 +52,6 @@ async function setUp(context: TestContext): Promise<{ link: Link; dial: () => Pr
     return end
   }
   return { link, dial, accepted }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; !condition(); tries++) {
-    assert.ok(tries < 400, `not within 4 s: ${condition}`)
-    await pause(10)
-  }
 }
 
 async function speak(end: End, word: string): Promise<void> {

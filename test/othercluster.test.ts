@@ -7,7 +7,8 @@ import assert from 'node:assert/strict'
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { Site, start, until } from './edgeprocess.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { Site, start } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Frame, type Serving, Watch } from './process.ts'
 
 const any = `${configMaps}?resourceVersion=0`

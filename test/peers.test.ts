@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { until, withSite } from './edgeprocess.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { withSite } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Frame, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string } }[] }

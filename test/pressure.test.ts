@@ -6,6 +6,7 @@ import { Agent, request } from 'node:https'
 import { after, before, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
+import { until } from '../src/base/until.test-support.ts'
 import { answerOf, Client, configMap, configMaps, memoryMb, type Serving, Watch, withFolder } from './process.ts'
 
 const bodyBytesMax = 3 * 1024 * 1024
@@ -106,8 +107,7 @@ test('[A8] a client that cancels 3,000 watches on one connection is not cut, and
     await Promise.all(closed)
   }
   assert.equal((await fickle.ask('GET', '/api/v1/namespaces/default')).status, 200)
-  for (let tries = 0; (await gauge('ake_watchers')) > idle && tries < 50; tries++) await pause(20)
-  assert.equal(await gauge('ake_watchers'), idle)
+  await until(async () => (await gauge('ake_watchers')) === idle, 'none is left')
   fickle.close()
 })
 

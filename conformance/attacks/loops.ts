@@ -1,7 +1,7 @@
 /** An API server that answers wrongly again and again: how often an edge asks it, and what its callers get meanwhile. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Findings } from '../findings.ts'
-import { until as reached } from '../site.ts'
 import type { Action, Asked } from './scripted.ts'
 import { type Attacked, space, type World } from './world.ts'
 
@@ -104,10 +104,12 @@ export async function attackFirstSyncs(world: World, edge: Attacked, findings: F
   try {
     for (const path of [fails, huge]) {
       const begunMs = performance.now()
-      await reached(`${path} is passed on`, { ms: passedOnMsMax, signal: world.signal }, async () => {
+      const isPassedOn = async () => {
         const { status } = await reader.ask(`${path}?resourceVersion=0`).catch(() => ({ status: 0 }))
-        return status === 200 ? true : undefined
-      })
+        return status === 200
+      }
+      const waiting = { withinMs: passedOnMsMax, everyMs: 100, signal: world.signal }
+      await until(isPassedOn, `${path} is passed on`, waiting)
       findings.check(
         true,
         `a first sync that cannot succeed ends: ${path} after ${Math.round(performance.now() - begunMs)} ms`,

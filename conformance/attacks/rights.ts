@@ -1,9 +1,10 @@
 /** Rights that were taken away, narrowed or only alike: what a caller is shown by an edge while the cloud can be asked. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Seat } from '../asking.ts'
 import type { Findings } from '../findings.ts'
 import { ask } from '../oracle.ts'
-import { type Attacked, lastTime, rbac, space, until, type World } from './world.ts'
+import { type Attacked, lastTime, rbac, space, type World } from './world.ts'
 
 const secrets = `/api/v1/namespaces/${space}/secrets`
 const configmaps = `/api/v1/namespaces/${space}/configmaps`
@@ -34,7 +35,7 @@ export async function attackRights(world: World, edge: Attacked, findings: Findi
 async function withdrawn(world: World, edge: Attacked, findings: Findings): Promise<void> {
   const seat = edge.seat({ token: await world.account('withdrawn', reading('secrets')) })
   for (const path of [secrets, `${secrets}/early`, `${secrets}?resourceVersion=0`]) {
-    await until(`${path} is mirrored and allowed`, 20_000, async () => (await seat.ask(path)).status === 200)
+    await until(async () => (await seat.ask(path)).status === 200, `${path} is mirrored and allowed`, { everyMs: 50 })
   }
   const watch = await openWatch(seat, `${secrets}?watch=1&resourceVersion=0`)
   await world.remove(`${rbac}/namespaces/${space}/rolebindings/withdrawn`)
@@ -61,7 +62,7 @@ async function silent(world: World, findings: Findings): Promise<void> {
   const seat = edge.seat({ token: await world.account('silent', reading('secrets')) })
   const paths = [secrets, `${secrets}?resourceVersion=0`, `${secrets}/early`]
   for (const path of paths) {
-    await until('it may read', 20_000, async () => (await seat.ask(path)).status === 200)
+    await until(async () => (await seat.ask(path)).status === 200, 'it may read', { everyMs: 50 })
   }
   await world.remove(`${rbac}/namespaces/${space}/rolebindings/silent`)
   await pause(decisionMsMax)
@@ -74,7 +75,7 @@ async function fromDisk(world: World, findings: Findings): Promise<void> {
   const token = await world.account('restarted', reading('secrets'))
   const before = edge.seat({ token })
   const path = `${secrets}?resourceVersion=0`
-  await until('it may read', 20_000, async () => (await before.ask(path)).status === 200)
+  await until(async () => (await before.ask(path)).status === 200, 'it may read', { everyMs: 50 })
   // What was learned is written a little later.
   await pause(5_000)
   await edge.restart({
@@ -86,7 +87,7 @@ async function fromDisk(world: World, findings: Findings): Promise<void> {
 
 async function flooded(world: World, edge: Attacked, findings: Findings): Promise<void> {
   const seat = edge.seat({ token: await world.account('flooded', reading('secrets')) })
-  await until('it may read', 20_000, async () => (await seat.ask(secrets)).status === 200)
+  await until(async () => (await seat.ask(secrets)).status === 200, 'it may read', { everyMs: 50 })
   const quit = new AbortController()
   const floods = Array.from({ length: 40 }, async (_, at) => {
     for (let turn = 0; !quit.signal.aborted; turn++) {
@@ -114,7 +115,7 @@ async function revoked(world: World, edge: Attacked, findings: Findings): Promis
   const revocable = await world.oracle.tokenFor(space, 'two-tokens', { boundObjectRef })
   const [one, other] = [edge.seat({ token: kept }), edge.seat({ token: revocable })]
   for (const seat of [one, other]) {
-    await until('both read', 20_000, async () => (await seat.ask(configmaps)).status === 200)
+    await until(async () => (await seat.ask(configmaps)).status === 200, 'both read', { everyMs: 50 })
   }
   await world.remove(`${secrets}/anchor`)
   const begunMs = performance.now()
@@ -143,7 +144,7 @@ async function narrowed(world: World, edge: Attacked, findings: Findings): Promi
   })
   try {
     const [owner, limited] = [edge.seat({ token: full }), edge.seat({ token: narrow })]
-    await until('the owner reads', 20_000, async () => (await owner.ask(configmaps)).status === 200)
+    await until(async () => (await owner.ask(configmaps)).status === 200, 'the owner reads', { everyMs: 50 })
     for (let round = 0; round < 3; round++) {
       findings.equal((await owner.ask(configmaps)).status, 200, 'the owner is answered')
       const { status, body } = await limited.ask(`${configmaps}?resourceVersion=0`)
@@ -171,14 +172,11 @@ async function partsOf(world: World, edge: Attacked, findings: Findings): Promis
   })
   const seat = edge.seat({ token })
   const everywhere = '/api/v1/configmaps?resourceVersion=0'
-  await until('it lists everywhere', 20_000, async () => (await seat.ask(everywhere)).status === 200)
+  await until(async () => (await seat.ask(everywhere)).status === 200, 'it lists everywhere', { everyMs: 50 })
   await pause(1_000)
   const heal = world.scripted.script(() => ({ kind: 'answer', status: 503, headers: { 'retry-after': '1' } }))
   try {
-    await until('the edge has noticed', 30_000, async () => {
-      const { upstream } = await edge.status<{ upstream: { state: string } }>()
-      return upstream.state !== 'reachable'
-    })
+    await edge.untilCloudIsAway()
     for (const path of [configmaps, `${configmaps}?labelSelector=app%3Dx`, '/api/v1/configmaps?labelSelector=app']) {
       findings.equal((await seat.ask(path)).status, 200, `offline, allowed everywhere: ${path}`)
     }
@@ -201,10 +199,7 @@ async function refusedToken(world: World, edge: Attacked, findings: Findings): P
   findings.equal((await request()).status, 404, 'its account is gone')
   const heal = world.scripted.script(() => ({ kind: 'answer', status: 503 }))
   try {
-    await until('the edge has noticed', 30_000, async () => {
-      const { upstream } = await edge.status<{ upstream: { state: string } }>()
-      return upstream.state !== 'reachable'
-    })
+    await edge.untilCloudIsAway()
     const { status } = await request()
     findings.check(status !== 201, 'and the kept one is not handed out any more', status)
   } finally {

@@ -2,8 +2,9 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Findings } from '../findings.ts'
-import { type Attacked, space, until, type World } from './world.ts'
+import { type Attacked, space, type World } from './world.ts'
 
 /** As many as one process may hold altogether. */
 const idleConnections = 4_200
@@ -79,7 +80,7 @@ async function slow(world: World, edge: Attacked, findings: Findings): Promise<v
   const seat = edge.seat({ token: modest })
   const filler = 'x'.repeat(500_000)
   for (let at = 0; at < 4; at++) await world.make(path, { metadata: { name: `large-${at}` }, data: { filler } })
-  await until('it may list', 20_000, async () => (await seat.ask(path)).status === 200)
+  await until(async () => (await seat.ask(path)).status === 200, 'it may list', { everyMs: 50 })
   const session = connectHttp2(edge.ake.url, { ca: edge.ake.ca, settings: { initialWindowSize: 0 } })
   session.on('error', () => {})
   try {

@@ -5,6 +5,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Ake } from '../ake.ts'
 import { Seat, type Told } from '../asking.ts'
 import { startEdge } from '../edge/edge.ts'
@@ -76,10 +77,17 @@ export class Attacked {
   }
 
   async untilCloudIs(state: string): Promise<void> {
-    await until(`the cloud is ${state}`, settledMsMax, async () => {
-      const { upstream } = await this.status<{ upstream: { state: string } }>()
-      return upstream.state === state
-    })
+    const isSo = async () => (await this.#state()) === state
+    await until(isSo, `the cloud is ${state}`, { withinMs: settledMsMax, everyMs: lookEveryMs })
+  }
+
+  async untilCloudIsAway(): Promise<void> {
+    const isAway = async () => (await this.#state()) !== 'reachable'
+    await until(isAway, 'the edge has noticed', { withinMs: settledMsMax, everyMs: lookEveryMs })
+  }
+
+  async #state(): Promise<string> {
+    return (await this.status<{ upstream: { state: string } }>()).upstream.state
   }
 
   async end(): Promise<void> {
@@ -142,10 +150,8 @@ export async function openWorld({ dir, signal, oracle: asked }: StepContext): Pr
       const first = await startEdge(options)
       const edge = new Attacked(first, () => startEdge({ ...options, port: first.port }))
       edges.push(edge)
-      await until(`${name} knows what there is`, settledMsMax, async () => {
-        const { interests } = await edge.status<{ interests: unknown[] }>()
-        return interests.length > 0
-      })
+      const knows = async () => (await edge.status<{ interests: unknown[] }>()).interests.length > 0
+      await until(knows, `${name} knows what there is`, { withinMs: settledMsMax, everyMs: lookEveryMs })
       return edge
     },
     remove: async (path) => {
@@ -156,14 +162,6 @@ export async function openWorld({ dir, signal, oracle: asked }: StepContext): Pr
       await Promise.all(edges.map((edge) => edge.end()))
       await scripted.close()
     },
-  }
-}
-
-export async function until(what: string, ms: number, holds: () => Promise<boolean>): Promise<void> {
-  const giveUpMs = performance.now() + ms
-  while (!(await holds())) {
-    if (performance.now() > giveUpMs) throw new Error(`not within ${ms / 1000} s: ${what}`)
-    await pause(lookEveryMs)
   }
 }
 

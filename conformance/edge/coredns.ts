@@ -4,7 +4,7 @@
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Ake } from '../ake.ts'
 import { Seat } from '../asking.ts'
 import { type Coredns, startCoredns } from '../coredns.ts'
@@ -55,7 +55,7 @@ async function run(context: StepContext): Promise<StepResult> {
     })
     await findings.part('the cloud is cut', async () => {
       await link.set('blackhole')
-      await until(edge!, 'unreachable')
+      await untilCloudIs(edge!, 'unreachable')
       await checkNames(dns!, findings, 'cut')
       findings.equal(await resolved(dns!, 'added'), await addressOf(oracle, 'added'), 'cut: the added service')
     })
@@ -116,7 +116,7 @@ function vanishes(dns: Coredns, service: string): Promise<void> {
   return settles(`${service} vanishes`, async () => (await resolved(dns, service))[0] === 'ENOTFOUND')
 }
 
-async function until(edge: Ake, wanted: string): Promise<void> {
+async function untilCloudIs(edge: Ake, wanted: string): Promise<void> {
   const administrator = new Seat(edge, edge)
   await settles(`the cloud is ${wanted}`, async () => {
     const { body } = await administrator.ask('/ake/status')
@@ -126,11 +126,7 @@ async function until(edge: Ake, wanted: string): Promise<void> {
 }
 
 async function settles(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const give = performance.now() + arrivesMsMax
-  while (!(await holds())) {
-    if (performance.now() > give) throw new Error(`in vain: ${what}`)
-    await pause(100)
-  }
+  await until(holds, what, { withinMs: arrivesMsMax, everyMs: 100 })
 }
 
 async function addressOf(oracle: Oracle, service: string): Promise<string[]> {

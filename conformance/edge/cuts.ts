@@ -4,8 +4,9 @@
  * resumes ends with exactly what the API server has. And no gap where a copy begins or widens (edgestarts.ts).
  */
 import { readFileSync } from 'node:fs'
+import { until } from '../../src/base/until.test-support.ts'
 import { Client, Watch } from '../../test/process.ts'
-import { chooseSeed, type Edge, type Random, type Site, seeded, startSite, until } from '../site.ts'
+import { chooseSeed, type Edge, type Random, type Site, seeded, startSite } from '../site.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { exact, type Frame, type Meta, twenty, widening } from './starts.ts'
 
@@ -268,10 +269,12 @@ async function caughtUp(site: Site, edge: Edge, direct: Client): Promise<void> {
   const truth = heldOf(await direct.json<Listed>('GET', collection))
   try {
     let wrong: string | undefined
-    await until('the edge shows what the API server has', { ms: caughtUpMsMax, signal: site.signal }, async () => {
+    const shows = async () => {
       wrong = differs(heldOf(await client.json<Listed>('GET', `${collection}?resourceVersion=0`)), truth)
-      return wrong === undefined ? true : undefined
-    }).catch((error: Error) => {
+      return wrong === undefined
+    }
+    const waiting = { withinMs: caughtUpMsMax, everyMs: 100, signal: site.signal }
+    await until(shows, 'the edge shows what the API server has', waiting).catch((error: Error) => {
       throw new Error(`${error.message}: ${wrong}`)
     })
   } finally {

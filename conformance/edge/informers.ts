@@ -8,6 +8,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import { faultsOf, type Informers, type Standing, startInformers } from '../phases.ts'
 import {
   chooseSeed,
@@ -16,7 +17,6 @@ import {
   type Site,
   seeded,
   startSite,
-  until,
   untilReachable,
   watchesUpstream,
 } from '../site.ts'
@@ -109,19 +109,18 @@ async function oneWatch({ site, wide, context }: World, before: ReadonlyMap<stri
     const now = await watchesUpstream(site.oracle)
     counted = resources.map((name) => `${name} ${(now.get(name) ?? 0) - (before.get(name) ?? 0)}`)
     const wrong = resources.filter((name) => (now.get(name) ?? 0) - (before.get(name) ?? 0) !== expected[name])
-    return wrong.length === 0 ? true : undefined
+    return wrong.length === 0
   }
-  await until('one upstream watch for each resource', { ms: healedMsMax, signal: context.signal }, settled).catch(
-    async (error: Error) => {
-      const { interests } = await wide.status()
-      const shown = interests.map(
-        (one) => `${one.resource} ${one.namespace ?? '*'} ${one.labels ?? ''} ${one.fields ?? ''} ${one.state}`,
-      )
-      throw new Error(
-        `${error.message}: ${counted.join(', ')} instead of ${JSON.stringify(expected)}\n${shown.join('\n')}`,
-      )
-    },
-  )
+  const waiting = { withinMs: healedMsMax, everyMs: 100, signal: context.signal }
+  await until(settled, 'one upstream watch for each resource', waiting).catch(async (error: Error) => {
+    const { interests } = await wide.status()
+    const shown = interests.map(
+      (one) => `${one.resource} ${one.namespace ?? '*'} ${one.labels ?? ''} ${one.fields ?? ''} ${one.state}`,
+    )
+    throw new Error(
+      `${error.message}: ${counted.join(', ')} instead of ${JSON.stringify(expected)}\n${shown.join('\n')}`,
+    )
+  })
   const { interests } = await wide.status()
   return `${counted.join(', ')} watches upstream for ${interests.length} interests and two edges`
 }

@@ -4,9 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import { Client, Watch } from '../../test/process.ts'
 import { ask } from '../oracle.ts'
-import { type Edge, type Site, until, watchesUpstream } from '../site.ts'
+import { type Edge, type Site, watchesUpstream } from '../site.ts'
 
 const settledMsMax = 30_000
 /** Long enough that whatever was to come has come. */
@@ -106,9 +107,9 @@ export async function exact(site: Site, edge: Edge): Promise<string> {
 }
 
 async function reachable(site: Site, edge: Edge): Promise<void> {
-  await until('the edge reaches its API server', { ms: settledMsMax, signal: site.signal }, async () =>
-    (await edge.status()).upstream.state === 'reachable' ? true : undefined,
-  )
+  const reaches = async () => (await edge.status()).upstream.state === 'reachable'
+  const waiting = { withinMs: settledMsMax, everyMs: 100, signal: site.signal }
+  await until(reaches, 'the edge reaches its API server', waiting)
 }
 
 /** As an ERROR event or as the answer itself: clients take both. */
@@ -207,12 +208,13 @@ export async function widening(site: Site, edge: Edge): Promise<string> {
     const [narrowSeen, narrowTrue, wideSeen, wideTrue] = all.map((watch) => spelled(framesOf(watch)))
     assert.deepEqual(wideSeen, wideTrue, 'the wide watch')
     assert.deepEqual(narrowSeen, narrowTrue, 'the narrow watch')
-    const within = { ms: settledMsMax, signal: site.signal }
     let upstream = 0
-    await until('one upstream watch of pods', within, async () => {
+    const isOne = async () => {
       upstream = ((await watchesUpstream(site.oracle)).get('pods') ?? 0) - before - 2
-      return upstream === 1 ? true : undefined
-    }).catch((error: Error) => {
+      return upstream === 1
+    }
+    const waiting = { withinMs: settledMsMax, everyMs: 100, signal: site.signal }
+    await until(isOne, 'one upstream watch of pods', waiting).catch((error: Error) => {
       throw new Error(`${error.message}: there are ${upstream}`)
     })
     const states = (await edge.status()).interests

@@ -7,8 +7,8 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { until } from '../../src/base/until.test-support.ts'
 
 const execute = promisify(execFile)
 
@@ -66,10 +66,11 @@ export class Machine {
     // Its input ends with us, however we end, and so does the machine.
     const init = spawnLogged('unshare', args, { log, input: 'pipe' })
     this.#init = init
-    this.#initPid = await within(bootMsMax, 'the machine did not boot', async () => {
+    const booted = async () => {
       const pid = await childOf(init)
       return pid !== 0 && (await readFile(log, 'utf8')).includes('booted') && pid
-    })
+    }
+    this.#initPid = await until(booted, 'the machine has booted', { withinMs: bootMsMax, everyMs: askAgainMs })
     await this.#plug()
   }
 
@@ -84,10 +85,13 @@ export class Machine {
     if (pid === 0) init.kill('SIGKILL')
     else process.kill(pid, 'SIGKILL')
     const hasEnded = async () => init.exitCode !== null || init.signalCode !== null
-    await within(endMsMax, 'the machine did not end', hasEnded)
+    await until(hasEnded, 'the machine has ended', { withinMs: endMsMax, everyMs: askAgainMs })
     await execute('ip', ['link', 'delete', this.#port]).catch(() => undefined)
     const trees = (await hierarchies()).map((folder) => join(folder, this.#parts.name))
-    await within(endMsMax, 'cgroups did not end', async () => (await Promise.all(trees.map(removeTree))).every(Boolean))
+    await until(async () => (await Promise.all(trees.map(removeTree))).every(Boolean), 'its cgroups have ended', {
+      withinMs: endMsMax,
+      everyMs: askAgainMs,
+    })
   }
 
   /** Silent: what the machine sends to the host gets lost, and nothing says so. It stays as set when the machine boots. */
@@ -135,17 +139,6 @@ export class Machine {
     const at = [this.host, 'dev', 'eth0']
     if (this.#line === 'open') await this.run('ip', ['neighbour', 'delete', ...at])
     else await this.run('ip', ['neighbour', 'replace', ...at, 'lladdr', '02:00:00:00:00:01', 'nud', 'permanent'])
-  }
-}
-
-/** Asks until there is an answer. */
-export async function within<Found>(ms: number, otherwise: string, ask: () => Promise<Found | undefined | false>) {
-  const give = performance.now() + ms
-  for (;;) {
-    const found = await ask()
-    if (found !== undefined && found !== false) return found
-    if (performance.now() > give) throw new Error(`${otherwise} within ${ms / 1000} s`)
-    await pause(askAgainMs)
   }
 }
 

@@ -1,14 +1,15 @@
 /** A whole edge node in a machine of its own: containerd, `ake edge` and a real kubelet, started as an init system would. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Credential, Oracle } from '../oracle.ts'
 import { type Configured, configure, kubeletPort } from './configured.ts'
 import { Containers, ctr } from './containers.ts'
 import { makeImage } from './image.ts'
-import { Machine, within } from './machine.ts'
+import { Machine } from './machine.ts'
 import { busybox } from './packages.ts'
 
-const startMsMax = 30_000
+const starting = { withinMs: 30_000, everyMs: 20 }
 const edgeUrl = 'https://127.0.0.1:10005'
 const edgeData = '/var/lib/ake'
 const ake = join(import.meta.dirname, '..', '..', 'bin', 'ake')
@@ -56,7 +57,7 @@ export class EdgeNode {
     this.#boots++
     this.machine.start('containerd', ['--config', this.#configured!.containerd], this.#log('containerd'))
     if (through === 'edge') this.#startEdge()
-    await within(startMsMax, 'containerd did not start', () => ctr(this.machine, 'version').catch(() => undefined))
+    await until(() => ctr(this.machine, 'version').catch(() => undefined), 'containerd has started', starting)
     if (this.#image !== undefined) await ctr(this.machine, 'images', 'import', this.#image)
     this.#image = undefined
     if (through === 'edge') await this.#writeThroughEdge()
@@ -118,7 +119,7 @@ export class EdgeNode {
   /** Waits for the edge's certificate, which its first start makes, and not for the edge: neither does an init system. */
   async #writeThroughEdge(): Promise<void> {
     const file = join(this.machine.lib, 'ake', 'pki', 'ca.crt')
-    const ca = await within(startMsMax, 'ake edge did not start', () => readFile(file, 'utf8').catch(() => undefined))
+    const ca = await until(() => readFile(file, 'utf8').catch(() => undefined), 'ake edge has started', starting)
     const { cert, key } = this.#credentials!.node
     await write(join(this.#parts.dir, 'kubelet.kubeconfig'), { server: edgeUrl, ca, cert, key })
   }

@@ -1,7 +1,11 @@
 /** Rights that come and go: taken away while the cloud is there, they stay away when it is not; given, they count at once. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Findings } from '../findings.ts'
 import type { RightsWorld } from './world.ts'
+
+/** The API server itself follows its roles by watches. */
+const followed = 'the API server follows its own roles'
 
 const a = '/api/v1/namespaces/rights-a'
 const lists = `${a}/configmaps?resourceVersion=0`
@@ -29,7 +33,7 @@ export async function changeRights(world: RightsWorld, findings: Findings): Prom
   await pause(1_000)
   await world.remove(`${bindings}/fickle`)
   await world.remove(`${a}/serviceaccounts/gone`)
-  await until(async () => (await world.direct('fickle').ask(lists)).status === 403)
+  await until(async () => (await world.direct('fickle').ask(lists)).status === 403, followed, { everyMs: 50 })
   const revokedAt = performance.now()
   // One that asks for the most recent state is judged by the API server itself: its 403 is the answer, not the copy.
   findings.equal((await fickle.ask(secret)).status, 403, 'kubeedge 1.2: a GET that the API server forbids, right after')
@@ -94,15 +98,6 @@ async function grant(world: RightsWorld, findings: Findings): Promise<void> {
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'reader' },
     subjects: [{ kind: 'ServiceAccount', name: 'late', namespace: 'rights-a' }],
   })
-  await until(async () => (await world.direct('late').ask(lists)).status === 200)
+  await until(async () => (await world.direct('late').ask(lists)).status === 200, followed, { everyMs: 50 })
   findings.equal((await late.ask(lists)).status, 200, 'what is granted counts at once')
-}
-
-/** The API server itself follows its roles by watches. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const give = performance.now() + 10_000
-  while (!(await holds())) {
-    if (performance.now() > give) throw new Error('the API server does not follow its own roles')
-    await pause(50)
-  }
 }

@@ -5,7 +5,8 @@
  * (superedge b4), a 403 or 404 that falls through to the local copy (kubeedge 1.2), an expired certificate of the edge
  * itself that ends local reads (openyurt 7).
  */
-import { setTimeout as pause } from 'node:timers/promises'
+
+import { until } from '../../src/base/until.test-support.ts'
 import { Findings } from '../findings.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { strongReads } from './cases.ts'
@@ -63,11 +64,11 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await link.set('blackhole')
     await checkRotated(world, findings, issued, 'cut')
     await link.set('up')
-    await until(world, 'reachable')
+    await untilCloudIs(world, 'reachable')
   })
   await part('a token ends', () => checkEnding(world, findings, () => link.set('blackhole')))
   await part('offline', async () => {
-    await until(world, 'unreachable')
+    await untilCloudIs(world, 'unreachable')
     await reads.compare('offline', 'away')
     await checkOwnPages(world, findings, 'offline')
     await checkTakenAway(world, findings, 'offline')
@@ -79,12 +80,12 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     if (issued !== undefined) await checkRotated(world, findings, issued, 'started again')
     await reads.compare('started again', 'away', false)
     await checkTakenAway(world, findings, 'started again')
-    await until(world, 'unreachable')
+    await untilCloudIs(world, 'unreachable')
     if (issued !== undefined) await checkKept(world, findings, issued, 'started again')
   })
   await part('the cloud is back', async () => {
     await link.set('up')
-    await until(world, 'reachable')
+    await untilCloudIs(world, 'reachable')
     await reads.compare('back', 'there')
     await checkTakenAway(world, findings, 'back')
   })
@@ -109,16 +110,13 @@ async function checkPassedThrough(world: RightsWorld, findings: Findings): Promi
 
 async function cutOff(world: RightsWorld): Promise<void> {
   await world.link.set('blackhole')
-  await until(world, 'unreachable')
+  await untilCloudIs(world, 'unreachable')
 }
 
-async function until(world: RightsWorld, wanted: string): Promise<void> {
-  const give = performance.now() + stateMsMax
-  for (;;) {
+async function untilCloudIs(world: RightsWorld, wanted: string): Promise<void> {
+  const isSo = async () => {
     const { body } = await world.through('admin').ask('/ake/status')
-    const { state, why } = (JSON.parse(body) as { upstream: { state: string; why: string } }).upstream
-    if (state === wanted) return
-    if (performance.now() > give) throw new Error(`the cloud is ${state}, not ${wanted}: ${why}`)
-    await pause(100)
+    return (JSON.parse(body) as { upstream: { state: string } }).upstream.state === wanted
   }
+  await until(isSo, `the cloud is ${wanted}`, { withinMs: stateMsMax, everyMs: 100 })
 }

@@ -1,4 +1,5 @@
 /** A copy of made-up objects for tests, and readers of its watches that note every frame they were given. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
@@ -87,6 +88,13 @@ export function shortened(frame: string): string {
   return frame.replace(/v{20,}/, (filler) => `v*${filler.length}`)
 }
 
+/** Rounds of the event loop after which a pull of what is in memory has long been answered. */
+const idleTurns = 20
+
+async function turnsPass(): Promise<void> {
+  for (let turn = 0; turn < idleTurns; turn++) await nextTurn()
+}
+
 export class Reader {
   readonly frames: string[] = []
   readonly watcher: Watcher
@@ -110,14 +118,14 @@ export class Reader {
   }
 
   /**
-   * Takes everything that is there without waiting for more: ends when a pull stays open for a moment. From a store in
-   * another thread `frames` says how many there have to be before that moment counts.
+   * Takes everything that is there without waiting for more: ends when a pull stays open for some rounds of the loop. From
+   * a store in another thread `frames` says how many there have to be before that counts.
    */
   async drain(frames = 0): Promise<string[]> {
     const deadlineMs = Date.now() + 5_000
     while (!this.ended) {
       const pulled = this.pull().then(() => true)
-      const idle = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 5))
+      const idle = turnsPass().then(() => false)
       if ((await Promise.race([pulled, idle])) || (this.frames.length < frames && Date.now() < deadlineMs)) continue
       break
     }

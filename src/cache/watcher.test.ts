@@ -105,7 +105,7 @@ test('[A4] entering a selector is ADDED, leaving it DELETED, staying out nothing
   const selecting = [{ labels: 'app=web' }, { fields: 'spec.nodeName=n1' }, { labels: 'app in (web,api)' }]
   const live = selecting.map((asked) => new Reader(world.cache, after(1), asked))
   for (const reader of live) void reader.drain()
-  await new Promise((resolve) => setTimeout(resolve, 10))
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
   await world.put('a/x', { value: 'out' })
   await world.put('a/x', { value: 'in', labels: { app: 'web' }, node: 'n1' })
   await world.put('a/x', { value: 'still', labels: { app: 'web' }, node: 'n1' })

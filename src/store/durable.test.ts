@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { fakeClock } from '../base/fakeclock.test-support.ts'
+import { until } from '../base/until.test-support.ts'
 import { type Disk, systemDisk } from './disk.ts'
 import { type Damage, openDurable } from './durable.ts'
 import { HistoryGone, type Store, StoreRefused, StoreUnusable } from './store.ts'
@@ -287,7 +288,7 @@ test('[D2] what asked for no sync is synced within seconds', () =>
     })
     assert.equal(syncs, 0)
     clock.advance(3_000)
-    for (let i = 0; i < 100 && syncs === 0; i++) await new Promise((resolve) => setTimeout(resolve, 5))
+    await until(() => syncs > 0, 'a sync')
     assert.equal(syncs, 1)
     assert.equal(clock.pending(), 0)
     await store.close()

@@ -199,12 +199,3 @@ export function begin(response: Http2ServerResponse): void {
   response.writeHead(200, {})
   response.write('begun')
 }
-
-/** Waits for something that happens soon; says what did not. */
-export async function until(what: string, isSo: () => boolean, msMax = 3_000): Promise<void> {
-  const end = performance.now() + msMax
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`it did not come: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { constants } from 'node:http2'
 import { type TestContext, test } from 'node:test'
+import { until } from '../base/until.test-support.ts'
 import { runDirect } from './direct.test-support.ts'
-import { begin, type FakeParts, FakeServer, inline, issue, until, writeKubeconfig } from './fakeserver.test-support.ts'
+import { begin, type FakeParts, FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
 import type { UpstreamLimits } from './limits.ts'
 import { Unreachable } from './upstream.ts'
 
 const pair = inline(issue({ use: 'client', name: 'edge' }))
+/** What ends by one of the quick limits is over by now on the slowest machine; by the standing ones (5 s and more) it is not. */
+const withinItsLimitMs = 4_000
 const quick = { pingEveryMs: 20, pingMsMax: 60, probeMsMax: 60, suspectEveryMs: 20 }
 
 async function world(
@@ -40,17 +43,18 @@ test('[L3] a connection that lost its peer in silence is dead within its limit, 
   fake.handle = (_request, response) => begin(response)
   const watches = await Promise.all(['/one', '/two'].map((path) => get(path)))
   for (const { body } of watches) await body.next()
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   fake.freeze()
   const started = performance.now()
   for (const { body, heardAt } of watches) {
     assert.match((await failing(body.next())).message, /no sign of life|connection closed/)
-    assert.ok(heardAt() <= started + 5)
+    // Nothing was heard since: the silence has lasted for most of what it may.
+    assert.ok(performance.now() - heardAt() > quick.pingMsMax / 2)
   }
-  assert.ok(performance.now() - started < 1_000)
-  await until('unreachable', () => upstream.reachability.state === 'unreachable')
+  assert.ok(performance.now() - started < withinItsLimitMs)
+  await until(() => upstream.reachability.state === 'unreachable', 'unreachable')
   fake.thaw()
-  await until('reachable again', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable again')
 })
 
 test('a quiet connection whose peer answers PINGs lives on, and says so', async (context) => {
@@ -59,7 +63,7 @@ test('a quiet connection whose peer answers PINGs lives on, and says so', async 
   const { body, heardAt } = await get('/watch')
   await body.next()
   const first = heardAt()
-  await until('a sign of life', () => heardAt() > first + 100)
+  await until(() => heardAt() > first + 100, 'a sign of life')
   const next = body.next()
   assert.equal(
     await Promise.race([next.then(() => 'ended'), new Promise((resolve) => setImmediate(resolve, 'open'))]),
@@ -70,16 +74,16 @@ test('a quiet connection whose peer answers PINGs lives on, and says so', async 
 
 test('a black hole holds a read for its limit only; a probe then needs a new connection', async (context) => {
   const { fake, read, upstream } = await world(context, {}, { ...quick, pingMsMax: 10_000 })
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   fake.freeze()
   const started = performance.now()
   assert.match((await failing(read('/x', { headMsMax: 30 }))).message, /30 ms/)
-  assert.ok(performance.now() - started < 500)
+  assert.ok(performance.now() - started < withinItsLimitMs)
   upstream.reachability.suspect('a read took too long')
   assert.equal(upstream.reachability.state, 'suspect')
   fake.thaw()
-  await until('reachable over a new connection', () => upstream.reachability.state === 'reachable')
-  assert.equal(await read('/y', { headMsMax: 500 }), 'ok')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable over a new connection')
+  assert.equal(await read('/y', { headMsMax: withinItsLimitMs }), 'ok')
 })
 
 test('whoever waits for a connection when the black hole is known hears it then, not when the dial gives up', async (context) => {
@@ -96,26 +100,27 @@ test('whoever waits for a connection when the black hole is known hears it then,
   const error = await failing(read('/x', { identity: { kind: 'anonymous' }, method: 'POST', body: Buffer.from('b') }))
   assert.deepEqual([error.sent, upstream.reachability.state], [false, 'unreachable'])
   assert.match(error.message, /no answer within 60 ms/)
-  assert.ok(performance.now() - started < 5_000)
+  assert.ok(performance.now() - started < withinItsLimitMs)
   fake.thaw()
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
 })
 
 test('refused and reset are known at once, and so is the return', async (context) => {
   const { fake, get, read, upstream } = await world(context, {}, quick, 5_000)
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   fake.handle = (_request, response) => begin(response)
   const { body } = await get('/watch')
   await body.next()
   const port = await fake.refuse()
   assert.equal((await failing(body.next())).sent, true)
-  await until('unreachable', () => upstream.reachability.state === 'unreachable', 500)
+  await until(() => upstream.reachability.state === 'unreachable', 'unreachable')
   assert.match(upstream.reachability.why, /connection (refused|reset|closed)/)
   const error = await failing(read('/x'))
   assert.equal(error.sent, false)
   await fake.accept(port)
   fake.handle = (_request, response) => void response.end('back')
-  await new Promise((resolve) => setTimeout(resolve, 30)) // the wait after failed dials
+  // A probe is answered: nothing waits before its next dial any more.
+  await until(() => upstream.reachability.state === 'reachable', 'reachable again')
   assert.equal(await read('/x'), 'back')
 })
 
@@ -157,7 +162,7 @@ test('a write whose connection broke is never repeated, a read on a used connect
 
 test('a server that goes away by GOAWAY gets what it had not begun on a new connection', async (context) => {
   const { fake, read } = await world(context, {}, {}, 60_000)
-  await until('the first probe', () => fake.requests.length > 0)
+  await until(() => fake.requests.length > 0, 'the first probe')
   let goaways = 1
   fake.intercept = (socket) => {
     if (goaways-- <= 0) return false
@@ -177,7 +182,7 @@ test('a server that goes away by GOAWAY gets what it had not begun on a new conn
 
 test('watches beyond what one connection takes get another; short requests never wait', async (context) => {
   const { fake, get, read } = await world(context, { streamsMax: 10 }, {}, 60_000)
-  await until('the first probe', () => fake.requests.length > 0)
+  await until(() => fake.requests.length > 0, 'the first probe')
   fake.handle = (request, response) => {
     if (request.url === '/short') response.end('short')
     else begin(response)
@@ -190,7 +195,7 @@ test('watches beyond what one connection takes get another; short requests never
 
 test('a load balancer’s 503 is passed on and makes it suspect; the API server’s own does not', async (context) => {
   const { fake, get, upstream } = await world(context, {}, {}, 60_000)
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   const seen: string[] = []
   upstream.reachability.observe((state) => seen.push(state))
   fake.handle = (request, response) => {
@@ -200,13 +205,13 @@ test('a load balancer’s 503 is passed on and makes it suspect; the API server�
   assert.equal((await get('/own')).status, 503)
   assert.deepEqual(seen, [])
   assert.equal((await get('/balancer')).status, 503)
-  await until('a probe', () => seen.length === 2)
+  await until(() => seen.length === 2, 'a probe')
   assert.deepEqual(seen, ['suspect', 'reachable'])
 })
 
 test('an API server that is too slow for probes but sends bytes is suspect, and keeps its connection', async (context) => {
   const { fake, get, upstream } = await world(context, {}, { ...quick, probeMsMax: 100, pingMsMax: 10_000 }, 20)
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   let timer: NodeJS.Timeout | undefined
   context.after(() => clearInterval(timer))
   fake.handle = (_request, response) => {
@@ -215,33 +220,33 @@ test('an API server that is too slow for probes but sends bytes is suspect, and 
   }
   const { body } = await get('/watch')
   fake.ready = () => {}
-  await until('suspect', () => upstream.reachability.state === 'suspect')
+  await until(() => upstream.reachability.state === 'suspect', 'suspect')
   const before = { connections: fake.connections, probes: fake.requests.length }
-  await until('more probes', () => fake.requests.length > before.probes + 2)
+  await until(() => fake.requests.length > before.probes + 2, 'more probes')
   assert.deepEqual([upstream.reachability.state, fake.connections], ['suspect', before.connections])
   fake.ready = (_request, response) => void response.end('ok')
-  await until('reachable again', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable again')
   await body.return?.()
 })
 
 test('after a black hole nobody waits for what was dialled or open in it', async (context) => {
   const { fake, read, upstream } = await world(context, {}, { ...quick, pingMsMax: 10_000, dialMsMax: 10_000 })
-  const token = (name: string) => ({ identity: { kind: 'token', token: name }, headMsMax: 500 })
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  const token = (name: string) => ({ identity: { kind: 'token', token: name }, headMsMax: withinItsLimitMs })
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   assert.equal(await read('/before', token('a')), 'ok')
   fake.freeze()
-  await until('unreachable', () => upstream.reachability.state === 'unreachable')
+  await until(() => upstream.reachability.state === 'unreachable', 'unreachable')
   // The connection from before is in doubt by now, so this dials into the hole.
   await failing(read('/during', { ...token('a'), headMsMax: 30 }))
   await new Promise((resolve) => setTimeout(resolve, quick.probeMsMax))
   fake.thaw()
-  await until('reachable again', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable again')
   assert.equal(await read('/after', token('a')), 'ok')
 })
 
 test('[A8] what the API server does to the connections of strangers, callers and the reachability do not feel', async (context) => {
   const { fake, get, upstream } = await world(context, {}, {}, 60_000)
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   const caller = { identity: { kind: 'token', token: 'good' } }
   fake.handle = (request, response) => {
     if (request.headers.authorization === 'Bearer good') begin(response)

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { until } from '../base/until.test-support.ts'
 import { runDirect } from './direct.test-support.ts'
-import { begin, FakeServer, inline, issue, otherAuthority, until, writeKubeconfig } from './fakeserver.test-support.ts'
+import { begin, FakeServer, inline, issue, otherAuthority, writeKubeconfig } from './fakeserver.test-support.ts'
 import { Unreachable } from './upstream.ts'
 
 const client = (name: string) => issue({ use: 'client', name })
@@ -23,7 +24,7 @@ async function world(context: TestContext, user: (folder: string) => Record<stri
 
 test('a renewed certificate: new requests use it at once, old streams end, nobody calls that a loss', async (context) => {
   const { fake, files, get, read, upstream, lines } = await world(context, () => inline(client('old')))
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   fake.handle = (request, response) => {
     if (request.url === '/watch') begin(response)
     else response.end('ok')
@@ -47,11 +48,11 @@ test('half of a renewed pair changes nothing; the other half completes it', asyn
   })
   const name = () => fake.requests.findLast(({ path }) => path === '/x')?.name
   writeFileSync(join(files.folder, 'c'), next.cert)
-  await until('a complaint', () => lines.some((line) => line.includes('does not belong to its key')))
+  await until(() => lines.some((line) => line.includes('does not belong to its key')), 'a complaint')
   await read('/x')
   assert.equal(name(), 'old')
   writeFileSync(join(files.folder, 'k'), next.key)
-  await until('the new one', () => lines.some((line) => line.includes('upstream.renewed')))
+  await until(() => lines.some((line) => line.includes('upstream.renewed')), 'the new one')
   await read('/x')
   assert.equal(name(), 'next')
 })
@@ -71,7 +72,7 @@ test('a token file behind a swapped link is followed', async (context) => {
   symlinkSync(join(files.folder, 'two'), join(files.folder, 'next'))
   renameSync(join(files.folder, 'next'), join(files.folder, 'token'))
   const before = fake.connections
-  await until('a new connection', () => fake.connections > before)
+  await until(() => fake.connections > before, 'a new connection')
   assert.equal(await sent(), 'Bearer other')
   unlinkSync(join(files.folder, 'two'))
   await new Promise((resolve) => setTimeout(resolve, 50))
@@ -90,7 +91,7 @@ test('an expired certificate, or none, stops nothing, and is said', async (conte
 
 test('a server of another authority, or one that speaks no TLS, is unreachable for that reason', async (context) => {
   const { fake, upstream, files, read } = await world(context, () => ({ token: 'very-secret' }))
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   const stranger = writeKubeconfig(
     fake.url,
     { token: 'very-secret' },
@@ -100,7 +101,7 @@ test('a server of another authority, or one that speaks no TLS, is unreachable f
   )
   const other = await runDirect({ kubeconfig: stranger.path })
   try {
-    await until('unreachable', () => other.upstream.reachability.state === 'unreachable')
+    await until(() => other.upstream.reachability.state === 'unreachable', 'unreachable')
     assert.match(other.upstream.reachability.why, /not signed by the authority/)
     const error = await other.read('/x').then(
       () => undefined,
@@ -126,17 +127,17 @@ test('several servers: the next one when the first is gone, and back when it has
     files.remove()
   })
   const current = () => upstream.addresses().find((address) => address.current)?.url
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   assert.equal(current(), `${a.url}/`)
   const port = a.port
   const home = current()
   await a.refuse()
-  await until('the second', () => current() !== home)
-  await until('reachable', () => upstream.reachability.state === 'reachable')
+  await until(() => current() !== home, 'the second')
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
   assert.equal(await read('/x'), 'ok')
   assert.deepEqual(b.paths(), ['GET /x'])
   await a.accept(port)
-  await until('the first again', () => current() === home)
+  await until(() => current() === home, 'the first again')
   assert.equal(await read('/y'), 'ok')
   assert.deepEqual(a.paths(), ['GET /y'])
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../base/until.test-support.ts'
 import { FakeWorld, widgets } from './fakeworld.test-support.ts'
 
 const merge = 'application/merge-patch+json'
@@ -82,10 +83,3 @@ test('custom resources in a namespace go with it', async () => {
   await world.writer.sweeper.sweep()
   assert.equal(world.bytes('we.dev/widgets', 'n/w'), undefined)
 })
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; !condition(); turn++) {
-    assert.ok(turn < 1000, 'it never happened')
-    await new Promise<void>((resolve) => setImmediate(resolve))
-  }
-}

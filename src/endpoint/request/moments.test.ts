@@ -4,6 +4,8 @@ import { test } from 'node:test'
 import { openWorld } from '../world.test-support.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'
+/** What is missing never comes: that is told after this time. */
+const missingMs = 10_000
 const map = (name: string) => ({ metadata: { name } })
 
 test('[A3] what is published while a watch is being opened is in its state or follows it', async () => {
@@ -18,10 +20,10 @@ test('[A3] what is published while a watch is being opened is in its state or fo
     await writing
     let told = ''
     while (!told.includes(`"${name}"`)) {
-      const next = await Promise.race([
-        watch.next(),
-        new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
-      ])
+      const { promise: missing, resolve: miss } = Promise.withResolvers<undefined>()
+      const guard = setTimeout(miss, missingMs, undefined)
+      const next = await Promise.race([watch.next(), missing])
+      clearTimeout(guard)
       assert.ok(next !== undefined && next.done !== true, `${name} is missing`)
       told += next.value.toString()
     }

@@ -5,6 +5,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { silentLog } from '../../base/log.ts'
+import { until } from '../../base/until.test-support.ts'
 import { unauthorized } from '../../kube/status.ts'
 import { refusal, statusResponse } from '../answer/respond.ts'
 import type { Request, Response } from '../endpoint.ts'
@@ -72,7 +73,7 @@ test('[I2] no body is read before its caller is known: meanwhile it stays with i
     stream.write(Buffer.alloc(300_000), () => {
       sent++
     })
-    while (whose.asked.length === 0) await pause(5)
+    await until(() => whose.asked.length > 0)
     await pause(50)
     assert.deepEqual([handled, sent, server.traffic.bytesIn], [0, 0, 0])
     answer()
@@ -94,7 +95,7 @@ test('[A8] half-sent bodies of nobody take nobody’s memory', () =>
       stream.once('response', (headers) => refused.push(headers[':status'] as number))
       stream.write(Buffer.alloc(50_000))
     }
-    while (refused.length < 38) await pause(5)
+    await until(() => refused.length >= 38)
     assert.deepEqual(new Set(refused), new Set([429]))
     const caller = session(server)
     const stream = post(caller, 'known caller')
@@ -117,14 +118,14 @@ test('[A8] requests of nobody that wait for their answers are few; a caller’s 
       stream.once('response', (headers) => answers.push(headers[':status'] as number))
       stream.resume()
     }
-    while (answers.length < 40) await pause(5)
+    await until(() => answers.length >= 40)
     assert.deepEqual(new Set(answers), new Set([429]))
     const caller = session(server)
     assert.equal(await statusOf(caller.request({ authorization: 'known caller' })), 200)
     const machine = session(server, admin)
     assert.equal(await statusOf(machine.request({})), 200)
     go()
-    while (answers.length < 50) await pause(5)
+    await until(() => answers.length >= 50)
     assert.equal(answers.filter((status) => status === 200).length, 10)
     for (const one of [crowd, caller, machine]) one.destroy()
   })
@@ -162,7 +163,7 @@ test('[A8] watches and requests with long selectors are as many as their memory 
       const waiting = Array.from({ length: 12 }, () => ask(long, { 'x-waits': '1' }))
       const settled: number[] = []
       for (const one of waiting) void one.then((status) => settled.push(status))
-      while (settled.length < 5) await pause(5)
+      await until(() => settled.length >= 5)
       assert.deepEqual(new Set(settled), new Set([429]))
       go()
       await Promise.all(waiting)
@@ -221,12 +222,15 @@ test('[A8] a connection that sends nothing but PINGs or SETTINGS is cut', () =>
       const client = session(server)
       await once(client, 'remoteSettings')
       const closed = once(client, 'close')
-      for (let n = 0; n < 60 && !client.destroyed; n++) {
+      let sent = 0
+      for (; sent < 60 && !client.destroyed; sent++) {
         if (noise === 'ping') client.ping(() => {})
-        else client.settings({ maxConcurrentStreams: 100 + n })
+        else client.settings({ maxConcurrentStreams: 100 + sent })
         await pause(1)
       }
       await closed
+      assert.ok(sent > 40, `${sent} were enough`)
+      await until(() => server.traffic.connections === 0)
     }
   }))
 

@@ -4,8 +4,9 @@ import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request as ask } from 'node:https'
 import { mock, test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { turns } from '../../base/turns.ts'
+import { until } from '../../base/until.test-support.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { admin, open, own, type Running, readAll, withServer } from './server.test-support.ts'
 
@@ -51,7 +52,7 @@ for (const version of [1, 2] as const) {
         for (; sent < total; sent += chunk.length) if (!stream.write(chunk)) await once(stream, 'drain')
         stream.end()
       })()
-      while (server.traffic.bytesIn === 0) await pause(5)
+      await until(() => server.traffic.bytesIn > 0)
       await pause(80)
       assert.ok(server.traffic.bytesIn <= 2 * chunk.length, `${server.traffic.bytesIn} bytes were taken`)
       assert.ok(sent < total, `${sent} bytes of ${total} were sent while nobody took them`)
@@ -106,11 +107,13 @@ for (const version of [1, 2] as const) {
   })
 }
 
-test('an upload that stops coming is answered 408 after a while, whatever its reader makes of it', () => {
+test('an upload that stops coming is answered 408 after a while, whatever its reader makes of it', (context) => {
+  const { timers } = context.mock
   let told = ''
+  let pieces = 0
   const handle = async (request: Request): Promise<Response> => {
     try {
-      await Array.fromAsync(request.stream())
+      for await (const _ of request.stream()) pieces++
     } catch (error) {
       told = (error as Error).message
     }
@@ -119,14 +122,25 @@ test('an upload that stops coming is answered 408 after a while, whatever its re
   return withServer({ handle, limits: { bodyMsMax: 80, lingerMsMax: 50 } }, async (server) => {
     const client = await open(server)
     client.on('error', () => {})
+    timers.enable({ apis: ['setTimeout'] })
     client.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nx')
     // It is the wait for the next piece that counts, not the whole.
-    for (let i = 0; i < 4; i++) {
-      await pause(40)
+    for (let got = 1; got <= 4; got++) {
+      while (pieces < got) await nextTurn()
+      timers.tick(60)
       client.write('x')
     }
+    while (pieces < 5) await nextTurn()
     assert.equal(told, '')
-    assert.match((await readAll(client)).toString(), /^HTTP\/1\.1 408 /)
+    timers.tick(80)
+    let answer: Buffer | undefined
+    void readAll(client).then((all) => {
+      answer = all
+    })
+    // The connection is left open for a moment after its answer.
+    for (; answer === undefined; timers.tick(10)) await nextTurn()
+    timers.reset()
+    assert.match(answer.toString(), /^HTTP\/1\.1 408 /)
     client.destroy()
     assert.match(told, /the body of the request took too long/)
   })
@@ -231,7 +245,8 @@ test('what is passed through is no list of ours, however it is encoded, and keep
   })
 })
 
-test('a stream that is quiet for longer than a stalled reader may be is not cut', () => {
+test('a stream that is quiet for longer than a stalled reader may be is not cut', (context) => {
+  const { timers } = context.mock
   let say: (() => void) | undefined
   async function* quiet(): AsyncGenerator<Buffer, void, void> {
     yield Buffer.from('first')
@@ -244,10 +259,13 @@ test('a stream that is quiet for longer than a stalled reader may be is not cut'
   return withServer({ handle, limits: { stalledMsMax: 30 } }, async (server) => {
     const session = http2(server)
     const stream = session.request({ ':path': '/log' })
+    timers.enable({ apis: ['setTimeout'] })
     const all = readAll(stream)
-    await pause(90)
-    say?.()
+    while (say === undefined) await nextTurn()
+    timers.tick(90)
+    say()
     assert.equal((await all).toString(), 'first second')
+    timers.reset()
     session.close()
   })
 })

@@ -4,11 +4,12 @@ import { connect, createServer, type Socket } from 'node:net'
 import { Duplex, duplexPair, PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../base/until.test-support.ts'
 import { failure } from '../../kube/status.ts'
 import { statusResponse } from '../answer/respond.ts'
 import type { Request } from '../endpoint.ts'
 import { standardLimits } from './limits.ts'
-import { open, readAll, readUntil, withServer } from './server.test-support.ts'
+import { open, type Running, readAll, readUntil, withServer } from './server.test-support.ts'
 import { type Upgraded, Upgrades } from './upgrade.ts'
 
 const ask = 'POST /exec HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\ncontent-length: 0\r\n\r\n'
@@ -62,8 +63,7 @@ test('the other side may end first: the client is heard to its end', () =>
     client.write(ask)
     assert.match((await readAll(client)).toString(), /early;done$/)
     client.end('still here')
-    while (heard === undefined) await pause(5)
-    assert.equal((await heard).toString(), 'still here')
+    assert.equal((await until(() => heard)).toString(), 'still here')
   }))
 
 test('a reader of an upgraded connection that does not read holds its sender, not our memory, and is not cut', () =>
@@ -131,17 +131,17 @@ test('whichever side breaks ends the other', () =>
     first.write(ask)
     await readUntil(first, 'early;')
     farEnd?.resetAndDestroy()
-    await readAll(first)
+    assert.equal((await readAll(first)).length, 0)
     first.destroy()
+    await until(() => server.traffic.connections === 0)
     const second = await open(server)
     second.write(ask)
     await readUntil(second, 'early;')
     // Nobody is there any more: that only shows to whoever still sends.
-    const closed = new Promise((resolve) => farEnd?.once('close', resolve))
     const drip = setInterval(() => farEnd?.write('anybody?'), 5)
     second.destroy()
-    await closed
-    clearInterval(drip)
+    await until(() => farEnd?.destroyed, 'the far end hears of it').finally(() => clearInterval(drip))
+    await until(() => server.traffic.connections === 0)
   }))
 
 test('upgrades beyond the limit are refused, and there is room again afterwards', () =>
@@ -155,10 +155,10 @@ test('upgrades beyond the limit are refused, and there is room again afterwards'
     assert.match((await readAll(second)).toString(), /^HTTP\/1\.1 429 .*retry-after: 1\r\n.*too many connections/s)
     first.end()
     await readAll(first)
-    await pause(20)
+    await until(() => server.traffic.connections === 0, 'both have ended')
     const third = await open(server)
     third.write(ask)
-    await readUntil(third, 'early;')
+    assert.match(await readUntil(third, 'early;'), /^HTTP\/1\.1 101 /)
     third.destroy()
   }))
 
@@ -225,13 +225,17 @@ test('at the end of the server, upgraded connections are cut after a while', asy
     socket.on('error', () => {})
     socket.resume()
   }
-  let closed: Promise<unknown> | undefined
+  let closed: Promise<Buffer> | undefined
+  let running: Running | undefined
   await withServer({ handle, upgrade }, async (server) => {
+    running = server
     const client = await open(server)
     client.on('error', () => {})
     client.write(ask)
     await readUntil(client, 'early;')
     closed = readAll(client).finally(() => client.destroy())
+    assert.equal(server.traffic.connections, 1)
   })
-  await closed
+  assert.equal((await closed)?.length, 0)
+  await until(() => running?.traffic.connections === 0)
 })

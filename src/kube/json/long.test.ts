@@ -53,9 +53,10 @@ test('[A8] comparing numbers takes time in proportion to their digits', () => {
   const best = (zeros: number) => {
     const [a, b] = ['', '.0'].map((tail) => parseJson(`1${'0'.repeat(zeros)}1${tail}`)) as [Spelled, Spelled]
     const times = Array.from({ length: 3 }, () => {
-      const began = performance.now()
+      // What this process has computed, and not what passed while others did.
+      const began = process.cpuUsage()
       assert.equal(equalJson(a, b), true)
-      return performance.now() - began
+      return process.cpuUsage(began).user / 1_000
     })
     return Math.max(1, Math.min(...times))
   }

@@ -194,8 +194,3 @@ export async function quiet(turns = 30): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await nextTurn()
   await new Promise((resolve) => setTimeout(resolve, 1))
 }
-
-export async function until(holds: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 2000 && !holds(); turn++) await quiet(1)
-  if (!holds()) throw new Error('it never came to that')
-}

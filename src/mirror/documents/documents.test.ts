@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { aggregated, quiet, until, World } from './cloud.test-support.ts'
+import { until } from '../../base/until.test-support.ts'
+import { aggregated, quiet, World } from './cloud.test-support.ts'
 import { isDocument } from './place.ts'
 
 const oxUrl = (world: World) => world.cloud.documents.find(({ path }) => path.includes('?hash='))?.path ?? ''

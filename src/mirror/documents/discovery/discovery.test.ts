@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { aggregated, quiet, until, World } from '../cloud.test-support.ts'
+import { until } from '../../../base/until.test-support.ts'
+import { aggregated, quiet, World } from '../cloud.test-support.ts'
 
 async function started(world = new World()): Promise<World> {
   await world.start()
