@@ -17,6 +17,8 @@ import { type Item, makeItem } from './item.ts'
 import { Ordered } from './ordered.ts'
 import type { Pace } from './pace.ts'
 import type { Progress } from './progress.ts'
+import { Stream } from './stream.ts'
+import type { StreamStart, Subscription } from './subscription.ts'
 import { indexFromObjects, Terms } from './terms.ts'
 import { Watcher, type WatchSource, type WatchStart } from './watcher.ts'
 
@@ -27,11 +29,12 @@ export class Cache {
   readonly #pace: Pace
   #plan: FieldPlan
   #terms: Terms
-  #dispatch: Dispatch<Watcher>
-  /** What every watcher of this cache shares. */
+  #dispatch: Dispatch<Subscription>
+  /** What every stream of this cache shares. */
   #source: WatchSource
   readonly #objects = new Ordered()
   readonly #watchers = new Set<Watcher>()
+  readonly #streams = new Set<Stream>()
   readonly #listeners = new Set<(event: Event) => void>()
   /** Objects whose stored bytes are damaged: known to exist, impossible to serve. All that is left of one is its name. */
   readonly #corrupt: Map<string, Item>
@@ -89,16 +92,8 @@ export class Cache {
   }
 
   #makeSource(): WatchSource {
-    const clock = this.#clock
     const { history, progress } = this
-    return {
-      history,
-      dispatch: this.#dispatch,
-      pace: this.#pace,
-      version: () => progress.version,
-      reached: (version, then) => progress.whenReached(version, then),
-      steady: () => clock.steady(),
-    }
+    return { history, progress, dispatch: this.#dispatch, pace: this.#pace, clock: this.#clock }
   }
 
   get plan(): FieldPlan {
@@ -111,6 +106,11 @@ export class Cache {
 
   get watchers(): ReadonlySet<Watcher> {
     return this.#watchers
+  }
+
+  /** Those of readers within this process. */
+  get streams(): ReadonlySet<Stream> {
+    return this.#streams
   }
 
   /** The newest version at which this copy is complete. */
@@ -203,6 +203,14 @@ export class Cache {
     return watcher
   }
 
+  /** The events that a filter selects, in batches: see `stream.ts`. */
+  stream(parts: { filter: Filter; start: StreamStart; bookmarks: boolean }): Stream {
+    const onEnd = () => void this.#streams.delete(stream)
+    const stream = new Stream({ ...parts, source: this.#source, onEnd })
+    this.#streams.add(stream)
+    return stream
+  }
+
   /** Hears of every change the moment it is published, before any watcher's client can; answers how to stop hearing. */
   observe(listener: (event: Event) => void): () => void {
     this.#listeners.add(listener)
@@ -239,6 +247,7 @@ export class Cache {
     if (plan.paths.join() === this.#plan.paths.join()) return
     // One that would rather wait is cut: after this its filter reads other fields, and no event reaches it.
     for (const watcher of this.#watchers) if (watcher.finish() > 0) void watcher.return()
+    for (const stream of this.#streams) void stream.return()
     this.#plan = plan
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)

@@ -80,9 +80,14 @@ export class MirrorCopy extends Copy {
     if (how === 'anew') await this.commit(forget)
     this.opened.delete(interest)
     this.#saved.delete(interest)
+    const lost = tooOld(cache?.version ?? 0, cache?.version ?? 0)
     for (const watcher of cache?.watchers ?? []) {
-      if (how === 'anew') watcher.fail(tooOld(cache?.version ?? 0, cache?.version ?? 0).status)
+      if (how === 'anew') watcher.fail(lost.status)
       else this.finish(watcher)
+    }
+    for (const stream of cache?.streams ?? []) {
+      if (how === 'anew') stream.fail(lost)
+      else void stream.return()
     }
     if (how === 'over') await this.commit(forget)
   }
