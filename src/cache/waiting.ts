@@ -1,47 +1,42 @@
-/** What waits for one reader while it is live, bounded by bytes, and the place from which history would bring it again. */
+/** Frames that wait for one reader of a watch, bounded by bytes, and the place from which history would bring them again. */
 import type { Cursor } from '../store/store.ts'
+import { join } from './join.ts'
 
 /** What may wait for one reader before it has to read history instead: a burst, not a backlog. */
 const bytesMax = 1024 * 1024
 
-export class Waiting<T> {
-  #waiting: T[] = []
+export class WaitingFrames {
+  #frames: Buffer[] = []
   #bytes = 0
-  #version = 0
-  #position = 0
+  /** Before the first of them. */
+  before: Cursor | undefined
 
   get isEmpty(): boolean {
-    return this.#waiting.length === 0
+    return this.#frames.length === 0
   }
 
-  /** Before the first that waits. */
-  get before(): Cursor {
-    return { version: this.#version, position: this.#position }
+  /** A single frame always has room, whatever its size. */
+  hasRoomFor(frame: Buffer): boolean {
+    return this.isEmpty || this.#bytes + frame.length <= bytesMax
   }
 
-  /** A single one always has room, whatever its size. */
-  hasRoomFor(bytes: number): boolean {
-    return this.isEmpty || this.#bytes + bytes <= bytesMax
+  push(frame: Buffer, before: Cursor): void {
+    this.before ??= before
+    this.#frames.push(frame)
+    this.#bytes += frame.length
   }
 
-  /** History brings it after this version and position. */
-  push(one: T, bytes: number, version: number, position: number): void {
-    if (this.isEmpty) {
-      this.#version = version
-      this.#position = position
-    }
-    this.#waiting.push(one)
-    this.#bytes += bytes
-  }
-
-  take(): T[] {
-    const taken = this.#waiting
+  /** All of them as one chunk. */
+  take(): Buffer | undefined {
+    if (this.isEmpty) return undefined
+    const chunk = join(this.#frames)
     this.clear()
-    return taken
+    return chunk
   }
 
   clear(): void {
-    this.#waiting = []
+    this.#frames = []
     this.#bytes = 0
+    this.before = undefined
   }
 }

@@ -12,7 +12,7 @@ import { methodNotAllowed } from '../../kube/status.ts'
 import { plain } from '../answer/respond.ts'
 import { spelledDocument } from '../answer/spelled.ts'
 import type { Request, Response } from '../endpoint.ts'
-import type { Group, GroupVersion, OwnCatalog } from '../owncatalog.ts'
+import type { Group, GroupVersion, Resources } from '../registry.ts'
 
 type Document = { readonly json: Buffer; readonly type: TypeMeta; readonly etag: string }
 
@@ -29,14 +29,14 @@ type Place = {
 }
 
 export class Discovery {
-  readonly #resources: OwnCatalog
+  readonly #resources: Resources
   readonly #serverAddress: string
   readonly #paths: readonly string[]
   #generation = -1
   readonly #documents = new Map<string, Document>()
 
   constructor(parts: {
-    resources: OwnCatalog
+    resources: Resources
     /** host:port by which clients from anywhere reach this server. */
     serverAddress: string
     /** What is served besides discovery itself: `/healthz`, `/metrics` … */
