@@ -82,9 +82,12 @@ export class Site {
   async startEdge(...options: string[]): Promise<Serving> {
     if (options.length > 0) this.#options = options
     const listen = ['--listen', `127.0.0.1:${this.#ports[1]}`, '--probe-every', '500ms']
-    const upstream = ['--server', this.link.url, '--kubeconfig', this.kubeconfig]
-    this.edge = await start(this.edgeFolder, ['edge', ...upstream, ...listen, ...this.#options])
+    this.edge = await start(this.edgeFolder, ['edge', ...this.upstream(), ...listen, ...this.#options])
     return this.edge
+  }
+
+  protected upstream(): string[] {
+    return ['--server', this.link.url, '--kubeconfig', this.kubeconfig]
   }
 
   client(serving: Serving = this.edge): Client {

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { Discovery } from '../../src/endpoint/documents/discovery.ts'
 import type { Request } from '../../src/endpoint/endpoint.ts'
-import { Resources } from '../../src/endpoint/registry.ts'
+import { OwnCatalog } from '../../src/endpoint/owncatalog.ts'
 import { parseRequest } from '../../src/kube/request.ts'
 import { apiVersion, type Resource } from '../../src/kube/resource.ts'
 import { openPki } from '../../src/pki/pki.ts'
@@ -25,7 +25,7 @@ type Answer = { readonly body: string | Buffer; readonly status?: number; readon
 class Cloud {
   readonly #pods: readonly CloudPod[]
   readonly #watching = new Set<Watching>()
-  readonly #resources = new Resources()
+  readonly #resources = new OwnCatalog()
   readonly #discovery: Discovery
   readonly #packed = new Map<string, Buffer>()
   #version: number

@@ -1,16 +1,16 @@
 /** A copy that is its own authority: what the write engine sees of it, and the definitions that decide what it serves. */
 import type { AuthorityCopy } from '../cache/authoritycopy.ts'
 import { makeFilter } from '../cache/filter.ts'
-import type { Resources } from '../endpoint/registry.ts'
+import type { OwnCatalog } from '../endpoint/owncatalog.ts'
 import type { FieldPath } from '../kube/fields.ts'
 import type { Objects, ObjectsOf } from '../write/write.ts'
 
 const definitions = 'apiextensions.k8s.io/customresourcedefinitions'
 
-export function objectsOf(copy: AuthorityCopy, resources: Resources): ObjectsOf {
+export function objectsOf(copy: AuthorityCopy, resources: OwnCatalog): ObjectsOf {
   return ({ group, version, resource }): Objects => {
     // What a definition served until now may have left objects behind.
-    const interest = resources.resolve(group, version, resource)?.interest ?? `${group}/${resource}`
+    const interest = resources.find(group, version, resource)?.resource.interest ?? `${group}/${resource}`
     const cache = copy.cache(interest)
     return {
       get version() {
@@ -32,7 +32,7 @@ export function objectsOf(copy: AuthorityCopy, resources: Resources): ObjectsOf 
 }
 
 /** Where fields stand in the objects of an interest, whichever of its versions offers them. */
-function pathsOf(resources: Resources, interest: string): Readonly<Record<string, FieldPath>> {
+function pathsOf(resources: OwnCatalog, interest: string): Readonly<Record<string, FieldPath>> {
   const paths: Record<string, FieldPath> = {}
   for (const { group, version, resource, interest: own } of resources.resources()) {
     if (own === interest) Object.assign(paths, resources.find(group, version, resource)?.fields.paths)
@@ -41,7 +41,7 @@ function pathsOf(resources: Resources, interest: string): Readonly<Record<string
 }
 
 /** Custom resources follow their definitions the moment these are published, before the writer gets its answer. */
-export function followDefinitions(copy: AuthorityCopy, resources: Resources): void {
+export function followDefinitions(copy: AuthorityCopy, resources: OwnCatalog): void {
   const apply = (name: string, bytes: Buffer | undefined) => {
     for (const { interest, gone } of resources.apply(name, bytes)) {
       const cache = copy.cache(interest)

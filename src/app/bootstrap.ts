@@ -1,6 +1,6 @@
 /** What a fresh server holds: the namespaces every Kubernetes has, and the service its clients look for. */
 
-import type { Resources } from '../endpoint/registry.ts'
+import type { OwnCatalog } from '../endpoint/owncatalog.ts'
 import { StatusError } from '../kube/status.ts'
 import type { WriteRequest, WriteResult } from '../write/write.ts'
 
@@ -22,19 +22,19 @@ const kubernetesService = {
 
 type Creating = { create(request: WriteRequest): Promise<WriteResult> }
 
-export async function bootstrap(writer: Creating, resources: Resources): Promise<void> {
+export async function bootstrap(writer: Creating, resources: OwnCatalog): Promise<void> {
   for (const name of namespaces) await ensure(writer, resources, 'namespaces', '', { metadata: { name } })
   await ensure(writer, resources, 'services', 'default', kubernetesService)
 }
 
 async function ensure(
   writer: Creating,
-  resources: Resources,
+  resources: OwnCatalog,
   plural: string,
   namespace: string,
   object: unknown,
 ): Promise<void> {
-  const resource = resources.resolve('', 'v1', plural)
+  const resource = resources.find('', 'v1', plural)?.resource
   if (resource === undefined) throw new Error(`no resource ${plural} among the built-ins`)
   try {
     await writer.create({

@@ -22,7 +22,7 @@ import { Front } from '../endpoint/request/front.ts'
 import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
-import { Catalog } from '../mirror/documents/catalog.ts'
+import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { Interests } from '../mirror/interests.ts'
 import type { RecordChange, Store } from '../store/store.ts'
@@ -70,7 +70,7 @@ export async function openMirror(parts: ClusterParts) {
   const store = new ClusterStore(parts.store)
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
   const follow = followDirect({ upstream, limits, clock })
-  const catalog = new Catalog()
+  const catalog = new CloudCatalog()
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
   const confirm = confirmRefusal({ upstream, catalog })

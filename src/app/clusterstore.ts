@@ -10,7 +10,6 @@ import type { Batch, Cursor, HistoryLimit, Loaded, LoadedObject, Make, RecordCha
 /** Every kind of record that is of a cluster. What is written under another could outlive it, and is refused. */
 const kinds = [
   'interest',
-  'label',
   'caller',
   'decision',
   'token',

@@ -5,7 +5,7 @@ import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { answered, EdgeCloud } from '../endpoint/edgeworld.test-support.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
-import type { Catalog } from '../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { interestOf } from '../mirror/interest.ts'
 import type { Asked } from '../upstream/upstream.ts'
 import { confirmRefusal } from './confirm.ts'
@@ -21,7 +21,7 @@ const interest = interestOf({
 
 function setUp(known: { complete: boolean; exists: boolean } = { complete: true, exists: true }) {
   const cloud = new EdgeCloud(fakeClock())
-  const catalog = { complete: known.complete, find: () => (known.exists ? {} : undefined) } as unknown as Catalog
+  const catalog = { complete: known.complete, find: () => (known.exists ? {} : undefined) } as unknown as CloudCatalog
   return { cloud, confirm: confirmRefusal({ upstream: cloud, catalog }) }
 }
 

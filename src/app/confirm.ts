@@ -1,5 +1,5 @@
 /** Whether a refusal is what the API server really means, asked with the edge's own credential while it is ready. */
-import type { Catalog } from '../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import type { Interest } from '../mirror/interest.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { readWhole } from '../upstream/whole.ts'
@@ -8,7 +8,7 @@ const reviewMsMax = 5_000
 const reviewBytesMax = 64 * 1024
 const reviewsPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 
-export function confirmRefusal(parts: { upstream: Upstream; catalog: Catalog }) {
+export function confirmRefusal(parts: { upstream: Upstream; catalog: CloudCatalog }) {
   const { upstream, catalog } = parts
   return async (interest: Interest, code: number): Promise<boolean> => {
     if (upstream.reachability.state !== 'reachable') return false

@@ -5,7 +5,7 @@
 import { type Changes, everywhere } from '../access/changes.ts'
 import { Bell } from '../base/bell.ts'
 import type { Clock } from '../base/clock.ts'
-import type { Catalog } from '../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -22,7 +22,7 @@ const deniedMs = 600_000
 
 type Parts = {
   readonly interests: Interests
-  readonly catalog: Catalog
+  readonly catalog: CloudCatalog
   readonly upstream: Upstream
   readonly changes: Changes
   readonly clock: Clock

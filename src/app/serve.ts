@@ -8,7 +8,7 @@ import { Health } from '../endpoint/documents/health.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { OpenApi } from '../endpoint/documents/openapi/openapi.ts'
 import { OwnAccess } from '../endpoint/ownaccess.ts'
-import { Resources } from '../endpoint/registry.ts'
+import { OwnCatalog } from '../endpoint/owncatalog.ts'
 import { AuthorityAnswers } from '../endpoint/request/authority.ts'
 import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { Server } from '../endpoint/sockets/server.ts'
@@ -31,7 +31,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
   const clock = systemClock
   const store = openStore({ ...config, log })
   try {
-    const resources = new Resources()
+    const resources = new OwnCatalog()
     const opening = AuthorityCopy.open({
       store,
       clock,
@@ -44,7 +44,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
       openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
     ])
     followDefinitions(copy, resources)
-    const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
+    const writer = new Writer({ objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
     await bootstrap(writer, resources)
 
     const measures = new Measures({ copy, store })
@@ -62,7 +62,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     const access = new OwnAccess()
     const answering = new AuthorityAnswers({
       copy,
-      registry: resources,
+      catalog: resources,
       writer,
       authentication: access,
       documents: [

@@ -6,7 +6,7 @@ import type { TokenKeeper } from '../access/tokens.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { Event } from '../cache/event.ts'
-import type { Catalog } from '../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import type { CloudDocuments } from '../mirror/documents/documents.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
@@ -15,7 +15,7 @@ export type Wanted = { readonly resource: string; readonly namespace: string }
 
 type Parts = {
   readonly interests: Interests
-  readonly catalog: Catalog
+  readonly catalog: CloudCatalog
   readonly documents: CloudDocuments
   readonly keeper: TokenKeeper
   readonly wanted: readonly Wanted[]

@@ -9,7 +9,6 @@ import type { Clock } from '../base/clock.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { internalError, type Status } from '../kube/status.ts'
 import { HistoryGone, type LoadedInterest, type Store } from '../store/store.ts'
-import { CloudState, type LabelRecord } from './cloudstate.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Event, Form } from './event.ts'
 import type { Filter } from './filter.ts'
@@ -18,24 +17,24 @@ import { type Item, makeItem } from './item.ts'
 import { Ordered } from './ordered.ts'
 import type { Pace } from './pace.ts'
 import type { Progress } from './progress.ts'
+import { Stream } from './stream.ts'
+import type { StreamStart, Subscription } from './subscription.ts'
 import { indexFromObjects, Terms } from './terms.ts'
 import { Watcher, type WatchSource, type WatchStart } from './watcher.ts'
 
 export class Cache {
   readonly interest: string
-  /** How far clients are shown it. */
   readonly progress: Progress
-  /** What is beneath, where truth comes from elsewhere. */
-  readonly cloud: CloudState
   readonly #clock: Clock
   readonly #pace: Pace
   #plan: FieldPlan
   #terms: Terms
-  #dispatch: Dispatch<Watcher>
-  /** What every watcher of this cache shares. */
+  #dispatch: Dispatch<Subscription>
+  /** What every stream of this cache shares. */
   #source: WatchSource
   readonly #objects = new Ordered()
   readonly #watchers = new Set<Watcher>()
+  readonly #streams = new Set<Stream>()
   readonly #listeners = new Set<(event: Event) => void>()
   /** Objects whose stored bytes are damaged: known to exist, impossible to serve. All that is left of one is its name. */
   readonly #corrupt: Map<string, Item>
@@ -55,10 +54,6 @@ export class Cache {
     store: Store
     plan: FieldPlan
     progress: Progress
-    /** How far the cloud's changes are in, where that is a number of its own. */
-    synced?: Progress
-    /** What was written down of the difference. */
-    label?: LabelRecord | undefined
     clock: Clock
     pace: Pace
     loaded?: LoadedInterest<Item> | undefined
@@ -92,22 +87,13 @@ export class Cache {
       end: { version: parts.progress.version, position: this.lastPosition },
       gaps: loaded?.gaps ?? [],
     })
-    this.cloud = new CloudState(this, parts.synced ?? parts.progress, parts.label)
     this.#pace = parts.pace
     this.#source = this.#makeSource()
   }
 
   #makeSource(): WatchSource {
-    const clock = this.#clock
     const { history, progress } = this
-    return {
-      history,
-      dispatch: this.#dispatch,
-      pace: this.#pace,
-      version: () => progress.version,
-      reached: (version, then) => progress.whenReached(version, then),
-      steady: () => clock.steady(),
-    }
+    return { history, progress, dispatch: this.#dispatch, pace: this.#pace, clock: this.#clock }
   }
 
   get plan(): FieldPlan {
@@ -122,7 +108,12 @@ export class Cache {
     return this.#watchers
   }
 
-  /** The version that clients are shown: of lists, bookmarks and newest changes. It never falls. */
+  /** Those of readers within this process. */
+  get streams(): ReadonlySet<Stream> {
+    return this.#streams
+  }
+
+  /** The newest version at which this copy is complete. */
   get version(): number {
     return this.progress.version
   }
@@ -212,6 +203,14 @@ export class Cache {
     return watcher
   }
 
+  /** The events that a filter selects, in batches: see `stream.ts`. */
+  stream(parts: { filter: Filter; start: StreamStart; bookmarks: boolean }): Stream {
+    const onEnd = () => void this.#streams.delete(stream)
+    const stream = new Stream({ ...parts, source: this.#source, onEnd })
+    this.#streams.add(stream)
+    return stream
+  }
+
   /** Hears of every change the moment it is published, before any watcher's client can; answers how to stop hearing. */
   observe(listener: (event: Event) => void): () => void {
     this.#listeners.add(listener)
@@ -248,11 +247,11 @@ export class Cache {
     if (plan.paths.join() === this.#plan.paths.join()) return
     // One that would rather wait is cut: after this its filter reads other fields, and no event reaches it.
     for (const watcher of this.#watchers) if (watcher.finish() > 0) void watcher.return()
+    for (const stream of this.#streams) void stream.return()
     this.#plan = plan
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)
     this.#source = this.#makeSource()
-    this.cloud.replan(plan)
     this.history.plan = plan
     this.history.window.shrink(Number.POSITIVE_INFINITY)
     for (const item of this.#objects.all()) this.#objects.set(makeItem(item.bytes, item.version, plan))

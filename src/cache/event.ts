@@ -1,6 +1,6 @@
 /**
- * One published change, as the watchers of an interest share it: the object before and after, and each frame built once
- * per form however many streams it goes to.
+ * One published change, as the readers of an interest share it, and what a reader sees of it: the object before and after,
+ * and each frame built once per form however many streams it goes to.
  */
 import type { Gap } from '../store/store.ts'
 import { type Item, relabel } from './item.ts'
@@ -17,6 +17,63 @@ export interface Form {
   dropped?(): void
 }
 
+/** A change as a reader sees it whose filter selects something of it. */
+export class WatchEvent {
+  readonly type: FrameType
+  /** After the change; of a deletion the last state under the version that its reader is at then. */
+  readonly item: Item
+  /** What the reader has had of the object, as it was told; undefined when it had nothing. */
+  readonly previous: Item | undefined
+  /** Its place in the history, by label and by order. */
+  readonly version: number
+  readonly position: number
+  /** Its version is not the one at which it happened: a list told of it, as part of a gap. */
+  readonly isRelabelled: boolean
+  #form: Form | undefined
+  #frame: Buffer | undefined
+  #others: Map<Form, Buffer> | undefined
+
+  constructor(parts: {
+    type: FrameType
+    item: Item
+    previous: Item | undefined
+    version: number
+    position: number
+    isRelabelled?: boolean
+  }) {
+    this.type = parts.type
+    this.item = parts.item
+    this.previous = parts.previous
+    this.version = parts.version
+    this.position = parts.position
+    this.isRelabelled = parts.isRelabelled ?? false
+  }
+
+  /** Put back to an older version (a restore that let versions go on): its object names a version from before the change. */
+  get isPutBack(): boolean {
+    return this.type !== 'DELETED' && this.item.version < this.version
+  }
+
+  /** Nearly every event meets one form only, so the first frame lives in a field and the rest in a map. */
+  frame(form: Form): Buffer {
+    if (this.#form === form) return this.#frame as Buffer
+    let frame = this.#others?.get(form)
+    if (frame !== undefined) return frame
+    frame = form.frame(this.type, this.item)
+    if (this.#form === undefined) {
+      this.#form = form
+      this.#frame = frame
+    } else {
+      this.#others ??= new Map()
+      this.#others.set(form, frame)
+    }
+    return frame
+  }
+}
+
+/** Everything up to this version has been told. `endsState`: what came before it were the objects a stream began with. */
+export type Bookmark = { readonly type: 'BOOKMARK'; readonly version: number; readonly endsState: boolean }
+
 export class Event {
   readonly position: number
   readonly version: number
@@ -26,10 +83,7 @@ export class Event {
   readonly previous: Item | undefined
   /** The gap whose deletion this is: who resumed inside it hears of it whatever its label. */
   readonly gap: Gap | undefined
-  #removed: Item | undefined
-  #form: Form | undefined
-  #frames: (Buffer | undefined)[] = []
-  #others: Map<Form, (Buffer | undefined)[]> | undefined
+  #shared: (WatchEvent | undefined)[] = []
 
   constructor(parts: {
     position: number
@@ -55,44 +109,36 @@ export class Event {
     return was ? 'DELETED' : undefined
   }
 
-  /** The last state, labelled with the version of this change: reflectors take their version from every event. */
-  get removed(): Item | undefined {
-    if (this.#removed === undefined && this.previous !== undefined) {
-      this.#removed = relabel(this.previous, this.version)
-    }
-    return this.#removed
+  /** As one reader sees it that catches up. */
+  seen(type: FrameType): WatchEvent {
+    const { version, position } = this
+    const isPutBack = this.item !== undefined && this.item.version < version
+    // A deletion is labelled with the version of the change: reflectors take theirs from every event. What left a filter
+    // by being put back is labelled before the rest of its gap.
+    const item = type === 'DELETED' ? relabel(this.previous as Item, isPutBack ? version - 1 : version) : this.item
+    return new WatchEvent({
+      type,
+      item: item as Item,
+      previous: type === 'ADDED' ? undefined : this.previous,
+      version,
+      position,
+      isRelabelled: isPutBack || this.gap !== undefined,
+    })
   }
 
-  frame(form: Form, type: FrameType): Buffer {
-    const frames = this.#framesOf(form)
+  /** As all readers see it that are told of it now. */
+  shared(type: FrameType): WatchEvent {
     const slot = type === 'ADDED' ? 0 : type === 'MODIFIED' ? 1 : 2
-    let frame = frames[slot]
-    if (frame === undefined) {
-      frame = form.frame(type, (type === 'DELETED' ? this.removed : this.item) as Item)
-      frames[slot] = frame
+    let event = this.#shared[slot]
+    if (event === undefined) {
+      event = this.seen(type)
+      this.#shared[slot] = event
     }
-    return frame
+    return event
   }
 
-  /** Nearly every event meets one form only, so the first lives in a field and the rest in a map. */
-  #framesOf(form: Form): (Buffer | undefined)[] {
-    if (this.#form === undefined || this.#form === form) {
-      this.#form = form
-      return this.#frames
-    }
-    this.#others ??= new Map()
-    let frames = this.#others.get(form)
-    if (frames === undefined) {
-      frames = []
-      this.#others.set(form, frames)
-    }
-    return frames
-  }
-
-  /** Frames are for streams that are here now; whoever catches up later builds its own. */
-  dropFrames(): void {
-    this.#form = undefined
-    this.#frames = []
-    this.#others = undefined
+  /** What is shared is for streams that are here now; a stream that catches up later has its own made. */
+  dropShared(): void {
+    this.#shared = []
   }
 }

@@ -1,4 +1,5 @@
 /** A copy of made-up objects for tests, and readers of its watches that note every frame they were given. */
+import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
@@ -11,6 +12,8 @@ import { AuthorityCopy } from './authoritycopy.ts'
 import type { Cache } from './cache.ts'
 import type { Form } from './event.ts'
 import { type Filter, makeFilter } from './filter.ts'
+import type { Stream } from './stream.ts'
+import type { StreamEvent, StreamStart } from './subscription.ts'
 import type { Watcher, WatchStart } from './watcher.ts'
 
 export const interest = '/pods'
@@ -95,24 +98,20 @@ async function turnsPass(): Promise<void> {
   for (let turn = 0; turn < idleTurns; turn++) await nextTurn()
 }
 
-export class Reader {
+/** Pulls what a watch or a stream tells, one pull at a time. */
+abstract class Puller {
   readonly frames: string[] = []
-  readonly watcher: Watcher
   ended = false
   #pulling: Promise<void> | undefined
 
-  constructor(cache: Cache, start: WatchStart, asked: Asked = {}, bookmarks = false) {
-    const errorFrame = ({ code, message }: { code?: number; message?: string }) =>
-      Buffer.from(`ERROR ${code} ${message}\n`)
-    this.watcher = cache.watch({ filter: filterFor(asked), form, start, bookmarks, errorFrame })
-  }
+  protected abstract take(): Promise<Buffer | undefined>
 
   /** Takes one chunk; does nothing while an earlier pull still waits. */
   pull(): Promise<void> {
-    this.#pulling ??= this.watcher.next().then(({ value, done }) => {
+    this.#pulling ??= this.take().then((chunk) => {
       this.#pulling = undefined
-      if (done === true) this.ended = true
-      else this.frames.push(...(value as Buffer).toString().trimEnd().split('\n').map(shortened))
+      if (chunk === undefined) this.ended = true
+      else this.frames.push(...chunk.toString().trimEnd().split('\n').map(shortened))
     })
     return this.#pulling
   }
@@ -130,6 +129,58 @@ export class Reader {
       break
     }
     return this.frames
+  }
+}
+
+export class Reader extends Puller {
+  readonly watcher: Watcher
+
+  constructor(cache: Cache, start: WatchStart, asked: Asked = {}, bookmarks = false) {
+    super()
+    const errorFrame = ({ code, message }: { code?: number; message?: string }) =>
+      Buffer.from(`ERROR ${code} ${message}\n`)
+    this.watcher = cache.watch({ filter: filterFor(asked), form, start, bookmarks, errorFrame })
+  }
+
+  protected async take(): Promise<Buffer | undefined> {
+    return (await this.watcher.next()).value as Buffer | undefined
+  }
+
+  async close(): Promise<void> {
+    await this.watcher.return()
+  }
+}
+
+/** Notes a stream's events as the frames of a watch would tell them. */
+export class StreamReader extends Puller {
+  readonly stream: Stream
+  readonly events: StreamEvent[] = []
+  /** What it was told of each object; undefined once that is gone. */
+  readonly #has = new Map<string, Buffer | undefined>()
+
+  constructor(cache: Cache, start: StreamStart, asked: Asked = {}, bookmarks = false) {
+    super()
+    this.stream = cache.stream({ filter: filterFor(asked), start, bookmarks })
+  }
+
+  protected async take(): Promise<Buffer | undefined> {
+    const { value } = await this.stream.next()
+    if (value === undefined) return undefined
+    this.events.push(...value)
+    return Buffer.concat(value.map((event) => this.#spell(event)))
+  }
+
+  #spell(event: StreamEvent): Buffer {
+    if (event.type === 'BOOKMARK') return form.bookmark(event.version, event.endsState)
+    const { type, item, previous } = event
+    // What it had is told with the change, so that a difference can be sent; of what came before it nothing is known.
+    if (this.#has.has(item.key)) assert.equal(previous?.bytes.toString(), this.#has.get(item.key)?.toString())
+    this.#has.set(item.key, type === 'DELETED' ? undefined : item.bytes)
+    return form.frame(type, item)
+  }
+
+  async close(): Promise<void> {
+    await this.stream.return()
   }
 }
 

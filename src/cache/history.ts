@@ -9,8 +9,8 @@ import { Event } from './event.ts'
 import { type Item, makeItem } from './item.ts'
 import { Window } from './window.ts'
 
-/** One page from disk: enough to keep a stream busy, little enough to hold for each of many readers. */
-const pageLimit = { entries: 256, bytes: 512 * 1024 }
+/** One page, from disk or memory: enough to keep a stream busy, little enough to hold for each of many readers. */
+export const pageLimit = { entries: 256, bytes: 512 * 1024 }
 
 export class History {
   readonly #interest: string

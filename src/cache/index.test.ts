@@ -121,9 +121,9 @@ test('[A5] a frame is built once for all who share its form, and a deletion carr
   }
   const previous = itemOf('a/x', { value: 'é😀' }, 9)
   const event = new Event({ position: 1, version: 1_000, key: 'a/x', item: undefined, previous })
-  const first = event.frame(counting, 'DELETED')
-  assert.equal(event.frame(counting, 'DELETED'), first)
+  const first = event.shared('DELETED').frame(counting)
+  assert.equal(event.shared('DELETED').frame(counting), first)
   assert.equal(built, 1)
   assert.equal(first.toString(), bytesOf('a/x', 1_000, { value: 'é😀' }).toString())
-  assert.equal(event.removed?.metadataEnd, makeItem(first, 1_000, plan).metadataEnd)
+  assert.equal(event.shared('DELETED').item.metadataEnd, makeItem(first, 1_000, plan).metadataEnd)
 })

@@ -3,9 +3,8 @@
  * as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1).
  */
 import { tooOld } from '../kube/status.ts'
-import type { Change, LoadedInterest, Store } from '../store/store.ts'
+import type { Change, LoadedInterest } from '../store/store.ts'
 import { Cache } from './cache.ts'
-import { type LabelRecord, labelRecordKind } from './cloudstate.ts'
 import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
 import { asSpelled } from './history.ts'
 import { type Item, makeItem } from './item.ts'
@@ -26,19 +25,17 @@ export class MirrorCopy extends Copy {
   readonly #saved = new Map<string, number>()
   #savedAtMs: number
 
-  private constructor(parts: MirrorCopyParts, { interests, aged }: Opened, labels: ReadonlyMap<string, LabelRecord>) {
+  private constructor(parts: MirrorCopyParts, { interests, aged }: Opened) {
     super(parts, aged)
     this.#lostOf = parts.lostOf ?? (() => 0)
     this.#savedAtMs = parts.clock.steady()
-    for (const loaded of interests) {
-      if (loaded.synced !== undefined) this.#open(loaded.name, loaded.synced, loaded, labels.get(loaded.name))
-    }
+    for (const loaded of interests) if (loaded.synced !== undefined) this.#open(loaded.name, loaded.synced, loaded)
   }
 
   static async open(parts: MirrorCopyParts): Promise<MirrorCopy> {
     // A label may be newer than its object: one that was put back to an older version.
     const opened = await openInterests(parts, (body, label, plan) => asSpelled(makeItem(body, label, plan), plan))
-    const copy = new MirrorCopy(parts, opened, await labelsOf(parts.store))
+    const copy = new MirrorCopy(parts, opened)
     // A first sync that was cut short: no client was shown any of it.
     const halves = opened.interests.filter(({ synced }) => synced === undefined)
     const interests = halves.map(({ name }) => ({ interest: name, forget: true as const }))
@@ -46,19 +43,17 @@ export class MirrorCopy extends Copy {
     return copy
   }
 
-  /** What the store has as synced is the label; a record tells where the cloud's number is lower. */
-  #open(interest: string, label: number, loaded?: LoadedInterest<Item>, record?: LabelRecord): Cache {
+  #open(interest: string, version: number, loaded?: LoadedInterest<Item>): Cache {
     const { store, clock, planOf } = this.parts
-    const progress = new Progress(label)
-    const synced = new Progress(record?.synced ?? label)
+    const progress = new Progress(version)
     const isSetBack = () => progress.version <= this.#lostOf(interest)
     const cache = new Cache({
-      ...{ interest, loaded, store, plan: planOf(interest), progress, synced, label: record, clock, pace: this.pace },
+      ...{ interest, loaded, store, plan: planOf(interest), progress, clock, pace: this.pace },
       // A version that lies ahead is waited for, unless the cluster was put back and that version went with it.
       ...{ isGone: isSetBack, isSetBack },
     })
     this.opened.set(interest, cache)
-    this.#saved.set(interest, label)
+    this.#saved.set(interest, version)
     return cache
   }
 
@@ -80,15 +75,19 @@ export class MirrorCopy extends Copy {
   /** An interest and everything of it goes. Its watches end in order, or, where versions begin anew, with 410. */
   async end(interest: string, how: 'over' | 'anew'): Promise<void> {
     const cache = this.opened.get(interest)
-    const records = cache?.cloud.forgotten() ?? []
-    const forget = { changes: [], interests: [{ interest, forget: true as const }], records, synced: false }
+    const forget = { changes: [], interests: [{ interest, forget: true as const }], synced: false }
     // What begins anew is shown until the disk has let go of it: one that refuses stops no reads (D3).
     if (how === 'anew') await this.commit(forget)
     this.opened.delete(interest)
     this.#saved.delete(interest)
+    const lost = tooOld(cache?.version ?? 0, cache?.version ?? 0)
     for (const watcher of cache?.watchers ?? []) {
-      if (how === 'anew') watcher.fail(tooOld(cache?.version ?? 0, cache?.version ?? 0).status)
+      if (how === 'anew') watcher.fail(lost.status)
       else this.finish(watcher)
+    }
+    for (const stream of cache?.streams ?? []) {
+      if (how === 'anew') stream.fail(lost)
+      else void stream.return()
     }
     if (how === 'over') await this.commit(forget)
   }
@@ -97,20 +96,11 @@ export class MirrorCopy extends Copy {
     if (!last && this.parts.clock.steady() - this.#savedAtMs < saveProgressEveryMs) return
     this.#savedAtMs = this.parts.clock.steady()
     const interests: { interest: string; synced: number }[] = []
-    for (const [interest, { version, cloud }] of this.opened) {
-      // Where there are two numbers their intake writes them, in order with its changes.
-      if (version <= (this.#saved.get(interest) ?? 0) || cloud.isRecorded) continue
+    for (const [interest, { version }] of this.opened) {
+      if (version <= (this.#saved.get(interest) ?? 0)) continue
       this.#saved.set(interest, version)
       interests.push({ interest, synced: version })
     }
     if (interests.length > 0) void this.commit({ changes: [], interests, synced: false }).catch(() => {})
   }
-}
-
-async function labelsOf(store: Store): Promise<ReadonlyMap<string, LabelRecord>> {
-  const labels = new Map<string, LabelRecord>()
-  for (const { key, value } of await store.records(labelRecordKind)) {
-    labels.set(key, JSON.parse(value.toString()) as LabelRecord)
-  }
-  return labels
 }

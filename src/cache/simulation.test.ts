@@ -1,7 +1,7 @@
 /**
  * Random writes, watches that are slow, cut and resumed, lists of the past, a window that forgets and a store that takes
- * its time: whatever happens, every watch has told exactly what its filter selects of the changes since its start.
- * AKE_SEED repeats a run that failed.
+ * its time: whatever happens, every watch and every stream has told exactly what its filter selects of the changes since
+ * its start. AKE_SEED repeats a run that failed.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,6 +15,7 @@ import {
   openWorld,
   plan,
   Reader,
+  StreamReader,
   shortened,
   type Thing,
   type World,
@@ -123,18 +124,24 @@ const selections: readonly Asked[] = [
   { labels: 'app=web,tier=x', fields: 'spec.nodeName=n2' },
 ]
 
-/** One client: it watches, is cut, and resumes from the last version it heard of. */
+/** One client: it watches, or reads a stream, is cut, and resumes from the last version it heard of. */
 class Client {
   readonly asked: Asked
   readonly start: number
   readonly heard: string[] = []
-  #reader: Reader
+  #reader: Reader | StreamReader
+  readonly #streams: boolean
   #taken = 0
 
-  constructor(world: World, asked: Asked, start: number) {
+  constructor(world: World, asked: Asked, start: number, streams: boolean) {
     this.asked = asked
     this.start = start
-    this.#reader = new Reader(world.cache, after(start), asked)
+    this.#streams = streams
+    this.#reader = this.#read(world, start)
+  }
+
+  #read({ cache }: World, from: number): Reader | StreamReader {
+    return this.#streams ? new StreamReader(cache, after(from), this.asked) : new Reader(cache, after(from), this.asked)
   }
 
   take(): void {
@@ -150,9 +157,9 @@ class Client {
   /** Its connection breaks: what was pulled and not yet looked at is lost with it. */
   async cut(world: World): Promise<void> {
     this.#hear()
-    await this.#reader.watcher.return()
+    await this.#reader.close()
     const last = this.heard.length === 0 ? this.start : Number(this.heard.at(-1)?.split(' ')[1])
-    this.#reader = new Reader(world.cache, after(last), this.asked)
+    this.#reader = this.#read(world, last)
     this.#taken = 0
   }
 
@@ -209,7 +216,8 @@ async function simulate(seed: number): Promise<void> {
   for (let step = 0; step < stepsPerRun; step++) {
     const what = random(100)
     if (what < 45) writes.push(write())
-    else if (what < 50) clients.push(new Client(world, one(selections), 1 + random(world.cache.version)))
+    else if (what < 50)
+      clients.push(new Client(world, one(selections), 1 + random(world.cache.version), random(3) === 0))
     else if (what < 75) clients[random(clients.length || 1)]?.take()
     else if (what < 80) await clients[random(clients.length || 1)]?.cut(world)
     else if (what < 84) world.cache.history.window.shrink(1 + random(3_000))
@@ -229,7 +237,7 @@ async function simulate(seed: number): Promise<void> {
   }
 }
 
-test(`[A3] [A4] [A8] ${runs} random lives of a cache: every watch told exactly what happened`, async () => {
+test(`[A3] [A4] [A8] ${runs} random lives of a cache: every watch and every stream told exactly what happened`, async () => {
   for (let run = 0; run < runs; run++) {
     const seed = firstSeed + run
     await simulate(seed).catch((error: Error) => {

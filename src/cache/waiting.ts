@@ -1,42 +1,47 @@
-/** Frames that wait for one reader of a watch, bounded by bytes, and the place from which history would bring them again. */
+/** What waits for one reader while it is live, bounded by bytes, and the place from which history would bring it again. */
 import type { Cursor } from '../store/store.ts'
-import { join } from './join.ts'
 
 /** What may wait for one reader before it has to read history instead: a burst, not a backlog. */
 const bytesMax = 1024 * 1024
 
-export class WaitingFrames {
-  #frames: Buffer[] = []
+export class Waiting<T> {
+  #waiting: T[] = []
   #bytes = 0
-  /** Before the first of them. */
-  before: Cursor | undefined
+  #version = 0
+  #position = 0
 
   get isEmpty(): boolean {
-    return this.#frames.length === 0
+    return this.#waiting.length === 0
   }
 
-  /** A single frame always has room, whatever its size. */
-  hasRoomFor(frame: Buffer): boolean {
-    return this.isEmpty || this.#bytes + frame.length <= bytesMax
+  /** Before the first that waits. */
+  get before(): Cursor {
+    return { version: this.#version, position: this.#position }
   }
 
-  push(frame: Buffer, before: Cursor): void {
-    this.before ??= before
-    this.#frames.push(frame)
-    this.#bytes += frame.length
+  /** A single one always has room, whatever its size. */
+  hasRoomFor(bytes: number): boolean {
+    return this.isEmpty || this.#bytes + bytes <= bytesMax
   }
 
-  /** All of them as one chunk. */
-  take(): Buffer | undefined {
-    if (this.isEmpty) return undefined
-    const chunk = join(this.#frames)
+  /** History brings it after this version and position. */
+  push(one: T, bytes: number, version: number, position: number): void {
+    if (this.isEmpty) {
+      this.#version = version
+      this.#position = position
+    }
+    this.#waiting.push(one)
+    this.#bytes += bytes
+  }
+
+  take(): T[] {
+    const taken = this.#waiting
     this.clear()
-    return chunk
+    return taken
   }
 
   clear(): void {
-    this.#frames = []
+    this.#waiting = []
     this.#bytes = 0
-    this.before = undefined
   }
 }

@@ -1,21 +1,23 @@
 /**
- * One watch: an async iterable of frames, pulled by whoever writes them to a client.
- *
- * It goes through its first objects (if asked for), then reads history until it has caught up, then lives on a queue that
- * events are pushed to. A reader that does not keep up overflows its bounded queue and goes back to reading history at its
- * own pace: it delays nobody and costs no memory (A8). Below the floor of history it gets 410, as from kube-apiserver.
+ * One watch: an async iterable of chunks of frames, pulled by what writes them to a client. Its events come from a
+ * subscription; here they are spelled in the form the client asked for, joined, paced and bounded. A live client that reads
+ * gets the frame that all watchers of its form share, in the turn in which the event is published.
  */
+import type { Clock } from '../base/clock.ts'
 import { pieceMsMax, turns } from '../base/turns.ts'
-import { type Status, StatusError, tooOld } from '../kube/status.ts'
-import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
-import type { Dispatch, Receiver } from './dispatch.ts'
-import type { Event, Form, FrameType } from './event.ts'
+import { type Status, StatusError } from '../kube/status.ts'
+import type { Bookmark, Form, WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
-import type { History } from './history.ts'
-import { type Item, relabel } from './item.ts'
 import { join } from './join.ts'
 import type { Held, Pace } from './pace.ts'
-import { WaitingFrames } from './waiting.ts'
+import {
+  type Listener,
+  type StreamEvent,
+  type StreamStart,
+  Subscription,
+  type SubscriptionSource,
+} from './subscription.ts'
+import { Waiting } from './waiting.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
 const chunkBytesMax = 128 * 1024
@@ -23,51 +25,31 @@ const chunkBytesMax = 128 * 1024
 const ageMsMin = 1_000
 
 export type WatchStart =
-  | { readonly kind: 'after'; readonly version: number }
-  | { readonly kind: 'state'; readonly items: readonly Item[]; readonly closingBookmark: boolean }
-  | { readonly kind: 'now' }
+  | Exclude<StreamStart, { kind: 'state' }>
+  | (Extract<StreamStart, { kind: 'state' }> & { readonly closingBookmark: boolean })
 
 /** What a watcher needs of the cache it belongs to. */
-export type WatchSource = {
-  readonly history: History
-  readonly dispatch: Dispatch<Watcher>
-  readonly pace: Pace
-  /** The version up to which everything published is known. */
-  version(): number
-  /** Calls once everything up to the version is published; answers how to stop waiting. */
-  reached(version: number, then: () => void): () => void
-  /** A clock nobody sets: devices without a battery learn the time of day late. */
-  steady(): number
-}
-
-type Mode =
-  | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly closing: number | undefined }
-  /** The client saw more elsewhere than we have: silent until we have passed it (decision 3 of docs/architecture.md). */
-  | { readonly kind: 'ahead'; readonly version: number }
-  | { readonly kind: 'gap'; readonly version: number }
-  | { readonly kind: 'history' }
-  | { readonly kind: 'live' }
-  | { readonly kind: 'failing'; readonly frame: Buffer }
-  | { readonly kind: 'ended' }
+export type WatchSource = SubscriptionSource & { readonly pace: Pace; readonly clock: Clock }
 
 const noWork = () => false
 const done: IteratorResult<Buffer> = { value: undefined, done: true }
 
-export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
-  readonly filter: Filter
+export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
   readonly bookmarks: boolean
   readonly #source: WatchSource
+  readonly #subscription: Subscription
   readonly #form: Form
   readonly #openedMs: number
   readonly #resumes: boolean
+  readonly #closingBookmark: boolean
   readonly #endings: (() => void)[] = []
   readonly #errorFrame: (status: Status) => Buffer
-  #mode: Mode
-  #cursor: Cursor
-  readonly #queue = new WaitingFrames()
+  /** What was read and not yet spelled: it comes before whatever waits. */
+  #page: { readonly events: readonly StreamEvent[]; next: number } | undefined
+  readonly #queue = new Waiting<Buffer>()
   #waiting: ((result: IteratorResult<Buffer>) => void) | undefined
-  #wake: (() => void) | undefined
   #finishing = false
+  #isOver = false
   /** Whether anything was ever handed out. */
   #spoke = false
   #bookmarkAtMs: number
@@ -80,32 +62,16 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     bookmarks: boolean
     errorFrame: (status: Status) => Buffer
   }) {
-    this.filter = parts.filter
+    const { source, filter, start } = parts
     this.bookmarks = parts.bookmarks
-    this.#source = parts.source
+    this.#source = source
+    this.#subscription = new Subscription({ source, filter, start, listener: this })
     this.#form = parts.form
     this.#errorFrame = parts.errorFrame
-    this.#openedMs = parts.source.steady()
-    this.#resumes = parts.start.kind === 'after'
+    this.#openedMs = source.clock.steady()
+    this.#resumes = start.kind === 'after'
+    this.#closingBookmark = start.kind === 'state' && start.closingBookmark
     this.#bookmarkAtMs = this.#openedMs
-    const { start, source } = parts
-    if (start.kind === 'after') {
-      this.#cursor = { version: start.version, position: afterAll }
-      const { version } = start
-      if (version > source.version()) this.#mode = { kind: 'ahead', version }
-      else this.#mode = this.#resumeAt(version)
-    } else {
-      this.#cursor = source.history.window.end
-      const closing = start.kind === 'state' && start.closingBookmark ? source.version() : undefined
-      this.#mode = { kind: 'state', items: start.kind === 'state' ? start.items : [], next: 0, closing }
-    }
-  }
-
-  #resumeAt(version: number): Mode {
-    const { history, version: newest } = this.#source
-    // Up to date by position too: the deletions of a gap that opens here will have this very label.
-    if (version === newest()) this.#cursor = { version, position: history.window.end.position }
-    return this.#source.history.gapAt(version) === undefined ? { kind: 'history' } : { kind: 'gap', version }
   }
 
   /** Called once, however the watch ends. */
@@ -119,187 +85,118 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
 
   /** Chunks of whole frames. */
   next(): Promise<IteratorResult<Buffer>> {
-    if (this.#mode.kind === 'live') {
-      const chunk = this.#takeQueued()
-      if (chunk !== undefined) return Promise.resolve({ value: chunk, done: false })
-      if (this.#finishing) return this.#end()
-      return new Promise((resolve) => {
-        this.#waiting = resolve
-      })
-    }
-    return this.#nextSlow()
+    if (!this.#subscription.isLive || this.#page !== undefined) return this.#nextSlow()
+    const chunk = this.#takeQueued()
+    if (chunk !== undefined) return Promise.resolve({ value: chunk, done: false })
+    if (this.#finishing) return this.#end()
+    return new Promise((resolve) => {
+      this.#waiting = resolve
+    })
   }
 
   return(): Promise<IteratorResult<Buffer>> {
-    this.#close()
-    return Promise.resolve(done)
+    return this.#end()
   }
 
   async #nextSlow(): Promise<IteratorResult<Buffer>> {
     try {
-      for (;;) {
-        const { kind } = this.#mode
-        if (kind === 'ended') return done
-        if (this.#mode.kind === 'failing') {
-          const { frame } = this.#mode
-          this.#close()
-          return { value: frame, done: false }
-        }
-        if (kind === 'live') return await this.next()
-        if (this.#mode.kind === 'ahead') {
-          if (!this.#spoke && this.bookmarks) {
-            this.#spoke = true
-            return { value: this.#form.bookmark(this.#mode.version, false), done: false }
-          }
-          await this.#passed(this.#mode.version)
-          continue
-        }
-        if (this.#form.isLaborious === true) {
-          await turns.take()
-          if (this.#mode.kind !== kind) continue
-        }
-        const chunk =
-          this.#mode.kind === 'state'
-            ? this.#takeState(this.#mode)
-            : this.#mode.kind === 'gap'
-              ? await this.#takeGap(this.#mode.version)
-              : await this.#takeHistory()
-        if (chunk !== undefined) {
-          this.#spoke = true
-          return { value: chunk, done: false }
+      while (!this.#isOver) {
+        if (this.#page !== undefined) {
+          if (this.#form.isLaborious === true) await turns.take()
+          const chunk = this.#spellPage()
+          if (chunk !== undefined) return this.#said(chunk)
+        } else {
+          if (this.#subscription.isLive) return await this.next()
+          const { aheadAt } = this.#subscription
+          if (aheadAt !== undefined && this.#owesWord) return this.#said(this.#form.bookmark(aheadAt, false))
+          await this.#read()
         }
       }
+      return done
     } catch (error) {
-      return this.#fail(error)
+      this.#close()
+      if (error instanceof StatusError) return { value: this.#errorFrame(error.status), done: false }
+      throw error
     }
   }
 
-  #takeState(mode: Extract<Mode, { kind: 'state' }>): Buffer | undefined {
+  /** A client that resumes and missed nothing is told so at once: should we crash within its first second, it resumes again. */
+  get #owesWord(): boolean {
+    return this.#resumes && this.bookmarks && !this.#spoke && this.#queue.isEmpty
+  }
+
+  async #read(): Promise<void> {
+    const events = await this.#subscription.read()
+    if (events.length > 0) this.#page = { events, next: 0 }
+    else if (this.#subscription.isLive && this.#owesWord) this.#pushBookmark()
+  }
+
+  #said(chunk: Buffer): IteratorResult<Buffer> {
+    this.#spoke = true
+    return { value: chunk, done: false }
+  }
+
+  /** As much of the page as one chunk takes; undefined if that comes to nothing. */
+  #spellPage(): Buffer | undefined {
+    const page = this.#page
+    if (page === undefined) return undefined
     const frames: Buffer[] = []
     let bytes = 0
     const isSpent = this.#budget()
-    while (mode.next < mode.items.length && bytes < chunkBytesMax && !isSpent()) {
-      const frame = this.#form.frame('ADDED', mode.items[mode.next++] as Item)
+    while (page.next < page.events.length && bytes < chunkBytesMax && !isSpent()) {
+      const event = page.events[page.next++] as StreamEvent
+      const frame = event.type === 'BOOKMARK' ? this.#closing(event) : this.#frameOf(event, false)
+      if (frame === undefined) continue
       frames.push(frame)
       bytes += frame.length
     }
-    if (mode.next === mode.items.length) {
-      // And another: client-go counts from the closing one on, and a stream cut in its first second without a word since
-      // would make it list again.
-      if (mode.closing !== undefined)
-        frames.push(this.#form.bookmark(mode.closing, true), this.#form.bookmark(mode.closing, false))
-      this.#mode = { kind: 'history' }
-    }
+    if (page.next === page.events.length) this.#page = undefined
     return join(frames)
   }
 
   /** Whether the time of one piece of work is over. What is spliced takes none. */
   #budget(): () => boolean {
     if (this.#form.isLaborious !== true) return noWork
-    const { steady } = this.#source
-    const untilMs = steady() + pieceMsMax
-    return () => steady() >= untilMs
-  }
-
-  /** Waits until we are no longer behind the client, or the watch has ended. */
-  async #passed(version: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const cancel = this.#source.reached(version, resolve)
-      this.#wake = () => {
-        cancel()
-        resolve()
-      }
-    })
-    this.#wake = undefined
-    if (this.#mode.kind === 'ahead') this.#mode = this.#resumeAt(version)
-  }
-
-  async #takeGap(version: number): Promise<Buffer | undefined> {
-    const gap = this.#source.history.gapAt(version)
-    const events = gap === undefined ? [] : await this.#source.history.gapDeletions(gap, version)
-    if (this.#mode.kind === 'gap') this.#mode = { kind: 'history' }
-    return join(events.flatMap((event) => this.#deletionAt(event, version) ?? []))
-  }
-
-  /** Labelled with the version its reader is at, not with the gap's: versions never go back, and n brings all of it again. */
-  #deletionAt(event: Event, version: number): Buffer | undefined {
-    if (event.previous === undefined || event.typeFor(this.filter.matches) === undefined) return undefined
-    return this.#form.frame('DELETED', relabel(event.previous, version))
-  }
-
-  /** A chunk of what history has after the cursor; undefined after switching to live, or when a page had no match. */
-  async #takeHistory(): Promise<Buffer | undefined> {
-    const { floor } = this.#source.history.window
-    const found = this.#source.history.next(this.#cursor)
-    const fromDisk = found instanceof Promise
-    const events = fromDisk ? await found : found
-    if (this.#mode.kind !== 'history') return undefined
-    const frames: Buffer[] = []
-    let bytes = 0
-    let seen = 0
-    const isSpent = this.#budget()
-    for (const event of events) {
-      if (bytes >= chunkBytesMax || isSpent()) return join(frames)
-      seen++
-      this.#cursor = { version: event.version, position: event.position }
-      const frame = this.#frameFor(event)
-      if (frame === undefined) continue
-      frames.push(frame)
-      bytes += frame.length
-    }
-    if (!fromDisk) this.#goLive(frames.length === 0 && !this.#spoke)
-    // The disk had nothing more that is published: the window, as it was before the read, continues from here.
-    else if (seen === 0) this.#cursor = laterOf(this.#cursor, floor)
-    return join(frames)
-  }
-
-  /** From here on events are pushed. Nothing can be missed: this runs in the same turn as the read that found the end. */
-  #goLive(silent: boolean): void {
-    this.#mode = { kind: 'live' }
-    this.#source.dispatch.add(this)
-    // Whoever resumes and missed nothing is told so at once: should we crash within its first second, it resumes again.
-    if (silent && this.#resumes && this.bookmarks) this.#pushBookmark()
-  }
-
-  #frameFor(event: Event, shared = false): Buffer | undefined {
-    const type = event.typeFor(this.filter.matches)
-    if (type === undefined) return undefined
-    if (event.item !== undefined && event.item.version < event.version) return this.#putBack(event, type)
-    if (shared) return event.frame(this.#form, type)
-    return this.#form.frame(type, (type === 'DELETED' ? event.removed : event.item) as Item)
+    const { clock } = this.#source
+    const untilMs = clock.steady() + pieceMsMax
+    return () => clock.steady() >= untilMs
   }
 
   /**
-   * An object that was put back to an older version (a restore that let versions go on) takes its reader's version back with
-   * it: a bookmark behind it tells where the reader is, which is before the rest of its gap.
+   * The end of the first objects, and another bookmark: client-go counts from the closing one on, and a stream cut in its
+   * first second without a word since would make it list again.
    */
-  #putBack({ item, previous, version }: Event, type: FrameType): Buffer {
-    if (type === 'DELETED') return this.#form.frame(type, relabel(previous as Item, version - 1))
-    const frame = this.#form.frame(type, item as Item)
-    return this.bookmarks ? Buffer.concat([frame, this.#form.bookmark(version - 1, false)]) : frame
+  #closing({ version }: Bookmark): Buffer | undefined {
+    if (!this.#closingBookmark) return undefined
+    return Buffer.concat([this.#form.bookmark(version, true), this.#form.bookmark(version, false)])
   }
 
-  receive(event: Event): void {
+  /** An object that was put back takes its reader's version back with it: a bookmark tells that the rest of its gap follows. */
+  #frameOf(event: WatchEvent, shared: boolean): Buffer {
+    const frame = shared ? event.frame(this.#form) : this.#form.frame(event.type, event.item)
+    if (!event.isPutBack || !this.bookmarks) return frame
+    return Buffer.concat([frame, this.#form.bookmark(event.version - 1, false)])
+  }
+
+  hear(event: WatchEvent): void {
     try {
-      const frame = this.#frameFor(event, true)
-      if (frame !== undefined) this.#push(frame, { version: event.version, position: event.position - 1 })
+      this.#push(this.#frameOf(event, true), event.version, event.position - 1)
     } catch {
       // An object that cannot be spelled for this one reader: its stream ends, all others hear of the change.
       this.#close()
     }
   }
 
-  /** `before` is the place from which history would bring this frame again. */
-  #push(frame: Buffer, before: Cursor): void {
+  /** After this version and position history would bring the frame again. */
+  #push(frame: Buffer, version: number, position: number): void {
     const { pace } = this.#source
     const reading = this.#waiting !== undefined
     if (reading && !pace.holding && this.#queue.isEmpty) {
-      this.#spoke = true
       pace.delivered()
-      this.#give({ value: frame, done: false })
+      this.#give(this.#said(frame))
       return
     }
-    if (!this.#queue.hasRoomFor(frame)) {
+    if (!this.#queue.hasRoomFor(frame.length)) {
       // A reader that waits is not slow: it gets what is held for it. Any other has to read history.
       if (!reading) {
         this.#fallBack()
@@ -307,7 +204,7 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
       }
       this.release()
     }
-    this.#queue.push(frame, before)
+    this.#queue.push(frame, frame.length, version, position)
     if (reading) pace.hold(this)
   }
 
@@ -319,45 +216,43 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
   }
 
   #fallBack(): void {
-    this.#cursor = this.#queue.before as Cursor
-    this.#source.dispatch.delete(this)
+    this.#subscription.rewind(this.#queue.before)
     this.#queue.clear()
     this.#form.dropped?.()
-    this.#mode = { kind: 'history' }
   }
 
   #takeQueued(): Buffer | undefined {
-    if (!this.#queue.isEmpty) this.#spoke = true
-    return this.#queue.take()
+    if (this.#queue.isEmpty) return undefined
+    this.#spoke = true
+    return join(this.#queue.take())
   }
 
   /** Tells how far the stream is, if its client asked to know and nothing else is on the way to it. */
   bookmark(dueMs: number): void {
     // A stream that is ending has had its last one, and perhaps hears of no further event.
-    if (!this.bookmarks || this.#mode.kind !== 'live' || this.#finishing) return
-    const nowMs = this.#source.steady()
+    if (!this.bookmarks || !this.#subscription.isLive || this.#finishing) return
+    const nowMs = this.#source.clock.steady()
     if (nowMs - this.#bookmarkAtMs < dueMs) return
     this.#bookmarkAtMs = nowMs
     this.#pushBookmark()
   }
 
   #pushBookmark(): void {
-    const { position } = this.#source.history.window.end
-    const version = this.#source.version()
-    this.#push(this.#form.bookmark(version, false), { version, position })
+    const { history, progress } = this.#source
+    this.#push(this.#form.bookmark(progress.version, false), progress.version, history.window.end.position)
   }
 
   /** Ends the stream in order: what is queued, a bookmark for who asked, then the end. Returns how long to wait first. */
   finish(): number {
-    if (this.#mode.kind === 'ended' || this.#finishing) return 0
-    const young = ageMsMin - (this.#source.steady() - this.#openedMs)
-    const canSpeak = this.bookmarks && this.#mode.kind === 'live'
+    if (this.#isOver || this.#finishing) return 0
+    const young = ageMsMin - (this.#source.clock.steady() - this.#openedMs)
+    const canSpeak = this.bookmarks && this.#subscription.isLive
     if (!this.#spoke && !canSpeak && young > 0) return young
     if (canSpeak) this.#pushBookmark()
-    if (this.#mode.kind === 'live') {
+    if (this.#subscription.isLive) {
       this.#finishing = true
       this.release()
-      if (this.#waiting !== undefined) void this.#end()
+      if (this.#waiting !== undefined) this.#close()
     } else {
       // Still catching up: the client resumes from the last event it got.
       this.#close()
@@ -367,12 +262,10 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
 
   /** Ends the stream with an error its client has to act on. */
   fail(status: Status): void {
-    if (this.#mode.kind === 'ended') return
-    const frame = this.#errorFrame(status)
-    if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
+    if (this.#isOver) return
+    this.#page = undefined
     this.#queue.clear()
-    this.#mode = { kind: 'failing', frame }
-    this.#wake?.()
+    this.#subscription.fail(new StatusError(status))
     const waiting = this.#waiting
     this.#waiting = undefined
     if (waiting !== undefined) void this.#nextSlow().then(waiting)
@@ -383,22 +276,12 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     return Promise.resolve(done)
   }
 
-  #fail(error: unknown): IteratorResult<Buffer> {
-    let status: Status
-    if (error instanceof HistoryGone) status = tooOld(this.#cursor.version, error.floor).status
-    else if (error instanceof StatusError) status = error.status
-    else throw error
-    const frame = this.#errorFrame(status)
-    this.#close()
-    return { value: frame, done: false }
-  }
-
   #close(): void {
-    if (this.#mode.kind === 'ended') return
-    if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
-    this.#mode = { kind: 'ended' }
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#subscription.end()
+    this.#page = undefined
     this.#queue.clear()
-    this.#wake?.()
     this.#give(done)
     for (const ending of this.#endings) ending()
   }
@@ -408,8 +291,4 @@ export class Watcher implements Receiver, Held, AsyncIterableIterator<Buffer> {
     this.#waiting = undefined
     waiting?.(result)
   }
-}
-
-function laterOf(a: Cursor, b: Cursor): Cursor {
-  return a.version > b.version || (a.version === b.version && a.position > b.position) ? a : b
 }

@@ -35,7 +35,7 @@ export class Window {
 
   push(event: Event): void {
     // What left the window's tail is older than what streams are sent now: its frames have been built and delivered.
-    this.#events.at(-2)?.dropFrames()
+    this.#events.at(-2)?.dropShared()
     this.#events.push(event)
     this.bytes += sizeOf(event)
   }

@@ -3,10 +3,11 @@ import type { Verdict } from '../access/access.ts'
 import type { Log } from '../base/log.ts'
 import type { AuthorityCopy } from '../cache/authoritycopy.ts'
 import type { Caller } from '../kube/caller.ts'
+import type { Catalog } from '../kube/schema/catalog.ts'
 import type { StatusError } from '../kube/status.ts'
 import type { Connected, Identity } from '../upstream/upstream.ts'
 import type { Call } from './call.ts'
-import type { ReadParts, Registry, Request, Response, Writing } from './endpoint.ts'
+import type { ReadParts, Request, Response, Served, Writing } from './endpoint.ts'
 
 /** Who asks. */
 export interface Authentication {
@@ -42,7 +43,7 @@ export interface Beyond {
 /** What the verbs of an authority work with. */
 export type EndpointParts = ReadParts & {
   readonly copy: AuthorityCopy
-  readonly registry: Registry
+  readonly catalog: Catalog<Served>
   readonly writer: Writing
   readonly authentication: Authentication
   readonly log: Log

@@ -14,7 +14,7 @@ import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog } from '../base/log.ts'
 import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { ApiServer } from '../mirror/apiserver.test-support.ts'
-import { Catalog } from '../mirror/documents/catalog.ts'
+import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { Cloud as DocumentCloud } from '../mirror/documents/cloud.test-support.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { isDocument } from '../mirror/documents/place.ts'
@@ -192,7 +192,7 @@ export class EdgeWorld {
   endpoint!: Endpoint
   interests!: Interests
   documents!: CloudDocuments
-  catalog!: Catalog
+  catalog!: CloudCatalog
   copy!: MirrorCopy
   access!: OpenAccess
   measures!: Measures
@@ -218,7 +218,7 @@ export class EdgeWorld {
     const { cloud: upstream, store } = this
     const { clock } = upstream
     const log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
-    this.catalog = new Catalog()
+    this.catalog = new CloudCatalog()
     const { catalog } = this
     this.documents = new CloudDocuments({ store, upstream, catalog, clock, log, random: () => 0.5 })
     const { documents } = this

@@ -10,11 +10,9 @@
  */
 import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import type { SelectableFields } from '../kube/fields.ts'
 import type { ApiRequest } from '../kube/request.ts'
-import type { Resource } from '../kube/resource.ts'
-import type { PrinterColumn } from '../kube/table/printers/printers.ts'
-import type { Definition, WriteRequest, WriteResult } from '../write/write.ts'
+import type { Cataloged } from '../kube/schema/catalog.ts'
+import type { WriteRequest, WriteResult } from '../write/write.ts'
 import type { Spelling } from './forms/spelling.ts'
 
 export type Request = {
@@ -70,23 +68,10 @@ export type Response = {
 }
 
 /** A resource with what reading it takes. */
-export type Served = {
-  readonly resource: Resource
-  readonly fields: SelectableFields
-  /** A CRD's own columns. */
-  readonly columns: readonly PrinterColumn[] | undefined
+export type Served = Cataloged & {
   readonly spelling: Spelling
-  /** What clients of a deprecated version are warned with. */
-  readonly deprecation?: string
   /** Whether protobuf could not say all that the objects hold. */
   readonly avoidsProtobuf?: () => boolean
-}
-
-export interface Registry {
-  find(group: string, version: string, plural: string): Served | undefined
-  /** An unknown path below one is refused by a Status, below any other by a bare 404. */
-  isBuiltinGroup(group: string): boolean
-  definitionOf(resource: Resource): Definition | undefined
 }
 
 /** The local write engine, or whatever takes writes. */

@@ -14,7 +14,7 @@ import { Health } from './documents/health.ts'
 import { Measures } from './documents/measures.ts'
 import type { Peer, Request, Response } from './endpoint.ts'
 import { OwnAccess } from './ownaccess.ts'
-import { Resources } from './registry.ts'
+import { OwnCatalog } from './owncatalog.ts'
 import { AuthorityAnswers } from './request/authority.ts'
 import { Endpoint } from './request/pipeline.ts'
 
@@ -47,17 +47,17 @@ export async function openWorld(parts: Parts = {}): Promise<World> {
   const store = parts.store ?? openMemory({ historyBytesMax: parts.historyBytesMax ?? 1 << 24 })
   const clock = parts.clock ?? fakeClock()
   const log = silentLog
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   const copy = await AuthorityCopy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
   followDefinitions(copy, resources)
-  const writer = new Writer({ objectsOf: objectsOf(copy, resources), registry: resources, clock, log })
+  const writer = new Writer({ objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
   await bootstrap(writer, resources)
   const measures = new Measures({ copy, store })
   const health = new Health({ version: builtinFacts().version, checks: [] })
   const discovery = new Discovery({ resources, serverAddress: '192.0.2.1:6443', paths: ['/healthz', '/version'] })
   const documents = parts.documents === true ? [health, discovery, measures] : [measures]
   const access = new OwnAccess()
-  const ours = { copy, registry: resources, writer, authentication: access, documents, clock, log }
+  const ours = { copy, catalog: resources, writer, authentication: access, documents, clock, log }
   const answering = new AuthorityAnswers(ours)
   const ways = { authentication: access, authorization: access, answering, catalog: resources }
   const endpoint = new Endpoint({ ...ways, measures, log })

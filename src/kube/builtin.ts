@@ -124,6 +124,13 @@ export function builtinFacts(): BuiltinFacts {
   return part(0) as BuiltinFacts
 }
 
+let groups: ReadonlySet<string> | undefined
+
+export function isBuiltinGroup(group: string): boolean {
+  groups ??= new Set(builtinFacts().groups.map(({ name }) => name))
+  return groups.has(group)
+}
+
 export function builtinSchemas(): BuiltinSchemas {
   return part(1) as BuiltinSchemas
 }

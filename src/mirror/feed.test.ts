@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { fakeClock } from '../base/fakeclock.test-support.ts'
+import { silentLog } from '../base/log.ts'
+import { everything } from '../cache/filter.ts'
+import { after, bytesOf, plan, Reader } from '../cache/fixture.test-support.ts'
+import { Intake } from '../cache/intake.ts'
+import { type Item, makeItem } from '../cache/item.ts'
+import { MirrorCopy } from '../cache/mirrorcopy.ts'
+import { openMemory } from '../store/memory.ts'
+import type { Store } from '../store/store.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
+import { Feed } from './feed.ts'
+import { interestOf } from './interest.ts'
 import type { MirroredInterest } from './mirrored.ts'
 import { MirrorWorld, type Wish } from './world.test-support.ts'
 
@@ -172,4 +183,46 @@ test('[A2] after a restart what was fed is fed again, offline too', async () => 
     ['probe', 'watch'],
   )
   assert.deepEqual(client.expired, [])
+})
+
+/** Two caches of one copy, the narrow one fed, whose commits wait while `held` is set. */
+async function fedByHand(items: readonly Item[]) {
+  const store: Store = openMemory({ historyBytesMax: 1 << 30 })
+  const gate: { held: Promise<void> | undefined } = { held: undefined }
+  const commit = store.commit.bind(store)
+  store.commit = async (batch) => {
+    if (batch.changes.some(({ interest }) => interest === 'narrow')) await gate.held
+    return commit(batch)
+  }
+  const clock = fakeClock()
+  const copy = await MirrorCopy.open({ store, clock, log: silentLog, planOf: () => plan })
+  const side = async (name: string) => {
+    const cache = await copy.begin(name, 10, items)
+    const interest = interestOf({ group: '', version: 'v1', resource: 'pods', namespace: '' })
+    return { interest, cache, readable: cache, hopeless: false, heardAt: 0, listKind: 'PodList' }
+  }
+  const [wide, narrow] = [await side('wide'), await side('narrow')]
+  const feed = new Feed({ wide, narrow, filter: () => everything, copy, clock })
+  return { feed, gate, narrow: narrow.cache, intake: new Intake({ copy, cache: wide.cache }) }
+}
+
+test('[A3] a deletion of a gap stays one of a gap here: who was told more by the wider one hears of it', async (t) => {
+  const made = (key: string, version: number) => makeItem(bytesOf(key, version, { value: '' }), version, plan)
+  const { feed, gate, narrow, intake } = await fedByHand([made('a/gone', 3)])
+  const over = new AbortController()
+  t.after(() => over.abort())
+  void feed.run(over.signal)
+  await new Promise((resolve) => setImmediate(resolve))
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate.held = promise
+  intake.put(made('a/k', 11))
+  await intake.settled()
+  // While the feed is busy with that one, the wider interest comes to 15, and then to know by a list that one is gone.
+  intake.reach(15)
+  await intake.settled()
+  await intake.differ({ version: 20, changed: [], gone: ['a/gone'] })
+  resolve()
+  while (narrow.version < 20) await new Promise((then) => setImmediate(then))
+  // It listed the wider interest at 15, with the object in it.
+  assert.deepEqual(await new Reader(narrow, after(15)).drain(), ['DELETED 15 a/gone @15'])
 })

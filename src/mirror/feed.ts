@@ -3,18 +3,17 @@
  * like any difference, and from then on the wider one's changes come through its filter. Its versions, its floor and its
  * history stay what they are, so that nobody who watches it notices.
  */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
 import { differ } from '../cache/differ.ts'
-import type { Event } from '../cache/event.ts'
+import type { Filter } from '../cache/filter.ts'
 import { Intake } from '../cache/intake.ts'
 import { type Item, makeItem } from '../cache/item.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
+import type { StreamEvent } from '../cache/subscription.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Interest } from './interest.ts'
 
-/** Changes of the wider interest that wait here: beyond this its state tells what they came to. */
-const waitingMax = 100_000
 /** How often it looks whether the wider interest is still the one it was, and whether a disk that refused takes writes. */
 const lookEveryMs = 1_000
 
@@ -31,19 +30,22 @@ type Side = {
 export class Feed {
   readonly wide: Side
   readonly #narrow: Side
-  readonly #matches: (item: Item) => boolean
+  readonly #filter: (plan: FieldPlan) => Filter
   readonly #copy: MirrorCopy
   readonly #clock: Clock
-  #waiting: (Event | number)[] = []
-  /** What was heard does not tell it all: the states have to be compared. */
-  #behind = true
-  #wake: (() => void) | undefined
   #source: Cache | undefined
 
-  constructor(parts: { wide: Side; narrow: Side; matches: (item: Item) => boolean; copy: MirrorCopy; clock: Clock }) {
+  /** `filter`: what the narrow interest wants, of objects read by this plan; it throws while the fields are unknown. */
+  constructor(parts: {
+    wide: Side
+    narrow: Side
+    filter: (plan: FieldPlan) => Filter
+    copy: MirrorCopy
+    clock: Clock
+  }) {
     this.wide = parts.wide
     this.#narrow = parts.narrow
-    this.#matches = parts.matches
+    this.#filter = parts.filter
     this.#copy = parts.copy
     this.#clock = parts.clock
   }
@@ -60,103 +62,60 @@ export class Feed {
     if (wide === undefined || narrow === undefined) return
     this.#source = wide
     const isOver = () => signal.aborted || this.wide.cache !== wide || this.#narrow.cache !== narrow
-    const push = (what: Event | number) => this.#hear(what)
-    const deaf = [wide.observe(push), wide.progress.observe(push)]
-    try {
-      while (!isOver()) {
-        const turned = await this.#turn(wide, narrow)
-        if (isOver() || (turned && this.#waiting.length > 0)) continue
-        await this.#pause(signal, turned)
-      }
-    } finally {
-      for (const stop of deaf) stop()
+    while (!isOver()) {
+      // The disk refuses (D3), which is told elsewhere: the wider one goes on meanwhile.
+      const again = await this.#follow(wide, narrow, isOver, signal).catch(() => false)
+      if (!again && !isOver()) await sleep(this.#clock, lookEveryMs, signal)
     }
   }
 
-  #hear(what: Event | number): void {
-    if (this.#waiting.length >= waitingMax) {
-      this.#waiting = []
-      this.#behind = true
-    }
-    this.#waiting.push(what)
-    this.#wake?.()
-  }
-
-  /** Takes over what has come; false when that has to be tried again later. */
-  async #turn(wide: Cache, narrow: Cache): Promise<boolean> {
+  /** Compares the states, then copies what comes; true when they have to be compared again, false when that has to wait. */
+  async #follow(wide: Cache, narrow: Cache, isOver: () => boolean, signal: AbortSignal): Promise<boolean> {
     // Both at one version: the wider one must not be behind. What is damaged there is no less present here.
-    if (wide.cloud.version < narrow.cloud.version || wide.isDamaged) {
-      this.#behind = true
-      return false
-    }
+    if (wide.version < narrow.version || wide.isDamaged) return false
+    const { plan } = wide
+    const filter = this.#filter(plan)
+    const asHere = (item: Item) => samePlan(item, plan, narrow)
     const intake = new Intake({ copy: this.#copy, cache: narrow })
-    const heard = this.#waiting
-    this.#waiting = []
+    // In one turn with the state that is compared: what is published next is not in it, and not missed.
+    const stream = wide.stream({ filter, start: { kind: 'now' }, bookmarks: true })
+    const look = () => {
+      if (isOver()) void stream.return()
+      else cancel = this.#clock.setTimer(lookEveryMs, look)
+    }
+    let cancel = this.#clock.setTimer(lookEveryMs, look)
+    signal.addEventListener('abort', look)
     try {
-      // A difference of the wider one is a difference here: in one turn with its state, which holds all that was heard.
-      if (this.#behind || narrow.isDamaged || heard.some((what) => isDifference(what, wide))) {
-        this.#behind = true
-        await this.#differ(wide, narrow, intake)
-        this.#behind = false
-      } else {
-        for (const what of heard) this.#take(what, intake, wide)
+      const found = new Map(wide.all().flatMap((item) => (filter.matches(item) ? [[item.key, asHere(item)]] : [])))
+      await takeOver(found, wide.version, intake)
+      for await (const batch of stream) {
+        const isWhole = batch.every((event) => take(event, intake, asHere))
         await intake.settled()
+        if (!isWhole || isOver()) break
       }
       return true
-    } catch {
-      // The disk refuses (D3), which is told elsewhere: the wider one goes on meanwhile.
-      this.#behind = true
-      return false
+    } finally {
+      cancel()
+      signal.removeEventListener('abort', look)
+      void stream.return()
     }
-  }
-
-  async #differ(wide: Cache, narrow: Cache, intake: Intake): Promise<void> {
-    const { plan, cloud } = wide
-    const { version } = cloud
-    const found = new Map<string, Item>()
-    for (const item of cloud.all()) if (this.#matches(item)) found.set(item.key, samePlan(item, plan, narrow))
-    const { repaired, ...difference } = differ(narrow.cloud, found, true)
-    await intake.repair(repaired)
-    await intake.differ({ version, ...difference })
-  }
-
-  #take(what: Event | number, intake: Intake, wide: Cache): void {
-    if (typeof what === 'number') {
-      if (what > wide.cloud.labelled) intake.reach(what)
-      return
-    }
-    const { item, previous, key, version } = what
-    // Heard of already, as part of a difference.
-    if (version <= intake.version) return
-    const is = item !== undefined && this.#matches(item)
-    const was = previous !== undefined && this.#matches(previous)
-    if (is) intake.put(samePlan(item, wide.plan, intake.cache))
-    else if (was) intake.remove(key, version)
-  }
-
-  /** Until something is heard, or for a while. */
-  #pause(signal: AbortSignal, listening: boolean): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        signal.removeEventListener('abort', end)
-        cancel()
-        this.#wake = undefined
-        resolve()
-      }
-      const cancel = this.#clock.setTimer(lookEveryMs, end)
-      if (listening) this.#wake = end
-      signal.addEventListener('abort', end)
-      if (signal.aborted) end()
-    })
   }
 }
 
-/** Told by a list, not by a watch: its deletions bear an old label, and so may what was put back to an older version. */
-function isDifference(what: Event | number, { cloud }: Cache): boolean {
-  if (typeof what === 'number') return false
-  // A label of the wider one's own says nothing about the cloud.
-  if (what.version <= cloud.labelled) return true
-  return what.gap !== undefined || (what.item !== undefined && what.item.version < what.version)
+/** Brings the narrow interest to the state of the wider one, as a difference in its own history. */
+async function takeOver(found: ReadonlyMap<string, Item>, version: number, intake: Intake): Promise<void> {
+  const { repaired, ...difference } = differ(intake.cache, found, true)
+  await intake.repair(repaired)
+  await intake.differ({ version, ...difference })
+}
+
+/** False for what a list told the wider interest and not a watch: a difference there is a difference here. */
+function take(event: StreamEvent, intake: Intake, asHere: (item: Item) => Item): boolean {
+  if (event.type === 'BOOKMARK') intake.reach(event.version)
+  else if (event.isRelabelled || event.version <= intake.version) return false
+  else if (event.type === 'DELETED') intake.remove(event.item.key, event.version)
+  else intake.put(asHere(event.item))
+  return true
 }
 
 function samePlan(item: Item, plan: FieldPlan, { plan: wanted }: Cache): Item {

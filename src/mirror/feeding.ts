@@ -1,6 +1,5 @@
 /** Which interest feeds which: one that a strictly wider one covers needs no watch of its own. */
-import { makeFilter } from '../cache/filter.ts'
-import type { Item } from '../cache/item.ts'
+import { type Filter, makeFilter } from '../cache/filter.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { covers } from './interest.ts'
 import type { Mirrored } from './mirror.ts'
@@ -21,34 +20,19 @@ function feed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): voi
   // Strictly wider: two that cover each other would feed each other and hear of nothing.
   if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
   // The cluster was put back: the narrow one has to find out by itself, and to begin anew.
-  if (wide.cache.isGone(narrow.cache.cloud.version)) return
-  const matches = matchesOf(narrow, wide, find)
-  if (matches !== undefined) narrow.feedFrom(wide, matches)
+  if (wide.cache.isGone(narrow.cache.version)) return
+  const filter = (plan: FieldPlan) => filterOf(narrow, plan, find)
+  try {
+    filter(wide.cache.plan)
+  } catch {
+    return
+  }
+  narrow.feedFrom(wide, filter)
 }
 
-/** What the narrow one wants, read from objects as the wider one reads them; undefined while its fields are not known. */
-function matchesOf(
-  { interest, record }: MirroredInterest,
-  wide: MirroredInterest,
-  find: Find,
-): ((item: Item) => boolean) | undefined {
+/** What an interest wants, of objects that were read by this plan; throws while its fields are not known. */
+function filterOf({ interest, record }: MirroredInterest, plan: FieldPlan, find: Find): Filter {
   const { group, version, resource, namespace, labels, fields } = interest
-  const { namespaced } = record
-  let plan = wide.cache?.plan as FieldPlan
-  const make = () => {
-    const paths = find(group, version, resource)?.fields.paths ?? {}
-    return makeFilter({ namespaced, namespace, labels, fields, paths, plan }).matches
-  }
-  try {
-    let matches = make()
-    return (item) => {
-      if (wide.cache !== undefined && wide.cache.plan !== plan) {
-        plan = wide.cache.plan
-        matches = make()
-      }
-      return matches(item)
-    }
-  } catch {
-    return undefined
-  }
+  const paths = find(group, version, resource)?.fields.paths ?? {}
+  return makeFilter({ namespaced: record.namespaced, namespace, labels, fields, paths, plan })
 }

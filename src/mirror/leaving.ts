@@ -67,6 +67,8 @@ export class Leaving {
       if (!(await this.#isGone(namespace, signal).catch(() => false))) continue
       for (const mirrored of empty.get(namespace) ?? [])
         if (isLeft(mirrored)) await this.#parts.end(mirrored, 'its namespace is no more')
+      // One that was fed by what ended here has to show first that it is empty on its own: it ends at a later tick.
+      this.#asksAt.delete(namespace)
     }
   }
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
-import type { Item } from '../cache/item.ts'
+import type { Filter } from '../cache/filter.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { OpenFollow } from '../upstream/follow/follow.ts'
@@ -164,9 +164,9 @@ export class MirroredInterest {
   }
 
   /** Goes on as a part of a wider interest that covers this one. */
-  feedFrom(wide: MirroredInterest, filter: (item: Item) => boolean): void {
+  feedFrom(wide: MirroredInterest, filter: (plan: FieldPlan) => Filter): void {
     const stop = this.#nextRun()
-    const feed = new Feed({ wide, narrow: this, matches: filter, copy: this.#parts.copy, clock: this.#parts.clock })
+    const feed = new Feed({ wide, narrow: this, filter, copy: this.#parts.copy, clock: this.#parts.clock })
     this.#reflector = undefined
     this.#running = this.#running.then(async () => {
       if (stop.signal.aborted) return

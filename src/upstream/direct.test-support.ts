@@ -4,7 +4,7 @@ import { createLog } from '../base/log.ts'
 import { dialTcp } from './dial.ts'
 import { DirectUpstream } from './direct.ts'
 import type { UpstreamLimits } from './limits.ts'
-import type { Answered, Identity } from './upstream.ts'
+import type { Answered, Gate, Identity } from './upstream.ts'
 import { readWhole } from './whole.ts'
 
 const edge: Identity = { kind: 'edge' }
@@ -14,15 +14,17 @@ type Parts = {
   servers?: readonly string[]
   limits?: Partial<UpstreamLimits>
   probeEveryMs?: number
+  gate?: Gate
 }
 
-export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEveryMs = 50 }: Parts) {
+export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEveryMs = 50, gate }: Parts) {
   const lines: string[] = []
   const upstream = await DirectUpstream.open({
     dial: dialTcp(),
     servers,
     kubeconfig,
     probeEveryMs,
+    ...(gate && { gate }),
     userAgent: 'ake/test (edge)',
     clock: systemClock,
     log: createLog({ level: 'debug', write: (line) => void lines.push(line) }),

@@ -5,7 +5,7 @@ import { objectKey } from '../kube/resource.ts'
 import { alreadyExists, type FieldError, failure, forbidden, pathNotFound, StatusError } from '../kube/status.ts'
 import { type Decoded, decodeObject, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
-import { type Engine, lockKey, type Scope, scopeOf } from './engine.ts'
+import { definitionOf, type Engine, lockKey, type Scope, scopeOf } from './engine.ts'
 import { storedForm } from './form.ts'
 import { complete, completeNew } from './kinds.ts'
 import { dropDuplicateOwners, metaOf, nameOf, timestamp, wipeSystemFields } from './meta.ts'
@@ -55,7 +55,7 @@ async function admit(engine: Engine, scope: Scope, request: WriteRequest, asked:
 
 /** The body may have taken its time: the definition that was there before may be gone, or going. */
 export function requireDefinition(engine: Engine, { resource }: WriteRequest, name: string): void {
-  const definition = engine.registry.definitionOf(resource)
+  const definition = definitionOf(engine, resource)
   if (resource.custom && definition === undefined) throw pathNotFound()
   if (definition?.terminating !== true) return
   throw forbidden(resource, name, 'create not allowed while custom resource definition is terminating')

@@ -75,7 +75,7 @@ export function markDefinition(tree: JsonObject, now: number): void {
 
 /** One definition is gone: another of its group may now have the names it wanted. */
 export async function settleNames(engine: Engine, group: string): Promise<void> {
-  const served = engine.registry.resolve(definitions.group, definitions.version, definitions.resource)
+  const served = engine.catalog.find(definitions.group, definitions.version, definitions.resource)?.resource
   if (served === undefined) return
   const objects = engine.objectsOf(definitions)
   for (const { key } of ofGroup(engine, group)) {

@@ -4,15 +4,16 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { WriteRules } from '../kube/builtin.ts'
 import { type GroupResource, type GroupVersionResource, groupResource, type Resource } from '../kube/resource.ts'
+import type { Definition } from '../kube/schema/catalog.ts'
 import type { KnownOwners } from './apply/managed/known.ts'
 import type { Entering } from './entering.ts'
 import type { KeyLock } from './lock.ts'
 import { rulesOf } from './rules.ts'
-import type { Definition, Objects, ObjectsOf, Registry } from './write.ts'
+import type { Objects, ObjectsOf, Writable } from './write.ts'
 
 export type Engine = {
   readonly objectsOf: ObjectsOf
-  readonly registry: Registry
+  readonly catalog: Writable
   readonly clock: Clock
   readonly log: Log
   readonly lock: KeyLock
@@ -35,13 +36,16 @@ export type Scope = {
   readonly sibling: (version: string) => Definition | undefined
 }
 
-export function scopeOf({ registry, objectsOf }: Engine, resource: Resource): Scope {
-  const definition = registry.definitionOf(resource)
-  const sibling = (version: string) => {
-    const other = registry.resolve(resource.group, version, resource.resource)
-    return other === undefined ? undefined : registry.definitionOf(other)
-  }
+export function scopeOf(engine: Engine, resource: Resource): Scope {
+  const { catalog, objectsOf } = engine
+  const definition = definitionOf(engine, resource)
+  const sibling = (version: string) => catalog.find(resource.group, version, resource.resource)?.definition
   return { resource, objects: objectsOf(resource), rules: rulesOf(resource, definition), definition, sibling }
+}
+
+/** As it is now; undefined for built-ins. */
+export function definitionOf({ catalog }: Engine, { group, version, resource }: Resource): Definition | undefined {
+  return catalog.find(group, version, resource)?.definition
 }
 
 /** The same objects share their locks, whichever version they are written through. */

@@ -9,12 +9,13 @@ import { type JsonObject, parseJson, printJson, text, toPlain } from '../kube/js
 import { noFields } from '../kube/object.ts'
 import { parseRequest } from '../kube/request.ts'
 import type { GroupVersionResource, Resource } from '../kube/resource.ts'
+import type { Definition } from '../kube/schema/catalog.ts'
 import { definitionResources, definitionVersions } from '../kube/schema/versions.ts'
 import { pathNotFound, StatusError } from '../kube/status.ts'
 import { definitions, namespaces } from './engine.ts'
 import { servedTree } from './form.ts'
 import { warningsOf } from './warnings.ts'
-import type { Definition, Objects, Stored, WriteRequest, WriteResult } from './write.ts'
+import type { Objects, Stored, WriteRequest, WriteResult } from './write.ts'
 import { Writer } from './writer.ts'
 
 export type Event = {
@@ -57,11 +58,13 @@ export class FakeWorld {
     const resources = () => [...this.#builtins, ...this.#customs.keys()]
     this.writer = new Writer({
       objectsOf: (resource) => this.objectsOf(this.#spell(resource)),
-      registry: {
-        resolve: (group, version, plural) =>
-          resources().find((one) => one.group === group && one.version === version && one.resource === plural),
+      catalog: {
+        find: (group, version, plural) => {
+          const isIt = (one: Resource) => one.group === group && one.version === version && one.resource === plural
+          const resource = resources().find(isIt)
+          return resource === undefined ? undefined : { resource, definition: this.#customs.get(resource) }
+        },
         resources,
-        definitionOf: (resource) => this.#customs.get(resource),
       },
       clock: this.clock,
       log: createLog({ level: 'error', write: () => {} }),

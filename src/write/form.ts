@@ -8,11 +8,12 @@ import { fromStored, toStored } from '../kube/convert/convert.ts'
 import { bytewise } from '../kube/json/goformat.ts'
 import { equalJson, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json/json.ts'
 import { apiVersion, objectKey, type Resource } from '../kube/resource.ts'
+import type { Definition } from '../kube/schema/catalog.ts'
 import { applyDefaults } from '../kube/schema/defaulting.ts'
 import { prune } from '../kube/schema/prune.ts'
 import { managedText, sameOwners } from './apply/managed/managed.ts'
 import { metaFields, metaOf } from './meta.ts'
-import type { Definition, Stored } from './write.ts'
+import type { Stored } from './write.ts'
 
 /** The stored object as the resource's version serves it, with kind and apiVersion in front. */
 export function servedTree(resource: Resource, stored: Stored): JsonObject {

@@ -13,7 +13,7 @@ import type { Versions } from './apply/owner.ts'
 import { pathOf } from './apply/pathelement.ts'
 import { FieldTypes } from './apply/typesfrom.ts'
 import { componentOf, type KindName } from './components.ts'
-import { definitions, type Engine, type Scope } from './engine.ts'
+import { definitionOf, definitions, type Engine, type Scope } from './engine.ts'
 import { ignoringFilter } from './ignored.ts'
 import { keysOf } from './scalepaths.ts'
 
@@ -40,7 +40,7 @@ export function versionsFor(engine: Engine, scope: Scope, subresource: string): 
     const found = version === own ? resource : find(version)
     if (found === undefined) return undefined
     if (!found.custom) return builtinType(found)
-    const { schema } = (version === own ? scope.definition : engine.registry.definitionOf(found)) ?? {}
+    const { schema } = (version === own ? scope.definition : definitionOf(engine, found)) ?? {}
     types ??= new FieldTypes(builtinSchemas() as Components)
     return types.custom(schema)
   }
@@ -72,7 +72,7 @@ export function replicasPaths(engine: Engine, resource: Resource): ReplicasPath 
     const found = tolerant(() => resourceIn(engine, resource, version))
     if (found === undefined) return undefined
     if (!found.custom) return pathOf('spec', 'replicas')
-    const scale = engine.registry.definitionOf(found)?.scale
+    const scale = definitionOf(engine, found)?.scale
     return scale === undefined ? null : pathOf(...keysOf(scale.specReplicasPath))
   }
 }
@@ -90,7 +90,7 @@ function tolerant<T>(work: () => T): T | undefined {
 function resourceIn(engine: Engine, resource: Resource, version: string): Resource | undefined {
   const slash = version.indexOf('/')
   const [group, name] = slash < 0 ? ['', version] : [version.slice(0, slash), version.slice(slash + 1)]
-  const found = engine.registry.resolve(group, name, resource.resource)
+  const found = engine.catalog.find(group, name, resource.resource)?.resource
   // Two groups may serve the same objects, but what is owned in one means nothing in the other.
   if (found !== undefined && group === resource.group) return found
   if (!resource.custom) return undefined

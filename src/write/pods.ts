@@ -39,7 +39,7 @@ async function bind(engine: Engine, request: WriteRequest, binding: JsonObject, 
   }
   if (node === '') found.push('target.name: Required value')
   if (found.length > 0) throw plainFailure(found.length === 1 ? (found[0] as string) : `[${found.join(', ')}]`)
-  const pods = engine.registry.resolve('', 'v1', 'pods') ?? request.resource
+  const pods = engine.catalog.find('', 'v1', 'pods')?.resource ?? request.resource
   const scope = scopeOf(engine, pods)
   const now = timestamp(engine.clock.now())
   const next = (old: JsonObject | undefined) => ({

@@ -5,9 +5,9 @@
 
 import { builtinFacts, type WriteRules } from '../kube/builtin.ts'
 import { groupResource, type Resource } from '../kube/resource.ts'
+import type { Definition } from '../kube/schema/catalog.ts'
 import type { NameRule } from './names.ts'
 import { methodNotServed } from './refusals.ts'
-import type { Definition } from './write.ts'
 
 let builtins: ReadonlyMap<string, WriteRules> | undefined
 

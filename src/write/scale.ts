@@ -3,6 +3,7 @@
 import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
 import { applyPatch } from '../kube/patch/patch.ts'
 import { apiVersion, type Resource } from '../kube/resource.ts'
+import type { Definition } from '../kube/schema/catalog.ts'
 import { fillDefaults } from '../kube/schema/defaulting.ts'
 import { invalidField } from '../kube/schema/errors.ts'
 import type { ScalePaths } from '../kube/schema/scaled.ts'
@@ -27,7 +28,7 @@ import { putAt, valueAt, wholeAt } from './scalepaths.ts'
 import { shapeKind } from './shape.ts'
 import { type Draft, replace } from './update.ts'
 import { carrying } from './warnings.ts'
-import type { Definition, Stored, WriteRequest, WriteResult } from './write.ts'
+import type { Stored, WriteRequest, WriteResult } from './write.ts'
 
 const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 

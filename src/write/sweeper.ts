@@ -80,7 +80,7 @@ export class Sweeper {
     const engine = this.#engine
     let remaining = engine.entering.count(namespacePlace(stored.name))
     const visited = new Set<string>()
-    for (const resource of engine.registry.resources()) {
+    for (const resource of engine.catalog.resources()) {
       if (!resource.namespaced || !resource.verbs.includes('delete') || visited.has(groupResource(resource))) continue
       visited.add(groupResource(resource))
       remaining += await this.#emptyOut(scopeOf(engine, resource), stored.name)
@@ -130,8 +130,8 @@ export class Sweeper {
 
   /** Takes the mark off under the object's lock; `ends` says whether nothing else holds it. */
   async #finish(of: GroupVersionResource, key: string, ends: (tree: JsonObject) => boolean): Promise<boolean> {
-    const { registry, objectsOf, lock } = this.#engine
-    const resource = registry.resolve(of.group, of.version, of.resource)
+    const { catalog, objectsOf, lock } = this.#engine
+    const resource = catalog.find(of.group, of.version, of.resource)?.resource
     if (resource === undefined) return false
     return lock.hold(lockKey(resource, key), async () => {
       const objects = objectsOf(resource)

@@ -15,8 +15,7 @@ import type { FieldSelector } from '../kube/fieldselector.ts'
 import type { JsonObject } from '../kube/json/json.ts'
 import type { PatchKind } from '../kube/patch/patch.ts'
 import type { GroupVersionResource, Resource } from '../kube/resource.ts'
-import type { ScalePaths } from '../kube/schema/scaled.ts'
-import type { Schema } from '../kube/schema/schema.ts'
+import type { Catalog, Cataloged } from '../kube/schema/catalog.ts'
 import type { LabelSelector } from '../kube/selector.ts'
 import type { Status } from '../kube/status.ts'
 
@@ -51,30 +50,8 @@ export interface Objects {
 /** In which interest they live is not the engine's concern. */
 export type ObjectsOf = (resource: GroupVersionResource) => Objects
 
-/** What is served, as far as writing depends on it. */
-export interface Registry {
-  resolve(group: string, version: string, plural: string): Resource | undefined
-  /** Everything served, built-in and custom: what the end of a namespace has to visit. */
-  resources(): Iterable<Resource>
-  /** The definition behind a custom resource; undefined for built-ins. */
-  definitionOf(resource: Resource): Definition | undefined
-}
-
-/** One served version of a custom resource. */
-export type Definition = {
-  /** The version in which objects are kept, like `v1`. */
-  readonly storageVersion: string
-  readonly schema: Schema | undefined
-  /** The schema of the version objects are kept in, where this is another one. */
-  readonly storageSchema?: Schema
-  /** Whether the status subresource is on. */
-  readonly status: boolean
-  readonly scale?: ScalePaths
-  /** Paths as field selectors spell them: `spec.color`. */
-  readonly selectableFields: readonly string[]
-  /** The definition is being deleted: nothing new is accepted. */
-  readonly terminating: boolean
-}
+/** What is served, as far as writing depends on it: the end of a namespace has to visit all of it. */
+export type Writable = Catalog<Pick<Cataloged, 'resource' | 'definition'>>
 
 export type BodyFormat = 'json' | 'yaml' | 'protobuf'
 

@@ -19,11 +19,11 @@ import { review } from './reviews.ts'
 import { patchScale, updateScale } from './scale.ts'
 import { Sweeper } from './sweeper.ts'
 import { update } from './update.ts'
-import type { ObjectsOf, Registry, WriteRequest, WriteResult } from './write.ts'
+import type { ObjectsOf, Writable, WriteRequest, WriteResult } from './write.ts'
 
 type Parts = {
   readonly objectsOf: ObjectsOf
-  readonly registry: Registry
+  readonly catalog: Writable
   readonly clock: Clock
   readonly log: Log
   /** A whole number below its argument; tests decide it. */
@@ -41,10 +41,10 @@ export class Writer {
   readonly sweeper: Sweeper
   readonly #engine: Engine
 
-  constructor({ objectsOf, registry, clock, log, random = randomInt, newUid = randomUUID }: Parts) {
+  constructor({ objectsOf, catalog, clock, log, random = randomInt, newUid = randomUUID }: Parts) {
     const wakeSweeper = (began: boolean) => this.sweeper.wake(began)
     const shared = { lock: new KeyLock(), entering: new Entering(), known: new KnownOwners(), wakeSweeper }
-    this.#engine = { objectsOf, registry, clock, log, random, newUid, ...shared }
+    this.#engine = { objectsOf, catalog, clock, log, random, newUid, ...shared }
     this.sweeper = new Sweeper(this.#engine)
   }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { decodeMessage, type Message, messageOf, readEnvelope } from '../../kube/protobuf/protobuf.ts'
 import { parseRequest } from '../../kube/request.ts'
 import type { Request, Response } from '../endpoint.ts'
-import { Resources } from '../registry.ts'
+import { OwnCatalog } from '../owncatalog.ts'
 import { Discovery } from './discovery.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
@@ -31,7 +31,7 @@ function widgets(group: string, versions: readonly string[]): Buffer {
 }
 
 function setUp() {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   const discovery = new Discovery({ resources, serverAddress: '192.0.2.1:6443', paths: ['/healthz', '/version'] })
   const ask = async (url: string, headers: Record<string, string> = {}): Promise<Response | undefined> => {
     const request: Request = {

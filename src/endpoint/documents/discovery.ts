@@ -12,7 +12,7 @@ import { methodNotAllowed } from '../../kube/status.ts'
 import { plain } from '../answer/respond.ts'
 import { spelledDocument } from '../answer/spelled.ts'
 import type { Request, Response } from '../endpoint.ts'
-import type { Group, GroupVersion, Resources } from '../registry.ts'
+import type { Group, GroupVersion, OwnCatalog } from '../owncatalog.ts'
 
 type Document = { readonly json: Buffer; readonly type: TypeMeta; readonly etag: string }
 
@@ -29,14 +29,14 @@ type Place = {
 }
 
 export class Discovery {
-  readonly #resources: Resources
+  readonly #resources: OwnCatalog
   readonly #serverAddress: string
   readonly #paths: readonly string[]
   #generation = -1
   readonly #documents = new Map<string, Document>()
 
   constructor(parts: {
-    resources: Resources
+    resources: OwnCatalog
     /** host:port by which clients from anywhere reach this server. */
     serverAddress: string
     /** What is served besides discovery itself: `/healthz`, `/metrics` … */

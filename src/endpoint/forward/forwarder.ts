@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts'
 import { isDryRun } from '../../kube/dryrun.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { failure } from '../../kube/status.ts'
-import type { Catalog } from '../../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../../mirror/documents/catalog.ts'
 import { doubtWithin } from '../../upstream/doubt.ts'
 import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
 import type { Call } from '../call.ts'
@@ -31,7 +31,7 @@ const gatewayCodes: ReadonlySet<number> = new Set([502, 503, 504])
 type Parts = {
   readonly upstream: Upstream
   readonly access: Access
-  readonly catalog: Catalog
+  readonly catalog: CloudCatalog
   readonly readYourWrites: ReadYourWrites
   readonly offline: Offline
   readonly tokens: Tokens

@@ -9,7 +9,7 @@ import { readObjectMeta } from '../../kube/protobuf/peek.ts'
 import { isProtobuf, readEnvelope } from '../../kube/protobuf/protobuf.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { alreadyExists, failure, type StatusError, unauthorized } from '../../kube/status.ts'
-import type { Catalog } from '../../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../../mirror/documents/catalog.ts'
 import { scopeOfName } from '../../mirror/interest.ts'
 import type { Interests } from '../../mirror/interests.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -19,7 +19,7 @@ import type { Tokens } from './tokens.ts'
 
 type Parts = {
   readonly access: Access
-  readonly catalog: Catalog
+  readonly catalog: CloudCatalog
   readonly interests: Interests
   readonly tokens: Tokens
   readonly upstream: Upstream

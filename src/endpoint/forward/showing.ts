@@ -14,16 +14,15 @@ export class Showing {
   constructor(cache: Cache, effects: readonly Effect[], clock: Clock) {
     this.#cache = cache
     this.#clock = clock
-    const { cloud } = cache
     let version = 0
     for (const effect of effects) {
       if (effect.kind === 'unknown') continue
       const { key } = effect
-      const item = cloud.peek(key)
+      const item = cache.peek(key)
       if (effect.kind === 'gone') {
         const uid = effect.uid === '' ? item?.uid : effect.uid
         this.#pending.set(key, () => {
-          const now = cloud.peek(key)
+          const now = cache.peek(key)
           return now !== undefined && now.uid === uid
         })
         continue
@@ -31,7 +30,7 @@ export class Showing {
       if ((item?.version ?? 0) < effect.version) version = Math.max(version, effect.version)
       if (effect.kind === 'changed') {
         this.#pending.set(key, () => {
-          const now = cloud.peek(key)
+          const now = cache.peek(key)
           return now !== undefined && now.uid === effect.uid && now.version <= effect.version
         })
       }
@@ -43,8 +42,7 @@ export class Showing {
   async within(endMs: number): Promise<boolean> {
     const leftMs = () => Math.max(0, endMs - this.#clock.steady())
     // What was gone before the copy had heard of it may still be on its way: first as far as the API server was.
-    if (this.#version > 0 && !(await this.#cache.cloud.progress.reach(this.#version, leftMs(), this.#clock)))
-      return false
+    if (this.#version > 0 && !(await this.#cache.progress.reach(this.#version, leftMs(), this.#clock))) return false
     for (const [key, isPending] of this.#pending) if (!isPending()) this.#pending.delete(key)
     if (this.#pending.size === 0) return true
     return new Promise((resolve) => {

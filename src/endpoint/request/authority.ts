@@ -1,5 +1,6 @@
 /** What an authority answers: its own documents, and one file per verb over its own copy. */
 import type { Cache } from '../../cache/cache.ts'
+import { isBuiltinGroup } from '../../kube/builtin.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import type { Resource, Subresource, Verb } from '../../kube/resource.ts'
 import { badRequest, methodNotAllowed, notFound, pathNotFound } from '../../kube/status.ts'
@@ -27,8 +28,8 @@ export class AuthorityAnswers implements Answering {
     const { api } = call
     if (!api.isResource) return this.#document(call)
     const { resource, subresource } = api
-    const served = this.#parts.registry.find(api.group, api.version, resource)
-    if (served === undefined || !isInScope(served.resource, api)) return this.#unknown(api.group)
+    const served = this.#parts.catalog.find(api.group, api.version, resource)
+    if (served === undefined || !isInScope(served.resource, api)) return unknown(api.group)
     const allowed = subresource === '' ? served.resource : subresourceOf(served.resource, api)
     if (api.name !== '' && subresource === '' && !hasNames(served.resource)) throw pathNotFound()
     if (!allowed.verbs.includes(api.verb as Verb) || !isAddressed(api)) throw methodNotAllowed()
@@ -60,14 +61,14 @@ export class AuthorityAnswers implements Answering {
       if (answer !== undefined) return answer
     }
     const [, root, group] = api.path.split('/')
-    return root === 'api' ? this.#unknown('') : root === 'apis' ? this.#unknown(group ?? '') : pageNotFound()
+    return root === 'api' ? unknown('') : root === 'apis' ? unknown(group ?? '') : pageNotFound()
   }
+}
 
-  /** Below a built-in group the API itself does not know the path; elsewhere there is nobody to say so. */
-  #unknown(group: string): Response {
-    if (!this.#parts.registry.isBuiltinGroup(group)) return pageNotFound()
-    throw pathNotFound()
-  }
+/** Below a built-in group the API itself does not know the path; elsewhere there is nothing to say so. */
+function unknown(group: string): Response {
+  if (!isBuiltinGroup(group)) return pageNotFound()
+  throw pathNotFound()
 }
 
 function subresourceOf(resource: Resource, api: ApiRequest): Subresource {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseRequest } from '../../kube/request.ts'
-import type { Registry, Response } from '../endpoint.ts'
+import type { Response } from '../endpoint.ts'
 import { warnOfDeprecation } from './deprecated.ts'
 
 function warnings(path: string, status = 200, headers: Response['headers'] = {}) {
   const response: Response = { status, headers, body: Buffer.alloc(0) }
   const find = (_: string, version: string) => (version === 'v1beta1' ? { deprecation: 'old' } : undefined)
-  warnOfDeprecation(parseRequest('GET', path), response, { find } as unknown as Registry)
+  warnOfDeprecation(parseRequest('GET', path), response, { find })
   return response.headers.warning
 }
 

@@ -6,7 +6,7 @@ import type { Verdict } from '../../access/access.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { tooManyRequests } from '../../kube/status.ts'
-import type { Catalog } from '../../mirror/documents/catalog.ts'
+import type { CloudCatalog } from '../../mirror/documents/catalog.ts'
 import type { CloudDocuments, DocumentAnswer } from '../../mirror/documents/documents.ts'
 import { isDocument } from '../../mirror/documents/place.ts'
 import type { Connected, Upstream } from '../../upstream/upstream.ts'
@@ -22,7 +22,7 @@ import { isOwn } from '../ownpaths.ts'
 import type { EdgeReading } from './edgeread.ts'
 
 type Parts = {
-  readonly catalog: Catalog
+  readonly catalog: CloudCatalog
   readonly upstream: Upstream
   readonly reading: EdgeReading
   readonly forwarder: Forwarder

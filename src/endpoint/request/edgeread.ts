@@ -192,8 +192,7 @@ export class EdgeReading {
       const resource = known.resource.listKind === listKind ? known.resource : { ...known.resource, listKind }
       const { fields, columns, deprecation } = known
       const spelling = new Spelling(resource, undefined, { verbatim: true })
-      const warned = deprecation === undefined ? {} : { deprecation }
-      served = { resource, fields, columns, spelling, avoidsProtobuf: this.#avoidsProtobuf, ...warned }
+      served = { resource, fields, columns, deprecation, spelling, avoidsProtobuf: this.#avoidsProtobuf }
       byKind.set(listKind, served)
     }
     return served

@@ -11,6 +11,6 @@ export async function getScale(parts: EndpointParts, served: Served, call: Call)
   const { resource } = served
   const item = parts.copy.cache(resource.interest).get(call.keyOf(resource))
   if (item === undefined) throw notFound(resource, call.api.name)
-  const review = readScale(resource, parts.registry.definitionOf(resource), item)
+  const review = readScale(resource, served.definition, item)
   return printResult(parts, served, call, { code: 200, review, warnings: [] })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeClock } from '../../base/fakeclock.test-support.ts'
-import { Catalog } from './catalog.ts'
+import { CloudCatalog } from './catalog.ts'
 import { Cloud, definition } from './cloud.test-support.ts'
 import { readAggregated, readResourceList } from './discovery/read.ts'
 
@@ -10,8 +10,8 @@ const content = (path: string, form: 'aggregated' | 'plain' = 'aggregated') =>
   Buffer.from(cloud.document(path, form).body)
 const groups = () => [...(readAggregated(content('/api')) ?? []), ...(readAggregated(content('/apis')) ?? [])]
 
-function catalogOf(found = groups()): Catalog {
-  const catalog = new Catalog()
+function catalogOf(found = groups()): CloudCatalog {
+  const catalog = new CloudCatalog()
   catalog.adopt(found)
   return catalog
 }

@@ -4,25 +4,18 @@
  * groups another server answers for). A resource whose definition is there exists, even while discovery does not list it.
  */
 import { planFor } from '../../cache/filter.ts'
-import { builtinFacts } from '../../kube/builtin.ts'
-import { type SelectableFields, selectableFields } from '../../kube/fields.ts'
+import { isBuiltinGroup } from '../../kube/builtin.ts'
+import { selectableFields } from '../../kube/fields.ts'
 import { field, isObject, parseJson, text } from '../../kube/json/json.ts'
 import type { FieldPlan } from '../../kube/object.ts'
 import type { Resource } from '../../kube/resource.ts'
-import { definitionResources, definitionVersions } from '../../kube/schema/versions.ts'
-import type { PrinterColumn } from '../../kube/table/printers/printers.ts'
+import { ByResource, type Catalog, type Cataloged, definedResources } from '../../kube/schema/catalog.ts'
 import type { Discovered, DiscoveredGroup, DiscoveredVersion } from './discovery/read.ts'
 
 /** The same object until something about it changes. */
-export type Known = {
-  readonly resource: Resource
-  readonly fields: SelectableFields
+export type Known = Cataloged & {
   /** The fields that are read from its objects at ingest. */
   readonly plan: FieldPlan
-  /** A definition's own columns. */
-  readonly columns: readonly PrinterColumn[] | undefined
-  /** What clients of a deprecated version are warned with. */
-  readonly deprecation: string | undefined
   /** Its definition is known: how its lists are called is no guess. */
   readonly defined: boolean
   /** Another server answers for it, through this one. */
@@ -32,19 +25,12 @@ export type Known = {
 }
 
 type Entry = Known & { readonly fingerprint: string }
-type ByPlural = Map<string, Entry>
 
 /** What a definition adds to one of its versions. */
-type Defined = {
-  readonly resource: Resource
-  readonly selectable: readonly string[]
-  readonly columns: readonly PrinterColumn[] | undefined
-  readonly deprecation: string | undefined
-}
+type Defined = Cataloged & { readonly selectable: readonly string[] }
 
-export class Catalog {
-  /** By group, version and plural: a lookup makes no new string. */
-  #served: ReadonlyMap<string, ReadonlyMap<string, ByPlural>> = new Map()
+export class CloudCatalog implements Catalog<Known> {
+  #served = new ByResource<Entry>()
   /** In the order of discovery, a group's preferred version first. */
   #ordered: readonly Entry[] = []
   #groups: readonly DiscoveredGroup[] = []
@@ -72,7 +58,7 @@ export class Catalog {
 
   find(group: string, version: string, plural: string): Known | undefined {
     if (this.#outdated) this.#renew()
-    return this.#served.get(group)?.get(version)?.get(plural)
+    return this.#served.get(group, version, plural)
   }
 
   *resources(): Iterable<Resource> {
@@ -155,13 +141,12 @@ export class Catalog {
   #renew(): void {
     if (!this.#outdated) return
     this.#outdated = false
-    const served = new Map<string, Map<string, ByPlural>>()
+    const served = new ByResource<Entry>()
     const ordered: Entry[] = []
     const add = (resource: Resource, defined: Defined | undefined) => {
-      const plurals = inserted(inserted(served, resource.group, newVersions), resource.version, newPlurals)
-      if (plurals.has(resource.resource)) return
+      if (served.get(resource.group, resource.version, resource.resource) !== undefined) return
       const entry = this.#entryOf(resource, defined)
-      plurals.set(resource.resource, entry)
+      served.set(resource, entry)
       ordered.push(entry)
     }
     const definitions = [...this.#definitions.values()].flat()
@@ -191,9 +176,9 @@ export class Catalog {
     const { columns, deprecation, selectable = [] } = defined ?? {}
     const isDefined = defined !== undefined
     // Another server may show each caller something else: what nobody knows to be the API server's own is not mirrored.
-    const own = isDefined || builtinGroups().has(group) || this.#local.has(`${version}.${group}`)
+    const own = isDefined || isKubernetes(group) || this.#local.has(`${version}.${group}`)
     const fingerprint = JSON.stringify([resource, isDefined, aggregated, own, columns, selectable, deprecation])
-    const before = this.#served.get(group)?.get(version)?.get(plural)
+    const before = this.#served.get(group, version, plural)
     if (before?.fingerprint === fingerprint) return before
     const readable = (['get', 'list', 'watch'] as const).every((verb) => verbs.includes(verb))
     const fields = selectableFields(resource, selectable)
@@ -210,18 +195,6 @@ export class Catalog {
       fingerprint,
     }
   }
-}
-
-const newVersions = () => new Map<string, ByPlural>()
-const newPlurals = (): ByPlural => new Map()
-
-function inserted<T>(map: Map<string, T>, key: string, make: () => T): T {
-  let value = map.get(key)
-  if (value === undefined) {
-    value = make()
-    map.set(key, value)
-  }
-  return value
 }
 
 function interestOf(group: string, version: string, plural: string): string {
@@ -246,31 +219,25 @@ function resourceOf(group: string, version: string, found: Discovered, defined: 
     kind: defined?.resource.kind ?? found.kind,
     listKind: defined?.resource.listKind ?? `${found.kind}List`,
     interest: interestOf(group, version, found.resource),
-    custom: defined !== undefined || !builtinGroups().has(group),
+    custom: defined !== undefined || !isKubernetes(group),
   }
 }
 
 /** Kubernetes' own too, but off unless somebody turns them on: no facts of them. */
-const optionalGroups = ['internal.apiserver.k8s.io', 'storagemigration.k8s.io']
-let groupsKnown: ReadonlySet<string> | undefined
+const optionalGroups: ReadonlySet<string> = new Set(['internal.apiserver.k8s.io', 'storagemigration.k8s.io'])
 
 /** All that Kubernetes' own groups hold is its own, also versions that other releases of it have. */
-function builtinGroups(): ReadonlySet<string> {
-  groupsKnown ??= new Set([...builtinFacts().groups.map(({ name }) => name), ...optionalGroups])
-  return groupsKnown
+function isKubernetes(group: string): boolean {
+  return isBuiltinGroup(group) || optionalGroups.has(group)
 }
 
 function readDefinition(bytes: Buffer): Defined[] {
   const crd = parseJson(bytes)
   if (!isObject(crd) || field(crd, 'metadata', 'deletionTimestamp') !== undefined) return []
-  const versions = definitionVersions(crd)
-  return definitionResources(crd).flatMap((made) => {
-    const version = versions.find(({ name }) => name === made.version)
-    if (version === undefined) return []
+  return definedResources(crd).map(({ resource: made, version, ...defined }) => {
     const { storageVersionHash: _, ...rest } = made
     const resource = { ...rest, interest: interestOf(made.group, made.version, made.resource) }
-    const columns = version.columns.length === 0 ? undefined : version.columns
-    return [{ resource, selectable: version.selectableFields, columns, deprecation: version.deprecation }]
+    return { ...defined, resource, selectable: version.selectableFields }
   })
 }
 

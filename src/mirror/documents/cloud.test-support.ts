@@ -15,7 +15,7 @@ import {
   Unreachable,
   type Upstream,
 } from '../../upstream/upstream.ts'
-import { Catalog } from './catalog.ts'
+import { CloudCatalog } from './catalog.ts'
 import { CloudDocuments } from './documents.ts'
 
 type Recorded = {
@@ -133,7 +133,7 @@ export class World {
   readonly clock = fakeClock()
   readonly cloud = new Cloud(this.clock)
   readonly store: Store = openMemory({ historyBytesMax: 0 })
-  catalog = new Catalog()
+  catalog = new CloudCatalog()
   documents: CloudDocuments
   #ending = new AbortController()
   #running: Promise<void> = Promise.resolve()
@@ -168,7 +168,7 @@ export class World {
   /** The process ends and starts again over the same store. */
   async restart(): Promise<void> {
     await this.stop()
-    this.catalog = new Catalog()
+    this.catalog = new CloudCatalog()
     this.documents = this.#documents()
     await this.start()
   }

@@ -1,8 +1,8 @@
 /** What OpenAPI v3 says about a custom resource: its schemas and its operations, named as kube-apiserver names them. */
 import type { BuiltinSchema } from '../../../kube/builtin.ts'
 import type { Resource } from '../../../kube/resource.ts'
+import type { Definition } from '../../../kube/schema/catalog.ts'
 import type { Schema } from '../../../kube/schema/schema.ts'
-import type { Definition } from '../../../write/write.ts'
 
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 const scaleSchema = 'io.k8s.api.autoscaling.v1.Scale'

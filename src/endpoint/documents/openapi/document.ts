@@ -4,7 +4,7 @@
  */
 import { type BuiltinSchema, builtinFacts, builtinPaths, builtinSchemas, expandPaths } from '../../../kube/builtin.ts'
 import type { Resource } from '../../../kube/resource.ts'
-import type { Definition } from '../../../write/write.ts'
+import type { Definition } from '../../../kube/schema/catalog.ts'
 import { customPaths, customSchemas } from './custom.ts'
 
 export type OpenApiDocument = {

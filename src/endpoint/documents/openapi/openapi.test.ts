@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Clock } from '../../../base/clock.ts'
 import { parseRequest } from '../../../kube/request.ts'
 import type { Request, Response } from '../../endpoint.ts'
-import { Resources } from '../../registry.ts'
+import { OwnCatalog } from '../../owncatalog.ts'
 import { OpenApi } from './openapi.ts'
 import { openApiMessage } from './protobuf.ts'
 
@@ -47,7 +47,7 @@ function gadgets(description: string): Buffer {
 const nowMs = Date.UTC(2026, 0, 1)
 
 function setUp() {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   const openapi = new OpenApi({ resources, clock: { now: () => nowMs, steady: () => 0 } as Clock })
   const ask = async (url: string, headers: Record<string, string> = {}): Promise<Response | undefined> => {
     const request: Request = {
@@ -193,7 +193,7 @@ test('both documents are there in protobuf, for whoever prefers it', async () =>
 })
 
 test('[A8] hashes and documents of many definitions are made in turns with others', async () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   const one = gadgets('many').toString()
   for (let i = 0; i < 40; i++) {
     resources.apply(`g${i}`, Buffer.from(one.replaceAll('gadget', `gadget${i}`).replaceAll('Gadget', `Gadget${i}`)))

@@ -11,11 +11,11 @@ import { pieceMsMax, turns } from '../../../base/turns.ts'
 import { builtinFacts, builtinPaths } from '../../../kube/builtin.ts'
 import { firstAccepted } from '../../../kube/negotiate.ts'
 import type { ApiRequest } from '../../../kube/request.ts'
-import type { Definition } from '../../../write/write.ts'
+import type { Definition } from '../../../kube/schema/catalog.ts'
 import { compressed } from '../../answer/batches.ts'
 import { isWorthGzip } from '../../answer/spelled.ts'
 import type { Request, Response } from '../../endpoint.ts'
-import type { Resources } from '../../registry.ts'
+import type { OwnCatalog } from '../../owncatalog.ts'
 import { builtinDocument, type CustomVersion, customDocument, type OpenApiDocument } from './document.ts'
 import { openApiMessage } from './protobuf.ts'
 import { swaggerInJson, swaggerInProtobuf } from './whole.ts'
@@ -27,7 +27,7 @@ const edition = 1
 const yearMs = 365 * 24 * 3600 * 1000
 
 export class OpenApi {
-  readonly #resources: Resources
+  readonly #resources: OwnCatalog
   readonly #clock: Clock
   #generation = -1
   #index: Buffer | undefined
@@ -37,7 +37,7 @@ export class OpenApi {
   readonly #documents = new Map<string, Promise<Buffer> | Buffer>()
   #bytes = 0
 
-  constructor(parts: { resources: Resources; clock: Clock }) {
+  constructor(parts: { resources: OwnCatalog; clock: Clock }) {
     this.#resources = parts.resources
     this.#clock = parts.clock
   }
@@ -63,7 +63,8 @@ export class OpenApi {
       for (const { version, resources } of group.versions) {
         const versions: CustomVersion[] = []
         for (const resource of resources) {
-          const definition = this.#resources.definitionOf(resource)
+          const { group, version, resource: plural } = resource
+          const definition = this.#resources.find(group, version, plural)?.definition
           if (definition !== undefined) versions.push({ resource, definition })
         }
         custom.set(`apis/${group.name}/${version}`, versions)

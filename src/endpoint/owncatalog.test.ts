@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Resources } from './registry.ts'
+import { OwnCatalog } from './owncatalog.ts'
 
 type Overrides = { established?: boolean; deleted?: boolean; fields?: string[]; group?: string; labels?: object }
 
@@ -34,18 +34,18 @@ function crd({ established = true, deleted = false, fields = [], group = 'exampl
 const name = 'widgets.example.com'
 
 test('built-ins are found by group, version and plural', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   assert.equal(resources.find('', 'v1', 'pods')?.resource.kind, 'Pod')
-  assert.equal(resources.resolve('apps', 'v1', 'deployments')?.kind, 'Deployment')
+  assert.equal(resources.find('apps', 'v1', 'deployments')?.resource.kind, 'Deployment')
   assert.equal(resources.find('apps', 'v2', 'deployments'), undefined)
   assert.equal(resources.find('nothing', 'v1', 'pods'), undefined)
-  assert.equal(resources.definitionOf(resources.resolve('', 'v1', 'pods')!), undefined)
+  assert.equal(resources.find('', 'v1', 'pods')?.definition, undefined)
   const { paths } = resources.planOf('/pods')
   assert.ok(paths.includes('spec.nodeName') && paths.includes('status.phase'))
 })
 
 test('an established definition is served at once, in its served versions', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   const before = resources.generation
   assert.deepEqual(resources.apply(name, crd({ fields: ['.spec.color'] })), [
     { interest: 'example.com/widgets', gone: false },
@@ -60,7 +60,7 @@ test('an established definition is served at once, in its served versions', () =
   assert.ok(served?.fields.supported.includes('spec.color'))
   assert.ok(resources.find('example.com', 'v1beta1', 'widgets'))
   assert.equal(resources.find('example.com', 'v0', 'widgets'), undefined)
-  const definition = resources.definitionOf(resources.resolve('example.com', 'v1beta1', 'widgets')!)
+  const definition = resources.find('example.com', 'v1beta1', 'widgets')?.definition
   assert.equal(definition?.storageVersion, 'v1')
   assert.equal(definition?.status, true)
   assert.equal(definition?.terminating, false)
@@ -69,7 +69,7 @@ test('an established definition is served at once, in its served versions', () =
 })
 
 test('what is not established, or claims a built-in group, is not served', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   const { generation } = resources
   assert.deepEqual(resources.apply(name, crd({ established: false })), [])
   assert.equal(resources.generation, generation)
@@ -80,17 +80,17 @@ test('what is not established, or claims a built-in group, is not served', () =>
 })
 
 test('a change of nothing that is served changes nothing', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   resources.apply(name, crd())
   const { generation } = resources
-  const definition = resources.definitionOf(resources.resolve('example.com', 'v1', 'widgets')!)
+  const definition = resources.find('example.com', 'v1', 'widgets')?.definition
   assert.deepEqual(resources.apply(name, crd({ labels: { a: 'b' } })), [])
   assert.equal(resources.generation, generation)
-  assert.equal(resources.definitionOf(resources.resolve('example.com', 'v1', 'widgets')!), definition)
+  assert.equal(resources.find('example.com', 'v1', 'widgets')?.definition, definition)
 })
 
 test('other selectable fields are another plan', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   assert.deepEqual(resources.planOf('example.com/widgets').paths, [])
   resources.apply(name, crd({ fields: ['.spec.a'] }))
   assert.deepEqual(resources.planOf('example.com/widgets').paths, ['spec.a'])
@@ -99,11 +99,11 @@ test('other selectable fields are another plan', () => {
 })
 
 test('a deleted definition is served until it is gone, and takes nothing new', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   resources.apply(name, crd())
   resources.apply(name, crd({ deleted: true }))
-  const resource = resources.resolve('example.com', 'v1', 'widgets')!
-  assert.equal(resources.definitionOf(resource)?.terminating, true)
+  const { resource, definition } = resources.find('example.com', 'v1', 'widgets')!
+  assert.equal(definition?.terminating, true)
   // Finalizers are taken off by an update: only discovery offers less.
   assert.ok(resource.verbs.includes('update'))
   const listed = resources.groups().at(-1)?.versions[0]?.resources[0]
@@ -117,7 +117,7 @@ test('a deleted definition is served until it is gone, and takes nothing new', (
 })
 
 test('custom groups come after the built-in ones, versions by maturity', () => {
-  const resources = new Resources()
+  const resources = new OwnCatalog()
   resources.apply('widgets.b.example.com', crd({ group: 'b.example.com' }))
   resources.apply('widgets.a.example.com', crd({ group: 'a.example.com' }))
   const custom = resources.groups().slice(-2)

@@ -5,15 +5,15 @@
  */
 import { createHash } from 'node:crypto'
 import { planFor } from '../cache/filter.ts'
-import { builtinFacts } from '../kube/builtin.ts'
+import { builtinFacts, isBuiltinGroup } from '../kube/builtin.ts'
 import { readConverter } from '../kube/convert/convert.ts'
 import { selectableFields } from '../kube/fields.ts'
 import { field, isObject, type JsonObject, parseJson, printJson, text } from '../kube/json/json.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Resource, Verb } from '../kube/resource.ts'
-import { definitionResources, definitionVersions } from '../kube/schema/versions.ts'
-import type { Definition, Registry as WriteRegistry } from '../write/write.ts'
-import type { Registry as ReadRegistry, Served } from './endpoint.ts'
+import { ByResource, type Catalog, definedResources, inserted } from '../kube/schema/catalog.ts'
+import { definitionVersions } from '../kube/schema/versions.ts'
+import type { Served } from './endpoint.ts'
 import { Spelling } from './forms/spelling.ts'
 
 export type GroupVersion = { readonly version: string; readonly resources: readonly Resource[] }
@@ -33,16 +33,14 @@ export type Concerned = {
   readonly gone: boolean
 }
 
-type Entry = Served & { readonly definition: Definition | undefined }
-type Applied = { readonly fingerprint: string; readonly entries: readonly Entry[] }
+type Applied = { readonly fingerprint: string; readonly entries: readonly Served[] }
 
 /** What discovery still offers of a resource whose definition is being deleted. */
 const endingVerbs: readonly Verb[] = ['delete', 'deletecollection', 'get', 'list', 'watch']
 
-export class Resources implements ReadRegistry, WriteRegistry {
-  /** By group, version and plural: a lookup makes no new string. */
-  readonly #served = new Map<string, Map<string, Map<string, Entry>>>()
-  readonly #byInterest = new Map<string, Set<Entry>>()
+export class OwnCatalog implements Catalog<Served> {
+  readonly #served = new ByResource<Served>()
+  readonly #byInterest = new Map<string, Set<Served>>()
   readonly #plans = new Map<string, FieldPlan>()
   /** By the name of the definition. */
   readonly #definitions = new Map<string, Applied>()
@@ -57,8 +55,8 @@ export class Resources implements ReadRegistry, WriteRegistry {
         resource,
         fields: selectableFields(resource),
         columns: undefined,
+        deprecation: undefined,
         spelling: new Spelling(resource, readConverter(resource)),
-        definition: undefined,
       })
     }
     this.#builtinGroups = groups.map(({ name, versions }) => ({
@@ -77,23 +75,11 @@ export class Resources implements ReadRegistry, WriteRegistry {
   }
 
   find(group: string, version: string, plural: string): Served | undefined {
-    return this.#served.get(group)?.get(version)?.get(plural)
-  }
-
-  isBuiltinGroup(group: string): boolean {
-    return this.#builtinGroups.some((one) => one.name === group)
-  }
-
-  resolve(group: string, version: string, plural: string): Resource | undefined {
-    return this.#served.get(group)?.get(version)?.get(plural)?.resource
+    return this.#served.get(group, version, plural)
   }
 
   *resources(): Iterable<Resource> {
     for (const entries of this.#byInterest.values()) for (const { resource } of entries) yield resource
-  }
-
-  definitionOf({ group, version, resource }: Resource): Definition | undefined {
-    return this.#served.get(group)?.get(version)?.get(resource)?.definition
   }
 
   /** The fields that are read from this interest's objects at ingest. */
@@ -130,10 +116,13 @@ export class Resources implements ReadRegistry, WriteRegistry {
     return [...interests].map((interest) => ({ interest, gone: !this.#byInterest.has(interest) }))
   }
 
-  /** undefined for a definition that serves nothing. One that changed only in its labels and the like is the same as before. */
+  /**
+   * undefined for a definition that serves nothing. Built-in groups are answered before definitions are looked at, whatever
+   * those say. One that changed only in its labels and the like is the same as before.
+   */
   #read(bytes: Buffer): Applied | undefined {
     const crd = parseJson(bytes)
-    if (!isObject(crd) || this.#isBuiltin(text(crd, 'spec', 'group'))) return undefined
+    if (!isObject(crd) || isBuiltinGroup(text(crd, 'spec', 'group'))) return undefined
     const terminating = isTerminating(crd)
     const entries = entriesOf(crd, terminating)
     if (entries.length === 0) return undefined
@@ -142,25 +131,14 @@ export class Resources implements ReadRegistry, WriteRegistry {
     return { fingerprint: createHash('sha256').update(told).digest('base64'), entries }
   }
 
-  /** Built-in groups are answered before definitions are looked at, whatever those say. */
-  #isBuiltin(group: string): boolean {
-    return this.#builtinGroups.some(({ name }) => name === group)
+  #add(entry: Served): void {
+    this.#served.set(entry.resource, entry)
+    inserted(this.#byInterest, entry.resource.interest, () => new Set<Served>()).add(entry)
   }
 
-  #add(entry: Entry): void {
-    const { group, version, resource: plural, interest } = entry.resource
-    const versions = inserted(this.#served, group, () => new Map<string, Map<string, Entry>>())
-    inserted(versions, version, () => new Map<string, Entry>()).set(plural, entry)
-    inserted(this.#byInterest, interest, () => new Set<Entry>()).add(entry)
-  }
-
-  #remove(entry: Entry): void {
-    const { group, version, resource: plural, interest } = entry.resource
-    const versions = this.#served.get(group)
-    const plurals = versions?.get(version)
-    plurals?.delete(plural)
-    if (plurals?.size === 0) versions?.delete(version)
-    if (versions?.size === 0) this.#served.delete(group)
+  #remove(entry: Served): void {
+    const { interest } = entry.resource
+    this.#served.delete(entry.resource)
     const sharing = this.#byInterest.get(interest)
     sharing?.delete(entry)
     if (sharing?.size === 0) this.#byInterest.delete(interest)
@@ -168,8 +146,8 @@ export class Resources implements ReadRegistry, WriteRegistry {
 
   #customGroups(): Group[] {
     const groups: Group[] = []
-    for (const [name, versions] of this.#served) {
-      if (this.#isBuiltin(name)) continue
+    for (const [name, versions] of this.#served.groups) {
+      if (isBuiltinGroup(name)) continue
       const names = byPreference([...versions.keys()])
       const listed = names.map((version) => ({ version, resources: offered(versions.get(version)) }))
       groups.push({ name, custom: true, versions: listed })
@@ -178,20 +156,11 @@ export class Resources implements ReadRegistry, WriteRegistry {
   }
 }
 
-function offered(entries: ReadonlyMap<string, Entry> | undefined): Resource[] {
+function offered(entries: ReadonlyMap<string, Served> | undefined): Resource[] {
   const resources = [...(entries?.values() ?? [])].map(({ resource, definition }) =>
     definition?.terminating === true ? { ...resource, verbs: endingVerbs } : resource,
   )
   return resources.sort((a, b) => (a.resource < b.resource ? -1 : 1))
-}
-
-function inserted<T>(map: Map<string, T>, key: string, make: () => T): T {
-  let value = map.get(key)
-  if (value === undefined) {
-    value = make()
-    map.set(key, value)
-  }
-  return value
 }
 
 function isTerminating(crd: JsonObject): boolean {
@@ -201,22 +170,17 @@ function isTerminating(crd: JsonObject): boolean {
   return conditions.some((one) => text(one, 'type') === 'Terminating' && text(one, 'status') === 'True')
 }
 
-function entriesOf(crd: JsonObject, terminating: boolean): Entry[] {
+function entriesOf(crd: JsonObject, terminating: boolean): Served[] {
   const versions = definitionVersions(crd)
   const storage = versions.find((version) => version.storage)
   const storageVersion = storage?.name ?? ''
-  return definitionResources(crd).flatMap((resource) => {
-    const version = versions.find(({ name }) => name === resource.version)
-    if (version === undefined) return []
-    const { schema, status, scale, selectableFields: selectable, columns, deprecation } = version
+  return definedResources(crd, versions).map(({ version, ...defined }) => {
+    const { schema, status, scale, selectableFields } = version
     const stored = storage === undefined || storage === version ? {} : { storageSchema: storage.schema }
-    const definition = { storageVersion, schema, ...stored, status, selectableFields: selectable, terminating }
+    const definition = { storageVersion, schema, ...stored, status, selectableFields, terminating }
     return {
-      resource,
-      fields: selectableFields(resource, selectable),
-      columns: columns.length === 0 ? undefined : columns,
-      spelling: new Spelling(resource),
-      ...(deprecation === undefined ? {} : { deprecation }),
+      ...defined,
+      spelling: new Spelling(defined.resource),
       definition: scale === undefined ? definition : { ...definition, scale },
     }
   })

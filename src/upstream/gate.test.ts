@@ -1,0 +1,146 @@
+/** Nothing is sent over a connection before it is known where it leads. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../base/until.test-support.ts'
+import { runDirect } from './direct.test-support.ts'
+import { FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
+import type { Arrival, Gate } from './upstream.ts'
+
+const pair = issue({ use: 'client', name: 'edge' })
+
+/** Lets in where the right name is told. */
+class NameGate implements Gate {
+  readonly arrivals: Arrival[] = []
+  looks = 0
+  /** Whether a connection that was let in is asked again. */
+  isWary = false
+
+  async admit(arrival: Arrival): Promise<string | undefined> {
+    this.arrivals.push(arrival)
+    const { body } = await arrival.get('/name')
+    return body.toString() === 'right' ? undefined : `it is ${body.toString()}`
+  }
+
+  async look(arrival: Arrival): Promise<string | undefined> {
+    this.looks++
+    return this.isWary ? await this.admit(arrival) : undefined
+  }
+}
+
+async function world(http2: boolean) {
+  const names = new Map<FakeServer, string>()
+  const start = async (name: string) => {
+    const server: FakeServer = await FakeServer.start({
+      http2,
+      handle: (request, response) =>
+        void response.end(request.url === '/name' ? (names.get(server) ?? '') : 'answered'),
+    })
+    names.set(server, name)
+    return server
+  }
+  const server = await start('right')
+  const files = writeKubeconfig(server.url, inline(pair))
+  const gate = new NameGate()
+  const run = (...servers: string[]) => runDirect({ kubeconfig: files.path, servers, gate })
+  const others: FakeServer[] = []
+  return {
+    server,
+    gate,
+    run,
+    files,
+    names,
+    another: async (name: string) => {
+      const other = await start(name)
+      others.push(other)
+      return other
+    },
+    async [Symbol.asyncDispose]() {
+      for (const one of [server, ...others]) await one.end()
+      files.remove()
+    },
+  }
+}
+
+const token = { kind: 'token', token: 't' } as const
+const callers = [
+  {},
+  { identity: token },
+  { identity: { kind: 'anonymous' } as const },
+  { identity: token, byStranger: true },
+]
+
+for (const http2 of [true, false]) {
+  const over = http2 ? 'HTTP/2' : 'HTTP/1.1'
+
+  test(`[A10] over ${over} each new connection is asked where it leads, whoever it is for, before anything else`, async () => {
+    await using at = await world(http2)
+    const { upstream, read, end } = await at.run()
+    for (const asking of callers) assert.equal(await read('/thing', asking), 'answered')
+    assert.equal(at.server.requests[0]?.path, '/name')
+    assert.ok(at.server.requests.filter(({ path }) => path === '/name').every(({ name }) => name === 'edge'))
+    at.names.set(at.server, 'wrong')
+    at.server.reset()
+    const before = at.server.paths().length
+    for (const asking of callers) {
+      await assert.rejects(read('/thing', asking), /it is wrong|closing|connection|reset/)
+    }
+    const sent = at.server.paths().slice(before)
+    assert.deepEqual(
+      sent.filter((path) => path !== 'GET /name'),
+      [],
+      'no request and no credential of a caller',
+    )
+    await until(() => upstream.reachability.state === 'unreachable', 'it counts as away')
+    assert.match(upstream.reachability.why, /it is wrong/)
+    at.names.set(at.server, 'right')
+    await until(() => upstream.reachability.state === 'reachable', 'it is back')
+    assert.equal(await read('/thing'), 'answered')
+    await end()
+  })
+
+  test(`[A10] over ${over} a connection that stays and leads elsewhere is cut with all the others`, async () => {
+    await using at = await world(http2)
+    const { upstream, read, end } = await at.run()
+    assert.equal(await read('/thing', { identity: token }), 'answered')
+    await until(() => at.gate.looks > 0, 'a look')
+    at.gate.isWary = true
+    at.names.set(at.server, 'wrong')
+    await until(() => upstream.reachability.state === 'unreachable', 'it counts as away')
+    const before = at.server.paths().length
+    await assert.rejects(read('/thing', { identity: token }))
+    assert.ok(!at.server.paths().slice(before).includes('GET /thing'))
+    await end()
+  })
+}
+
+test('[A10] of several addresses one that leads elsewhere is passed over', async () => {
+  await using at = await world(true)
+  const wrong = await at.another('wrong')
+  const { upstream, read, end } = await at.run(wrong.url, at.server.url)
+  await until(() => upstream.reachability.state === 'reachable', 'the second one')
+  assert.equal(await read('/thing'), 'answered')
+  const [first, second] = upstream.addresses()
+  assert.deepEqual([first?.current, second?.current], [false, true])
+  assert.match(first?.why ?? '', /it is wrong/)
+  assert.deepEqual(
+    at.gate.arrivals[0]?.addresses,
+    [wrong.url, at.server.url].map((url) => `${url}/`),
+  )
+  assert.ok(!wrong.paths().includes('GET /thing'))
+  await end()
+})
+
+test('[A10] a kubeconfig that is re-pointed is asked anew where it leads', async () => {
+  await using at = await world(true)
+  const { upstream, read, end } = await at.run()
+  assert.equal(await read('/thing'), 'answered')
+  const other = await at.another('another')
+  at.files.write(other.url, inline(pair))
+  await until(() => /it is another/.test(upstream.reachability.why), 'refused')
+  await assert.rejects(read('/thing'))
+  at.files.write(at.server.url, inline(pair))
+  await until(() => upstream.reachability.state === 'reachable', 'it is back')
+  assert.equal(await read('/thing'), 'answered')
+  assert.deepEqual(new Set(other.paths()), new Set(['GET /name']))
+  await end()
+})
