@@ -24,6 +24,7 @@ import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
 import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
+import { resourceOfName } from '../mirror/interest.ts'
 import { Interests } from '../mirror/interests.ts'
 import type { RecordChange, Store } from '../store/store.ts'
 import type { DirectUpstream } from '../upstream/direct.ts'
@@ -79,7 +80,7 @@ export async function openMirror(parts: ClusterParts) {
   const credentialVersion = (name: string) => upstream.credentialVersion(name)
   const [copy, asking] = await Promise.all([
     MirrorCopy.open({
-      ...{ store, clock, log, planOf, lostOf },
+      ...{ store, clock, log, planOf, lostOf, resourceOf: resourceOfName },
       // While the cloud is away nothing gets older: who slept through it resumes.
       aging: { ageMs: config.historyAge, counts: () => upstream.reachability.state === 'reachable' },
     }),

@@ -5,7 +5,17 @@
  * Dropped and not set aside: all of it can be read again from the cluster it came from, and a stolen machine should not hold
  * what its owner has turned away from.
  */
-import type { Batch, Cursor, HistoryLimit, Loaded, LoadedObject, Make, RecordChange, Store } from '../store/store.ts'
+import type {
+  Batch,
+  Cursor,
+  HistoryLimit,
+  Loaded,
+  LoadedObject,
+  Make,
+  RecordChange,
+  SharedBody,
+  Store,
+} from '../store/store.ts'
 
 /** Every kind of record that is of a cluster. What is written under another could outlive it, and is refused. */
 const kinds = [
@@ -69,6 +79,10 @@ export class ClusterStore implements Store {
   load<Made>(make: Make<Made>): Promise<Loaded<Made>>
   load<Made>(make?: Make<Made>): Promise<Loaded<Made | LoadedObject>> {
     return make === undefined ? this.#store.load() : this.#store.load(make)
+  }
+
+  release(shared: SharedBody): void {
+    this.#store.release(shared)
   }
 
   history(interest: string, after: Cursor, limit: HistoryLimit): ReturnType<Store['history']> {

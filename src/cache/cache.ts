@@ -17,6 +17,7 @@ import { type Item, makeItem } from './item.ts'
 import { Ordered } from './ordered.ts'
 import type { Pace } from './pace.ts'
 import type { Progress } from './progress.ts'
+import type { SharedItems } from './shareditems.ts'
 import { Stream } from './stream.ts'
 import type { StreamStart, Subscription } from './subscription.ts'
 import { indexFromObjects, Terms } from './terms.ts'
@@ -43,6 +44,8 @@ export class Cache {
   readonly history: History
   readonly #isGone: (version: number) => boolean
   readonly #isSetBack: () => boolean
+  readonly #shared: SharedItems | undefined
+  #isOver = false
   /** Positions handed out so far; a failed commit leaves a hole. */
   lastPosition: number
   /** The version of the newest entry of its history, whatever has come of it since; 0 before there is one. */
@@ -61,10 +64,13 @@ export class Cache {
     isGone?: (version: number) => boolean
     /** Whether what is mirrored was put back to an older state, and has not come as far again. */
     isSetBack?: () => boolean
+    /** What it holds of it, where other interests may hold the same. */
+    shared?: SharedItems
   }) {
     const { loaded, plan } = parts
     this.#isGone = parts.isGone ?? (() => true)
     this.#isSetBack = parts.isSetBack ?? (() => false)
+    this.#shared = parts.shared
     this.interest = parts.interest
     this.progress = parts.progress
     this.#clock = parts.clock
@@ -217,9 +223,25 @@ export class Cache {
     return () => void this.#listeners.delete(listener)
   }
 
+  /** The item to bring in place of this one, whose bytes another interest may have: held until it is published, or let go. */
+  take(item: Item): Item {
+    return this.#shared === undefined ? item : this.#shared.take(item, this.#plan)
+  }
+
+  /** The interest is over: what it holds is no longer its own, and nothing is published any more. */
+  letGo(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { window } = this.history
+    // Its events stay for the watches that are ending.
+    for (const { previous } of window.after(window.floor)) previous?.shared?.letGo()
+    for (const item of this.#objects.all()) item.shared?.letGo()
+  }
+
   /** Takes over an object that was there before the history begins, or was damaged: nothing has happened to it. */
   seed(item: Item): void {
     const previous = this.#objects.get(item.key)
+    previous?.shared?.letGo()
     this.#corrupt.delete(item.key)
     this.#objects.set(item)
     this.bytes += item.bytes.length - (previous?.bytes.length ?? 0)
@@ -229,6 +251,10 @@ export class Cache {
   /** Makes a committed change visible. */
   publish(event: Event): void {
     const { previous, item } = event
+    if (this.#isOver) {
+      item?.shared?.letGo()
+      return
+    }
     this.lastVersion = event.version
     this.#corrupt.delete(event.key)
     if (item !== undefined) this.#objects.set(item)
@@ -244,7 +270,7 @@ export class Cache {
 
   /** Another set of selectable fields (a CRD changed): every object is read again, and watches end so that clients ask anew. */
   replan(plan: FieldPlan): void {
-    if (plan.paths.join() === this.#plan.paths.join()) return
+    if (this.#isOver || plan.paths.join() === this.#plan.paths.join()) return
     // One that would rather wait is cut: after this its filter reads other fields, and no event reaches it.
     for (const watcher of this.#watchers) if (watcher.finish() > 0) void watcher.return()
     for (const stream of this.#streams) void stream.return()
@@ -254,7 +280,9 @@ export class Cache {
     this.#source = this.#makeSource()
     this.history.plan = plan
     this.history.window.shrink(Number.POSITIVE_INFINITY)
-    for (const item of this.#objects.all()) this.#objects.set(makeItem(item.bytes, item.version, plan))
+    for (const item of this.#objects.all()) {
+      this.#objects.set(item.shared?.readBy(plan) ?? makeItem(item.bytes, item.version, plan))
+    }
   }
 
   #refuseCorrupt(key: string): void {

@@ -11,6 +11,7 @@ function heldStore() {
   const held: { batch: Batch; settle(error?: Error): Promise<void> }[] = []
   const store: Store = {
     load: inner.load.bind(inner),
+    release: (shared) => inner.release(shared),
     history: (name, cursor, limit) => inner.history(name, cursor, limit),
     floor: (name) => inner.floor(name),
     figures: inner.figures,

@@ -10,7 +10,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { failure, internalError } from '../kube/status.ts'
-import { type Batch, type Loaded, type Store, StoreRefused } from '../store/store.ts'
+import { type Batch, type Loaded, type LoadedObject, type Store, StoreRefused } from '../store/store.ts'
 import { Aging, type AgingOptions, agingRecord } from './aging.ts'
 import type { Cache } from './cache.ts'
 import { type Item, makeItem } from './item.ts'
@@ -39,16 +39,17 @@ export type Opened = Loaded<Item> & { readonly aged: Buffer | undefined }
 /** Reads everything, each object made an item, and names what is damaged. */
 export async function openInterests(
   { store, log, planOf, aging }: CopyParts,
-  make: (body: Buffer, version: number, plan: FieldPlan) => Item = makeItem,
+  make: (object: LoadedObject, plan: FieldPlan, interest: string) => Item = ({ body, version }, plan) =>
+    makeItem(body, version, plan),
 ): Promise<Opened> {
   const plans = new Map<string, FieldPlan>()
-  const loaded = await store.load((interest, { body, version }) => {
+  const loaded = await store.load((interest, object) => {
     let plan = plans.get(interest)
     if (plan === undefined) {
       plan = planOf(interest)
       plans.set(interest, plan)
     }
-    return make(body, version, plan)
+    return make(object, plan, interest)
   })
   for (const { name, corrupt, isDoubted = false } of loaded.interests) {
     for (const key of corrupt) log.error('store.corrupt', { interest: name, object: key })

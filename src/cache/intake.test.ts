@@ -29,6 +29,7 @@ class Disk {
     const { inner } = this
     return {
       load: inner.load.bind(inner),
+      release: (shared) => inner.release(shared),
       commit: async (batch) => {
         if (this.held !== undefined) await new Promise<void>((resolve) => this.held?.push(resolve))
         if (this.refusing) throw new StoreRefused('no room', true)

@@ -6,11 +6,12 @@
  * None of this is synced to the disk before it is published: the cloud can send it again, and flash cards wear out.
  */
 import type { FieldPlan } from '../kube/object.ts'
-import { afterAll, type Change, type Gap } from '../store/store.ts'
+import { afterAll, type Batch, type Change, type Gap } from '../store/store.ts'
 import type { Cache } from './cache.ts'
 import { Event } from './event.ts'
 import { type Item, makeItem } from './item.ts'
 import type { MirrorCopy } from './mirrorcopy.ts'
+import { putOf, seedOf } from './shareditems.ts'
 
 /** One commit takes at most this many changes: a burst must not make a single one endless. */
 const stepsPerCommitMax = 512
@@ -61,7 +62,9 @@ export class Intake {
   }
 
   put(item: Item): void {
-    this.#push({ version: item.version, key: item.key, item, plan: this.cache.plan })
+    if (this.#fault !== undefined) throw this.#fault
+    const { key, version } = item
+    this.#push({ version, key, item: this.cache.take(item), plan: this.cache.plan })
   }
 
   remove(key: string, version: number): void {
@@ -108,6 +111,7 @@ export class Intake {
       }
     } catch (error) {
       this.#fault = error instanceof Error ? error : new Error(String(error))
+      for (const { item } of this.#queue) item?.shared?.letGo()
       this.#queue = []
       this.#queuedBytes = 0
       this.#onFault(this.#fault)
@@ -130,14 +134,24 @@ export class Intake {
       const position = ++this.cache.lastPosition
       events.push({ position, step })
       if (item === undefined) changes.push({ interest, key, version, kind: 'delete', position })
-      else changes.push({ interest, key, version, kind: 'put', body: item.bytes, position })
+      else changes.push(putOf(interest, item, { version, position }))
     }
     const interests = this.#toWriteDown(upTo)
-    if (changes.length + interests.length > 0) await this.#copy.commit({ changes, interests, synced: false })
+    if (changes.length + interests.length > 0) await this.#bring({ changes, interests }, steps)
     for (const { position, step } of events) this.#publish(step, position)
     for (const step of steps) {
       this.#queuedBytes -= step.item?.bytes.length ?? 0
       this.cache.progress.advance(step.version)
+    }
+  }
+
+  /** What is refused is let go: it is not published. */
+  async #bring(batch: Omit<Batch, 'synced'>, brought: Iterable<{ readonly item: Item | undefined }>): Promise<void> {
+    try {
+      await this.#copy.commit({ ...batch, synced: false })
+    } catch (error) {
+      for (const { item } of brought) item?.shared?.letGo()
+      throw error
     }
   }
 
@@ -153,19 +167,22 @@ export class Intake {
   #publish({ key, version, item, plan }: Step, position: number, gap?: Gap): void {
     const { cache } = this
     // While it was committed, other fields may have become selectable.
-    const read = item === undefined || cache.plan === plan ? item : makeItem(item.bytes, item.version, cache.plan)
+    const isRead = item === undefined || cache.plan === plan
+    const read = isRead ? item : (item.shared?.readBy(cache.plan) ?? makeItem(item.bytes, item.version, cache.plan))
     cache.publish(new Event({ position, version, key, item: read, previous: cache.peek(key), gap }))
   }
 
   /** Takes the place of damaged objects that everybody else still has as they are: nothing has happened to them. */
   async repair(items: readonly Item[]): Promise<void> {
     if (items.length === 0) return
-    const { interest } = this.cache
-    const changes = items.map(({ key, version, bytes }): Change => {
-      return { interest, key, version, kind: 'seed', position: 0, body: bytes }
-    })
-    await this.#copy.commit({ changes, synced: false })
-    for (const item of items) this.cache.seed(item)
+    const taken = this.#take(items)
+    const changes = taken.map(({ item }) => seedOf(this.cache.interest, item))
+    await this.#bring({ changes }, taken)
+    for (const { item } of taken) this.cache.seed(item)
+  }
+
+  #take(items: readonly Item[]): { readonly item: Item }[] {
+    return items.map((item) => ({ item: this.cache.take(item) }))
   }
 
   /**
@@ -193,13 +210,12 @@ export class Intake {
     const { interest, plan } = cache
     const removed = gone.map((key) => ({ key, position: ++cache.lastPosition }))
     const changes: Change[] = removed.map((one) => ({ interest, version, kind: 'delete', ...one }))
-    for (const { key, version: at, bytes } of changed) {
-      changes.push({ interest, key, version: at, kind: 'seed', position: 0, body: bytes })
-    }
+    const taken = this.#take(changed)
+    for (const { item } of taken) changes.push(seedOf(interest, item))
     const said = { interest, synced: version, floor: version, sound: true as const }
-    await this.#copy.commit({ changes, interests: [said], synced: false })
+    await this.#bring({ changes, interests: [said] }, taken)
     for (const { key, position } of removed) this.#publish({ version, key, item: undefined, plan }, position)
-    for (const item of changed) cache.seed(item)
+    for (const { item } of taken) cache.seed(item)
   }
 
   async #writeGap({ version, changed, gone }: Difference): Promise<void> {
@@ -221,16 +237,17 @@ export class Intake {
         events.push({ position, step: { version: from, key, item: undefined, plan }, gap })
       }
       const ordered = [...changed].sort((a, b) => a.version - b.version)
-      for (const item of ordered) {
+      const taken = this.#take(ordered)
+      for (const { item } of taken) {
         const { key } = item
         // Put back to an older version by a restore that let versions go on: it has happened after `from` nevertheless.
         const label = Math.max(item.version, from + 1)
         const position = ++cache.lastPosition
-        changes.push({ interest, position, version: label, key, kind: 'put', body: item.bytes })
+        changes.push(putOf(interest, item, { version: label, position }))
         events.push({ position, step: { version: label, key, item, plan } })
       }
       // How far it reaches is written with it: after a crash the next gap begins where this one ends.
-      await this.#copy.commit({ changes, interests: [{ interest, synced: version, ...sound }], synced: false })
+      await this.#bring({ changes, interests: [{ interest, synced: version, ...sound }] }, taken)
       cache.history.noteGap(gap)
       for (const { step, position, gap: of } of events) this.#publish(step, position, of)
     } else {

@@ -5,6 +5,15 @@
  */
 import { type FieldPlan, type Labels, type Scan, scanObject, uidIn } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
+import type { SharedBody } from '../store/store.ts'
+
+/** What an item has that interests of a mirror share (`shareditems.ts`). */
+export type Sharing = SharedBody & {
+  /** The same object read by another plan. */
+  readBy(plan: FieldPlan): Item
+  /** One holder less. */
+  letGo(): void
+}
 
 export class Item {
   readonly key: string
@@ -19,6 +28,8 @@ export class Item {
   readonly metadataEnd: number
   /** Where the members after apiVersion and kind begin. */
   readonly bodyStart: number
+  /** Given once, where interests share it. */
+  shared: Sharing | undefined
 
   constructor(
     key: string,
@@ -36,6 +47,7 @@ export class Item {
     this.metadataStart = scan.metadataStart
     this.metadataEnd = scan.metadataEnd
     this.bodyStart = scan.bodyStart
+    this.shared = undefined
   }
 
   get name(): string {

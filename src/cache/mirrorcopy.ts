@@ -1,14 +1,16 @@
 /**
  * The copy of a mirror (`ake edge`): objects come with the API server's own versions (`intake.ts`). Each interest has come
- * as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1).
+ * as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1). What several
+ * interests of one resource hold they share (`shareditems.ts`).
  */
 import { tooOld } from '../kube/status.ts'
-import type { Change, LoadedInterest } from '../store/store.ts'
+import type { LoadedInterest } from '../store/store.ts'
 import { Cache } from './cache.ts'
 import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
 import { asSpelled } from './history.ts'
 import { type Item, makeItem } from './item.ts'
 import { Progress } from './progress.ts'
+import { SharedItems, seedOf } from './shareditems.ts'
 
 /** How far an interest has come without a change is written down this often: a restart then resumes close by. */
 const saveProgressEveryMs = 10_000
@@ -18,26 +20,40 @@ const seedsPerCommitMax = 512
 type MirrorCopyParts = CopyParts & {
   /** The newest version an interest had when its cluster was put back to an earlier state; 0 if that never happened. */
   lostOf?: (interest: string) => number
+  /** Which resource an interest is of; without it none shares its objects with another. */
+  resourceOf?: (interest: string) => string
 }
 
 export class MirrorCopy extends Copy {
   readonly #lostOf: (interest: string) => number
+  /** Of an interest's resource. */
+  readonly #sharedOf: (interest: string) => SharedItems
   readonly #saved = new Map<string, number>()
   #savedAtMs: number
 
-  private constructor(parts: MirrorCopyParts, { interests, aged }: Opened) {
+  private constructor(
+    parts: MirrorCopyParts,
+    { interests, aged }: Opened,
+    sharedOf: (interest: string) => SharedItems,
+  ) {
     super(parts, aged)
+    this.#sharedOf = sharedOf
     this.#lostOf = parts.lostOf ?? (() => 0)
     this.#savedAtMs = parts.clock.steady()
     for (const loaded of interests) if (loaded.synced !== undefined) this.#open(loaded.name, loaded.synced, loaded)
   }
 
   static async open(parts: MirrorCopyParts): Promise<MirrorCopy> {
-    // A label may be newer than its object: one that was put back to an older version.
-    const opened = await openInterests(parts, (body, label, plan) => asSpelled(makeItem(body, label, plan), plan))
-    const copy = new MirrorCopy(parts, opened)
+    const sharedOf = sharing(parts)
+    const opened = await openInterests(parts, (object, plan, interest) => {
+      // A label may be newer than its object: one that was put back to an older version.
+      const make = () => asSpelled(makeItem(object.body, object.version, plan), plan)
+      return sharedOf(interest).load(object, plan, make)
+    })
+    const copy = new MirrorCopy(parts, opened, sharedOf)
     // A first sync that was cut short: no client was shown any of it.
     const halves = opened.interests.filter(({ synced }) => synced === undefined)
+    for (const { objects } of halves) for (const item of objects) item.shared?.letGo()
     const interests = halves.map(({ name }) => ({ interest: name, forget: true as const }))
     if (halves.length > 0) await copy.commit({ changes: [], interests, synced: false }).catch(() => {})
     return copy
@@ -50,7 +66,7 @@ export class MirrorCopy extends Copy {
     const cache = new Cache({
       ...{ interest, loaded, store, plan: planOf(interest), progress, clock, pace: this.pace },
       // A version that lies ahead is waited for, unless the cluster was put back and that version went with it.
-      ...{ isGone: isSetBack, isSetBack },
+      ...{ isGone: isSetBack, isSetBack, shared: this.#sharedOf(interest) },
     })
     this.opened.set(interest, cache)
     this.#saved.set(interest, version)
@@ -59,16 +75,21 @@ export class MirrorCopy extends Copy {
 
   /** An interest begins, or begins anew: these are all of its objects at the version. */
   async begin(interest: string, version: number, items: readonly Item[]): Promise<Cache> {
-    await this.end(interest, 'anew')
-    for (let at = 0; at < items.length; at += seedsPerCommitMax) {
-      const changes = items.slice(at, at + seedsPerCommitMax).map((item): Change => {
-        return { interest, key: item.key, version: item.version, kind: 'seed', position: 0, body: item.bytes }
-      })
-      await this.commit({ changes, synced: false })
+    const plan = this.parts.planOf(interest)
+    const taken = items.map((item) => this.#sharedOf(interest).take(item, plan))
+    try {
+      await this.end(interest, 'anew')
+      for (let at = 0; at < taken.length; at += seedsPerCommitMax) {
+        const changes = taken.slice(at, at + seedsPerCommitMax).map((item) => seedOf(interest, item))
+        await this.commit({ changes, synced: false })
+      }
+      await this.commit({ changes: [], interests: [{ interest, synced: version, floor: version }], synced: false })
+    } catch (error) {
+      for (const item of taken) item.shared?.letGo()
+      throw error
     }
-    await this.commit({ changes: [], interests: [{ interest, synced: version, floor: version }], synced: false })
     const cache = this.#open(interest, version)
-    for (const item of items) cache.seed(item)
+    for (const item of taken) cache.seed(item)
     return cache
   }
 
@@ -81,6 +102,7 @@ export class MirrorCopy extends Copy {
     this.opened.delete(interest)
     this.#saved.delete(interest)
     const lost = tooOld(cache?.version ?? 0, cache?.version ?? 0)
+    cache?.letGo()
     for (const watcher of cache?.watchers ?? []) {
       if (how === 'anew') watcher.fail(lost.status)
       else this.finish(watcher)
@@ -102,5 +124,18 @@ export class MirrorCopy extends Copy {
       interests.push({ interest, synced: version })
     }
     if (interests.length > 0) void this.commit({ changes: [], interests, synced: false }).catch(() => {})
+  }
+}
+
+function sharing({ store, resourceOf = (interest) => interest }: MirrorCopyParts): (interest: string) => SharedItems {
+  const byResource = new Map<string, SharedItems>()
+  return (interest) => {
+    const resource = resourceOf(interest)
+    let shared = byResource.get(resource)
+    if (shared === undefined) {
+      shared = new SharedItems(store)
+      byResource.set(resource, shared)
+    }
+    return shared
   }
 }

@@ -50,6 +50,7 @@ function slowStore(inner: Store, random: Random): Store {
   }
   return {
     load: inner.load.bind(inner),
+    release: (shared) => inner.release(shared),
     commit: (batch: Batch) => later(() => inner.commit(batch)),
     history: async (name, cursor, limit) => {
       const page = await later(() => inner.history(name, cursor, { ...limit, entries: 1 + random(20) }))

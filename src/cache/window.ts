@@ -49,6 +49,7 @@ export class Window {
       const size = sizeOf(event)
       left -= size
       this.bytes -= size
+      event.previous?.shared?.letGo()
       this.#floor = { version: event.version, position: event.position }
     }
     if (this.#first > 1024 && this.#first * 2 > this.#events.length) {

@@ -18,6 +18,7 @@ import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { Cloud as DocumentCloud } from '../mirror/documents/cloud.test-support.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { isDocument } from '../mirror/documents/place.ts'
+import { resourceOfName } from '../mirror/interest.ts'
 import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
@@ -228,7 +229,7 @@ export class EdgeWorld {
     this.interests = await Interests.open({ store, upstream, follow, clock, log, find, confirm })
     const { interests } = this
     const { planOf, lostOf } = interests
-    this.copy = await MirrorCopy.open({ store, clock, log, planOf, lostOf })
+    this.copy = await MirrorCopy.open({ store, clock, log, planOf, lostOf, resourceOf: resourceOfName })
     this.access = await openAccess({ upstream, records: store, clock, log })
     await documents.load()
     interests.attach(this.copy)

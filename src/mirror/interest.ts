@@ -41,6 +41,11 @@ export function resourceName(group: string, version: string, resource: string): 
   return group === '' ? `${version}/${resource}` : `${group}/${version}/${resource}`
 }
 
+/** The same of an interest's name. */
+export function resourceOfName(interest: string): string {
+  return interest.split(/[@?]/, 1)[0] as string
+}
+
 /** Whether every object that the scope can match is in the interest. */
 export function covers(interest: Scope, scope: Scope): boolean {
   if (interest.resource !== scope.resource || interest.version !== scope.version || interest.group !== scope.group) {

@@ -28,6 +28,8 @@ export class InterestRecords {
   readonly #store: Pick<Store, 'records' | 'figures'>
   readonly #records = new Map<string, InterestRecord>()
   readonly #plans = new Map<string, FieldPlan>()
+  /** One for the same fields: what interests share is read once. */
+  readonly #plansByPaths = new Map<string, FieldPlan>()
   /** Those whose record the disk has refused. */
   readonly #unsaved = new Set<Recorded>()
   #commit: Store['commit'] | undefined
@@ -64,7 +66,9 @@ export class InterestRecords {
   planOf(name: string): FieldPlan {
     let plan = this.#plans.get(name)
     if (plan === undefined) {
-      plan = planFields(this.#records.get(name)?.paths ?? [])
+      const paths = this.#records.get(name)?.paths ?? []
+      plan = this.#plansByPaths.get(paths.join()) ?? planFields(paths)
+      this.#plansByPaths.set(paths.join(), plan)
       this.#plans.set(name, plan)
     }
     return plan

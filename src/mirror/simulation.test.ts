@@ -299,6 +299,7 @@ function watched(inner: Store): { store: Store; idle: () => Promise<void> } {
   }
   const store: Store = {
     load: inner.load.bind(inner),
+    release: (shared) => inner.release(shared),
     commit: (batch) => follow(inner.commit(batch)),
     history: (interest, after, limit) => follow(inner.history(interest, after, limit)),
     records: (kind) => follow(inner.records(kind)),

@@ -25,6 +25,7 @@ class Noting {
   constructor(inner: Store) {
     this.store = {
       load: inner.load.bind(inner),
+      release: (shared) => inner.release(shared),
       commit: async (batch) => {
         await this.standing
         this.batches.push(batch)

@@ -21,7 +21,7 @@ import { followDirect } from '../upstream/follow/direct.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
 import { type Asked, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
-import { type Interest, interestOf } from './interest.ts'
+import { type Interest, interestOf, resourceOfName } from './interest.ts'
 import { Interests } from './interests.ts'
 import type { Mirrored } from './mirror.ts'
 
@@ -76,6 +76,7 @@ class Life {
   store(inner: Store, refuses: () => boolean): Store {
     return {
       load: inner.load.bind(inner),
+      release: (shared) => this.over || inner.release(shared),
       commit: async (batch: Batch) => {
         if (this.over) await never
         if (refuses()) throw new StoreRefused('the test fills the disk', true)
@@ -162,7 +163,7 @@ export class MirrorWorld {
       },
     })
     const { planOf, lostOf } = this.interests
-    this.copy = await MirrorCopy.open({ store, clock, log: silentLog, planOf, lostOf })
+    this.copy = await MirrorCopy.open({ store, clock, log: silentLog, planOf, lostOf, resourceOf: resourceOfName })
     this.interests.attach(this.copy)
     this.front = new Front({ interests: this.interests, upstream, clock })
     const { signal } = this.#stopping

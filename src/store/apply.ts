@@ -2,12 +2,14 @@
  * Brings frames of the log into the index. Whatever the log holds can be applied: there is no change that the tables
  * refuse. What is kept at hand here mirrors them, and is thrown away with a transaction that was taken back.
  */
+
+import type { StatementSync } from 'node:sqlite'
 import { entryOverheadBytes, forgetEntriesMax, historyBytesAfter } from './bounds.ts'
 import type { Statements } from './connection.ts'
-import { changeBytesMin, type FrameChange, type Piece } from './frame.ts'
+import { changeBytesMin, elsewhere, type FrameChange, type Piece } from './frame.ts'
 import { type InterestRow, interestSum, kinds, readInterest, readInterestRows } from './reading.ts'
 import type { Position } from './segment.ts'
-import { Segments } from './segments.ts'
+import { nowhere, Segments } from './segments.ts'
 import type { EntryKind } from './store.ts'
 import { minus, objectSum, plus, recordSum, rowSum } from './sums.ts'
 import type { Hole, TailFrame } from './tail.ts'
@@ -184,13 +186,13 @@ export class Applier {
   #write(change: FrameChange, at: Position): void {
     const use = this.#use
     const interest = this.#interest(change.interest)
-    const { key, version, kind } = change
+    const { key, kind } = change
     const current = kind === 'gap' ? undefined : use.current.get(interest.id, key)
     const [head, previous, previousBytes, was, checksum] = (current as unknown as CurrentRow | undefined) ?? []
     let body: number | null = null
     this.#sumObject(interest, change, head === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null))
     if (change.body !== undefined) {
-      body = this.#addBody(version, change.body, at)
+      body = this.#bodyOf(change, change.body, at)
       if (head !== undefined) use.setHead.run(body, head)
       else use.addObject.run(interest.id, key, use.addHead.run(body).lastInsertRowid)
     } else if (kind === 'delete' && head !== undefined) {
@@ -226,15 +228,46 @@ export class Applier {
     return true
   }
 
-  #addBody(version: number, { start, length, checksum }: Piece, at: Position): number {
+  /** The body that a change brings, or shares with what has brought it. */
+  #bodyOf({ version, name }: FrameChange, piece: Piece, at: Position): number {
+    if (piece.start !== elsewhere) return this.#addBody(version, piece, at, name)
+    const found = this.#use.named.get(name as number) as unknown as NamedRow | undefined
+    if (found?.[1] === version && found[2] === piece.checksum) {
+      this.#use.shareBody.run(found[0])
+      return found[0]
+    }
+    // Lost with the frame that held it: whoever reads it is told.
+    return this.#addBody(version, { ...piece, start: 0 }, { segment: nowhere, offset: 0, sequence: 0 })
+  }
+
+  #addBody(version: number, { start, length, checksum }: Piece, at: Position, name?: number): number {
     this.segments.refer(at.segment, length)
-    const added = this.#use.addBody.run(version, checksum, at.segment, at.offset + start, length)
+    const added = this.#use.addBody.run(version, checksum, at.segment, at.offset + start, length, name ?? null)
     return added.lastInsertRowid as number
   }
 
+  /** One holder less: the body goes with the last, unless it can still be referred to. */
   #dropBody(body: number): void {
-    const dropped = this.#use.dropBody.get(body) as unknown as [segment: number, length: number] | undefined
+    if (!this.#remove(this.#use.dropBody, body)) this.#use.letGoOfBody.run(body)
+  }
+
+  #remove(statement: StatementSync, body: number): boolean {
+    const dropped = statement.get(body) as unknown as [segment: number, length: number] | undefined
     if (dropped !== undefined) this.segments.refer(dropped[0], -dropped[1])
+    return dropped !== undefined
+  }
+
+  /** No later frame refers to these. */
+  release(names: Iterable<number>): void {
+    for (const name of names) {
+      for (const row of this.#use.dropName.all(name))
+        this.#remove(this.#use.dropUnheld, (row as unknown as [number])[0])
+    }
+  }
+
+  /** What no frame can refer to after a start: everything but the objects that are there. */
+  otherNames(): number[] {
+    return this.#use.otherNames.all().map((row) => (row as unknown as [number])[0])
   }
 
   #forgetInterest(name: string): void {
@@ -244,12 +277,7 @@ export class Applier {
     if (row === undefined) return
     this.#changed.delete(row)
     this.#sum = minus(this.#sum, rowSum(name))
-    for (const statement of [use.dropObjectBodies, use.dropReplacedBodies]) {
-      for (const dropped of statement.all(row.id)) {
-        const [segment, length] = dropped as unknown as [number, number]
-        this.segments.refer(segment, -length)
-      }
-    }
+    for (const body of use.bodiesOfInterest.all(row.id)) this.#dropBody((body as unknown as [number])[0])
     for (const statement of [use.dropHeads, use.dropObjects, use.dropHistory, use.dropInterest]) statement.run(row.id)
     this.#interests.delete(name)
     this.#raised.delete(name)
@@ -333,5 +361,6 @@ type AppliedRow = [
   sum: number | null,
 ]
 type CurrentRow = [head: number, body: number, length: number | null, version: number | null, checksum: number | null]
+type NamedRow = [body: number, version: number, checksum: number]
 type RecordRow = [body: number, checksum: number | null]
 type OldestRow = [version: number, position: number, previous: number | null, size: number, kind: number, key: string]

@@ -4,7 +4,7 @@
  * group is tried again.
  */
 import { type Disk, systemDisk } from './disk.ts'
-import { type Draft, draftFrame, numberFrame } from './frame.ts'
+import { type Draft, draftFrame, numberFrame, takeBackNames } from './frame.ts'
 import { encodeHeader, headerBytes, logStart, type Position, segmentPath } from './segment.ts'
 import { type Batch, StoreRefused } from './store.ts'
 
@@ -44,7 +44,7 @@ export type LogParts = {
   readonly segmentBytes: number
   readonly disk?: Disk
   /** A batch is in the log: called in order, before its commit resolves. */
-  readonly written: (batch: Batch, sequence: number) => void
+  readonly written: (batch: Batch, sequence: number, bodyBytes: number) => void
   /** A group is in the log, or was refused. */
   readonly settled: (outcome: { batches: number; bytes: number } | Error) => void
 }
@@ -161,6 +161,7 @@ export class CommitLog {
         await this.#write(group)
       } catch (error) {
         const refusal = refusalOf(error)
+        for (const { draft } of group) takeBackNames(draft)
         this.#parts.settled(refusal)
         for (const { reject } of group) reject(refusal)
         continue
@@ -214,7 +215,9 @@ export class CommitLog {
     }
     this.#end = next
     this.bytes += bytes
-    for (const [index, { batch }] of group.entries()) this.#parts.written(batch, end.sequence + index)
+    for (const [index, { batch, draft }] of group.entries()) {
+      this.#parts.written(batch, end.sequence + index, draft.bytes - draft.head.length)
+    }
     this.#parts.settled({ batches: group.length, bytes })
   }
 

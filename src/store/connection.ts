@@ -101,8 +101,16 @@ const queries = {
   gaps: 'SELECT position, version, key FROM history WHERE interest = ? AND kind = 2',
   current: `SELECT h.id, h.body, b.length, b.version, b.checksum FROM objects o JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
     WHERE o.interest = ? AND o.key = ?`,
-  addBody: 'INSERT INTO bodies (version, checksum, segment, start, length) VALUES (?, ?, ?, ?, ?)',
-  dropBody: 'DELETE FROM bodies WHERE id = ? RETURNING segment, length',
+  addBody: 'INSERT INTO bodies (version, checksum, segment, start, length, name) VALUES (?, ?, ?, ?, ?, ?)',
+  named: 'SELECT id, version, checksum FROM bodies WHERE name = ? ORDER BY id DESC LIMIT 1',
+  shareBody: 'UPDATE bodies SET holders = holders + 1 WHERE id = ?',
+  dropBody: 'DELETE FROM bodies WHERE id = ? AND holders = 1 AND name IS NULL RETURNING segment, length',
+  letGoOfBody: 'UPDATE bodies SET holders = holders - 1 WHERE id = ?',
+  dropName: 'UPDATE bodies SET name = NULL WHERE name = ? RETURNING id',
+  // All but what a process can refer to when it begins: the objects that are there.
+  otherNames: `SELECT name FROM bodies
+    WHERE name IS NOT NULL AND (holders = 0 OR id NOT IN (SELECT body FROM heads))`,
+  dropUnheld: 'DELETE FROM bodies WHERE id = ? AND holders = 0 AND name IS NULL RETURNING segment, length',
   bodiesOf: 'SELECT id, segment, start, length, checksum FROM bodies WHERE segment = ? LIMIT ?',
   moveBody: 'UPDATE bodies SET segment = ?, start = ? WHERE id = ?',
   addHead: 'INSERT INTO heads (body) VALUES (?)',
@@ -110,7 +118,7 @@ const queries = {
   dropHead: 'DELETE FROM heads WHERE id = ?',
   addObject: 'INSERT INTO objects VALUES (?, ?, ?)',
   dropObject: 'DELETE FROM objects WHERE interest = ? AND key = ?',
-  objects: `SELECT o.key, b.version, b.segment, b.start, b.length, b.checksum
+  objects: `SELECT o.key, b.version, b.id, b.holders, b.name, b.segment, b.start, b.length, b.checksum
     FROM objects o LEFT JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
     WHERE o.interest = ? ORDER BY o.key`,
   addEntry: 'INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
@@ -125,11 +133,9 @@ const queries = {
       h.previous, p.version, p.segment, p.start, p.length, p.checksum
     FROM history h LEFT JOIN bodies b ON b.id = h.body LEFT JOIN bodies p ON p.id = h.previous
     WHERE h.interest = ?1 AND (h.version, h.position) > (?2, ?3) ORDER BY h.version, h.position`,
-  // A body belongs to one interest: to its object, or to the entry that replaced it. One pass over each.
-  dropObjectBodies: `DELETE FROM bodies WHERE id IN
-    (SELECT h.body FROM objects o JOIN heads h ON h.id = o.head WHERE o.interest = ?) RETURNING segment, length`,
-  dropReplacedBodies: `DELETE FROM bodies WHERE id IN
-    (SELECT previous FROM history WHERE interest = ? AND previous IS NOT NULL) RETURNING segment, length`,
+  // In an interest a body belongs to its object, or to the entry that replaced it.
+  bodiesOfInterest: `SELECT h.body FROM objects o JOIN heads h ON h.id = o.head WHERE o.interest = ?1
+    UNION ALL SELECT previous FROM history WHERE interest = ?1 AND previous IS NOT NULL`,
   dropHeads: 'DELETE FROM heads WHERE id IN (SELECT head FROM objects WHERE interest = ?)',
   dropObjects: 'DELETE FROM objects WHERE interest = ?',
   dropHistory: 'DELETE FROM history WHERE interest = ?',

@@ -45,11 +45,19 @@ export class Told {
       const name = `${interest} ${key}`
       const kind = this.objects.has(name) && random(4) === 0 ? ('delete' as const) : ('put' as const)
       const change = { interest, key, version, kind, position: version }
-      const body = `${name} at ${version} ${'x'.repeat(random(400))}`
-      changes.push(kind === 'delete' ? change : { ...change, body: Buffer.from(body) })
-      if (kind === 'delete') this.objects.delete(name)
-      else this.objects.set(name, { version, body })
       this.last.add(name)
+      if (kind === 'delete') {
+        changes.push(change)
+        this.objects.delete(name)
+        continue
+      }
+      const body = `${name} at ${version} ${'x'.repeat(random(400))}`
+      const shared = { shared: { name: 0 }, body: Buffer.from(body) }
+      for (const holder of random(2) === 0 ? [interest] : interests) {
+        changes.push({ ...change, interest: holder, ...shared })
+        this.objects.set(`${holder} ${key}`, { version, body })
+        this.last.add(`${holder} ${key}`)
+      }
     }
     return { changes, synced: true }
   }
@@ -134,7 +142,7 @@ export function found(world: World): { objects: Map<string, State>; named: Set<s
     version = Math.max(version, lastVersion)
     if (isDoubted) named.add(name)
     const corrupt = (key: string) => named.add(`${name} ${key}`)
-    for (const { rows, bytes } of packObjects(world.index.bodies, world.index.objects(name), corrupt)) {
+    for (const { rows, bytes } of packObjects(world.index.bodies, world.index.objects(name), { corrupt })) {
       for (const { key, version: at, start, end } of rows) {
         objects.set(`${name} ${key}`, { version: at, body: Buffer.from(bytes.subarray(start, end)).toString() })
       }

@@ -1,7 +1,16 @@
 /** What the log asks of the disk, all of it done by Node's thread pool. A part, so that tests can have a disk that fails. */
-import { close, fdatasync, fsync, ftruncate, open, statfs, unlink, writev } from 'node:fs'
+import { close, fdatasync, fsync, ftruncate, open, statfs, statfsSync, unlink, writev } from 'node:fs'
 import { promisify } from 'node:util'
 import { ownerOnly } from './segment.ts'
+
+/** Space that has to be there before what failed is tried again: a last free page would only be a tease. */
+const roomBytesMin = 1024 * 1024
+
+/** For a thread that may wait. */
+export function hasRoom(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize >= roomBytesMin
+}
 
 export interface Disk {
   /** A new file, or an empty one instead of what is there. */

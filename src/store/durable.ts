@@ -20,6 +20,7 @@ import {
   type Loaded,
   type LoadedObject,
   type Make,
+  type SharedBody,
   type Store,
   type StoredRecord,
   type StoreFigures,
@@ -72,6 +73,8 @@ class DurableStore implements Store {
   #isUsable = false
   readonly #unappliedBytesMax: number
   #toldBytes = 0
+  /** Names that no frame from this sequence on refers to, in the order in which they were released. */
+  #released: { readonly name: number; readonly sequence: number }[] = []
   #isFollowing = false
   #cancelRound: (() => void) | undefined
   #closing: Promise<void> | undefined
@@ -101,7 +104,7 @@ class DurableStore implements Store {
     this.#log = new CommitLog({
       ...segments,
       ...(parts.disk && { disk: parts.disk }),
-      written: (batch, sequence) => this.#written(batch, sequence),
+      written: (...frame) => this.#written(...frame),
       settled: (outcome) => this.#settled(outcome),
     })
     this.#thread = new IndexThread({
@@ -118,12 +121,11 @@ class DurableStore implements Store {
     return this.#broken === undefined ? this.#log.append(batch) : Promise.reject(this.#broken)
   }
 
-  #written(batch: Batch, sequence: number): void {
+  #written(batch: Batch, sequence: number, bodyBytes: number): void {
     this.#floors.commit(batch, sequence)
     this.#questions.commit(batch, sequence)
     this.figures.commits++
-    for (const { body } of batch.changes) this.figures.bytesWritten += body?.length ?? 0
-    for (const { value } of batch.records ?? []) this.figures.bytesWritten += value?.length ?? 0
+    this.figures.bytesWritten += bodyBytes
   }
 
   #settled(outcome: object | Error): void {
@@ -134,6 +136,14 @@ class DurableStore implements Store {
     this.figures.groups++
     this.#roundLater()
     if (this.#log.bytes - this.#toldBytes >= this.#unappliedBytesMax) void this.#follow()
+  }
+
+  release(shared: SharedBody): void {
+    const { name } = shared
+    if (name === 0) return
+    shared.name = 0
+    this.#released.push({ name, sequence: this.#log.end?.sequence ?? 0 })
+    this.#roundLater()
   }
 
   #roundLater(): void {
@@ -167,9 +177,17 @@ class DurableStore implements Store {
     const { synced, proven } = this.#log
     if (this.#log.end === undefined) return
     this.#toldBytes = synced.bytes
-    if (!this.#thread.send({ kind: 'reach', reach: { ...synced, proven } })) this.#log.noteIndex({ fails: true })
+    const released = this.#takeReleased(synced.sequence)
+    if (!this.#thread.send({ kind: 'reach', reach: { ...synced, proven }, released }))
+      this.#log.noteIndex({ fails: true })
     // What was written meanwhile follows with the next round.
     if (this.#log.unsynced) this.#roundLater()
+  }
+
+  /** What frames behind this sequence no longer refer to. */
+  #takeReleased(sequence: number): number[] {
+    const later = this.#released.findIndex((one) => one.sequence > sequence)
+    return this.#released.splice(0, later < 0 ? this.#released.length : later).map(({ name }) => name)
   }
 
   /** How far the log is written: what an answer has to know. */
@@ -236,8 +254,9 @@ class DurableStore implements Store {
     if (this.#broken !== undefined) return
     await new Promise<void>((resolve) => {
       this.#closed = resolve
-      if (!this.#thread.isLive || !this.#thread.send({ kind: 'close', reach: this.#reach() }))
-        this.#break(closedError())
+      const reach = this.#reach()
+      const released = this.#takeReleased(reach?.sequence ?? 0)
+      if (!this.#thread.isLive || !this.#thread.send({ kind: 'close', reach, released })) this.#break(closedError())
     })
   }
 

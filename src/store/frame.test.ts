@@ -2,7 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
-import { draftFrame, type Frame, frameLengths, numberFrame, parseFrame, prefixBytes } from './frame.ts'
+import {
+  draftFrame,
+  elsewhere,
+  type Frame,
+  frameLengths,
+  numberFrame,
+  parseFrame,
+  prefixBytes,
+  takeBackNames,
+} from './frame.ts'
 import type { Batch, Change } from './store.ts'
 
 const number = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER })
@@ -82,6 +91,30 @@ const sample: Batch = {
   records: [{ kind: 'token', key: 'k', value: Buffer.from('secret') }],
   synced: true,
 }
+
+test('[D5] a shared body lies in the first frame that brings it; later ones name it', () => {
+  const shared = { name: 0 }
+  const bytes = Buffer.from('shared bytes')
+  const one = (interest: string): Change => {
+    return { interest, position: 0, version: 5, key: 'k', kind: 'seed', body: bytes, shared }
+  }
+  const drafts = [[one('/a'), one('/b')], [one('/c')]].map((changes) => draftFrame({ changes, synced: false }))
+  const frames = drafts.map((draft, index) => {
+    numberFrame(draft, index + 7)
+    assert.equal(draft.bytes, Buffer.concat([draft.head, ...draft.bodies]).length)
+    return parseFrame(draft.head, index + 7)
+  })
+  const names = frames.flatMap((frame) => frame?.changes.map(({ name }) => name))
+  assert.deepEqual(names, [shared.name, shared.name, shared.name])
+  const starts = frames.map((frame) => frame?.changes.map(({ body: piece }) => piece?.start === elsewhere))
+  assert.deepEqual(starts, [[false, true], [true]])
+  assert.deepEqual(
+    frames.map((frame) => frame?.pieces.length),
+    [1, 0],
+  )
+  for (const draft of drafts.reverse()) takeBackNames(draft)
+  assert.equal(shared.name, 0)
+})
 
 test('a frame that is cut anywhere, or has any bit turned, is no frame', () => {
   const bytes = encode(sample, 5)

@@ -7,7 +7,6 @@
  * A disk that takes no write stops no reads: what was read from the log then stays in an open transaction, which answers
  * questions until it can be committed.
  */
-import { statfsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { Applier } from './apply.ts'
 import { Aside, type Loss } from './aside.ts'
@@ -17,6 +16,7 @@ import { BodySegments } from './bodysegments.ts'
 import { LogRewritten } from './chain.ts'
 import type { LogEnd } from './commitlog.ts'
 import { IndexDamaged, isDamage, open, prepare, type Statements } from './connection.ts'
+import { hasRoom } from './disk.ts'
 import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readHistory, readInterest, readObjects, readRecords } from './reading.ts'
 import { Reads } from './reads.ts'
@@ -29,9 +29,6 @@ import { type Cut, needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
 
 /** One transaction takes at most about so many changes: its pages are held in memory. */
 const transactionChangesMax = 2_048
-/** Space that has to be there before a transaction that failed is tried again. */
-const roomBytesMin = 1024 * 1024
-
 export type IndexParts = {
   readonly path: string
   readonly folder: string
@@ -164,6 +161,7 @@ export class Index {
     const { folder } = this.#parts
     const base = this.#base
     this.#loseEnd()
+    this.release(this.#applier.otherNames())
     const { counts } = this.#applier.segments
     const end = this.applied
     const isRemade = this.#remade !== undefined
@@ -211,12 +209,22 @@ export class Index {
 
   /** Changes what is noted besides the log's content. */
   #note(change: (applier: Applier) => void): void {
+    const to = this.applied
+    if (this.#held === undefined) this.#db.exec('BEGIN IMMEDIATE')
     change(this.#applier)
-    if (this.#held !== undefined) return
-    this.#db.exec('BEGIN IMMEDIATE')
-    if (this.#commit()) return
-    this.#hold(undefined)
+    if (this.#held !== undefined || this.#commit()) return
+    this.#hold(to)
     change(this.#applier)
+  }
+
+  /** No later frame refers to bodies by these names. What cannot be noted now goes at the next start. */
+  release(names: readonly number[]): void {
+    if (names.length === 0 || !this.#db.isOpen) return
+    try {
+      this.#note((applier) => applier.release(names))
+    } catch {
+      this.#takeBack()
+    }
   }
 
   /**
@@ -281,7 +289,7 @@ export class Index {
   /** True also where a held transaction has to be held on. */
   #commit(): boolean {
     this.#applier.finish()
-    if (this.#held !== undefined && !(this.#triesAgain && this.#hasRoom())) return true
+    if (this.#held !== undefined && !(this.#triesAgain && hasRoom(this.#parts.folder))) return true
     try {
       this.#reads.sync()
       this.#db.exec('COMMIT')
@@ -291,11 +299,6 @@ export class Index {
       this.#held = error as Error
       return false
     }
-  }
-
-  #hasRoom(): boolean {
-    const { bavail, bsize } = statfsSync(this.#parts.folder)
-    return bavail * bsize >= roomBytesMin
   }
 
   /** Applies again what could not be committed, to be read until it can. */

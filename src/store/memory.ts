@@ -13,6 +13,7 @@ import {
   type Loaded,
   type LoadedObject,
   type Make,
+  type SharedBody,
   type Store,
   type StoredRecord,
   type StoreFigures,
@@ -37,6 +38,7 @@ class MemoryStore implements Store {
   readonly #historyBytesMax: number
   readonly #collections = new Map<string, Collection>()
   readonly #records = new Map<string, Map<string, Buffer>>()
+  #names = 0
   readonly figures: StoreFigures = {
     commits: 0,
     groups: 0,
@@ -90,12 +92,14 @@ class MemoryStore implements Store {
     this.#forgetHistory(changes.length)
   }
 
-  #write({ interest, position, version, key, kind, body }: Change): void {
+  #write({ interest, position, version, key, kind, body, shared }: Change): void {
     const collection = this.#collection(interest)
     const previous = kind === 'gap' ? undefined : collection.objects.get(key)
     if (body !== undefined) collection.objects.set(key, { version, body })
     else if (kind === 'delete') collection.objects.delete(key)
-    this.figures.bytesWritten += body?.length ?? 0
+    const isHere = shared !== undefined && shared.name !== 0
+    this.figures.bytesWritten += isHere ? 0 : (body?.length ?? 0)
+    if (shared?.name === 0) shared.name = ++this.#names
     if (kind === 'seed') {
       for (const entry of collection.history)
         if (entry.body !== undefined && entry.body === previous?.body) entry.lost = true
@@ -134,6 +138,11 @@ class MemoryStore implements Store {
   #forgetInterest(name: string): void {
     this.figures.historyBytes -= this.#collections.get(name)?.bytes ?? 0
     this.#collections.delete(name)
+  }
+
+  /** What is shared is one buffer already: a name only says that it is here. */
+  release(shared: SharedBody): void {
+    shared.name = 0
   }
 
   async records(kind: string): Promise<readonly StoredRecord[]> {

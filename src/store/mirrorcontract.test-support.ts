@@ -70,6 +70,31 @@ export function mirrorContract(name: string, engine: Engine): void {
     assert.deepEqual(contents(pods), ['a 5 a@5', 'b 8 different', 'c 9 SAME size', 'd 9 same SIZE'])
   })
 
+  check(
+    '[D5] shared bytes are written once, and serve each interest until it lets go of them',
+    async (store, reopen) => {
+      const shared = { name: 0 }
+      const body = Buffer.from('shared')
+      const names = ['/pods', '/some', '/more']
+      await Promise.all(names.map((interest) => store.commit(synced({ ...seed(5, 'a', '', interest), body, shared }))))
+      assert.equal(store.figures.bytesWritten, body.length)
+      await store.commit(synced(put(6, 'a', 'newer'), drop(7, 'a', '/some')))
+      const past = { ...synced(), interests: [{ interest: '/more', forget: true as const }] }
+      await store.commit(past)
+      store.release(shared)
+      await store.commit(synced({ ...seed(5, 'a', '', '/late'), body, shared: { name: 0 } }))
+      assert.equal(store.figures.bytesWritten, 2 * body.length + 'newer'.length)
+      await now(store, reopen, async (asked) => {
+        assert.deepEqual(contents(await loaded(asked)), ['a 6 newer'])
+        assert.deepEqual(contents(await loaded(asked, '/some')), [])
+        assert.equal(await loaded(asked, '/more'), undefined)
+        assert.deepEqual(contents(await loaded(asked, '/late')), ['a 5 shared'])
+        assert.deepEqual(steps(await asked.history('/pods', start, all)), ['6 put a shared → newer'])
+        assert.deepEqual(steps(await asked.history('/some', start, all)), ['7 delete a shared → -'])
+      })
+    },
+  )
+
   check('[A1] an interest is complete up to what was said or to its newest entry', async (store, reopen) => {
     await store.commit({ changes: [seed(5, 'a')], interests: [{ interest: '/pods', synced: 20 }], synced: false })
     assert.equal((await loaded(store))?.synced, 20)

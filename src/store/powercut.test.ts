@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { logFolder, segmentPath } from './segment.ts'
-import { type Batch, type Change, StoreUnusable } from './store.ts'
+import { packObjects } from './slab.ts'
+import { type Batch, type Change, type SharedBody, StoreUnusable } from './store.ts'
 import {
   compare,
   copyCut,
@@ -36,19 +37,43 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
+/** An object version that interests share. */
+type Shareable = { readonly version: number; readonly key: string; readonly body: Buffer; readonly shared: SharedBody }
+
 class Writer {
   readonly #random: Random
   #version = 1
+  #shareable: Shareable[] = []
 
   constructor(random: Random) {
     this.#random = random
+  }
+
+  /** A process begins: it can refer to the objects that are there. */
+  begin({ index }: World): void {
+    const found = new Map<number, Shareable>()
+    for (const { name: interest } of index.interests()) {
+      for (const { rows, bytes } of packObjects(index.bodies, index.objects(interest), { corrupt: () => {} })) {
+        for (const { key, version, name, start, end } of rows) {
+          if (name !== undefined)
+            found.set(name, { key, version, body: Buffer.from(bytes.subarray(start, end)), shared: { name } })
+        }
+      }
+    }
+    this.#shareable = [...found.values()]
+  }
+
+  /** Lets go of some of what it could refer to. */
+  release(world: World): void {
+    const released = this.#shareable.splice(0, this.#random(this.#shareable.length + 1))
+    world.release(...released.map(({ shared }) => shared))
   }
 
   batch(): Batch {
     const random = this.#random
     const synced = random(4) === 0
     if (random(25) === 0) return { changes: [], interests: [{ interest: this.#name(), forget: true }], synced }
-    const changes = Array.from({ length: 1 + random(3) }, () => this.#change())
+    const changes = Array.from({ length: 1 + random(3) }, () => this.#change()).flat()
     const kind = kinds[random(2)] as string
     const value = random(3) === 0 ? undefined : this.#body()
     const records = random(5) === 0 ? [{ kind, key: `r${random(4)}`, value }] : []
@@ -65,12 +90,20 @@ class Writer {
     return Buffer.alloc([0, 10, 11, 300, 1_500][this.#random(5)] as number, `${this.#version};`)
   }
 
-  #change(): Change {
+  #change(): Change[] {
     const random = this.#random
+    const known = this.#shareable[random(this.#shareable.length + 1)]
+    if (known !== undefined && random(4) === 0) return [{ interest: this.#name(), position: 0, kind: 'seed', ...known }]
     const version = ++this.#version
     const kind = (['put', 'put', 'put', 'delete', 'seed'] as const)[random(5)] as Change['kind']
     const change: Change = { interest: this.#name(), position: version, version, key: `k${random(6)}`, kind }
-    return kind === 'delete' ? change : { ...change, body: this.#body() }
+    if (kind === 'delete') return [change]
+    const body = this.#body()
+    if (random(2) === 0) return [{ ...change, body }]
+    const shareable = { version, key: change.key, body, shared: { name: 0 } }
+    this.#shareable.push(shareable)
+    const others = interests.filter((interest) => interest !== change.interest && random(2) === 0)
+    return [change.interest, ...others].map((interest) => ({ ...change, interest, ...shareable }))
   }
 }
 
@@ -80,6 +113,7 @@ async function live(world: World, { writer, random, steps }: { writer: Writer; r
     await world.commit(writer.batch())
     if (random(6) === 0) await world.log.sync().catch(() => {})
     if (random(4) === 0) world.follow()
+    if (random(10) === 0) writer.release(world)
     while (random(3) !== 0 && world.index.tidy());
   }
 }
@@ -109,6 +143,7 @@ test('[D2] after a power cut at any instant everything synced is there, and ever
           // What was found is all there is: what it was before is no longer of interest.
           for (const path of filesIn(logFolder(at))) synced.note(path)
           synced.note(join(at, 'ake.db-wal'))
+          writer.begin(world)
           await live(world, { writer, random, steps: 5 + random(60) })
           frames = [...world.frames]
           owed = Math.max(owed, world.syncedFrames)
@@ -158,6 +193,7 @@ test('[D2] after a kill at any instant everything acknowledged is there; a torn 
       assert.equal(again.index.losses.length > 0, length < appliedAt)
       if (length >= appliedAt && again.frames.length > applied) {
         await check(again, { atLeast: applied, frames })
+        writer.begin(again)
         const more = writer.batch()
         assert.ok(await again.commit(more))
         again.follow()

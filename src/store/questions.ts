@@ -1,11 +1,21 @@
 /** What the main thread has asked the index and not heard yet, and what the index has not heard of yet. */
-import { type Batch, HistoryGone, type Loaded, type LoadedInterest, type Make, StoreRefused } from './store.ts'
-import { type FromWorker, unpackEntry } from './wire.ts'
+import {
+  type Batch,
+  HistoryGone,
+  type Loaded,
+  type LoadedInterest,
+  type LoadedObject,
+  type Make,
+  StoreRefused,
+} from './store.ts'
+import { type FromWorker, type PackedObject, unpackEntry } from './wire.ts'
 
 type Loading = {
   readonly make: Make<unknown>
   readonly interests: LoadedInterest<unknown>[]
   readonly objects: Map<string, unknown[]>
+  /** Bodies that several objects have, by the index's number. */
+  readonly shared: Map<number, Pick<LoadedObject, 'body' | 'shared'>>
   resolve(value: Loaded<unknown>): void
   reject(error: Error): void
 }
@@ -67,7 +77,7 @@ export class Questions {
     return new Promise((resolve, reject) => {
       send()
       const resolveAny = resolve as (value: Loaded<unknown>) => void
-      this.#loading.push({ make, interests: [], objects: new Map(), resolve: resolveAny, reject })
+      this.#loading.push({ make, interests: [], objects: new Map(), shared: new Map(), resolve: resolveAny, reject })
     })
   }
 
@@ -92,8 +102,9 @@ export class Questions {
         const bytes = Buffer.from(message.bytes.buffer)
         const objects = loading.objects.get(message.name) ?? []
         loading.objects.set(message.name, objects)
-        for (const { key, version, start, end } of message.objects) {
-          objects.push(loading.make(message.name, { key, version, body: bytes.subarray(start, end) }))
+        for (const packed of message.objects) {
+          const { key, version } = packed
+          objects.push(loading.make(message.name, { key, version, ...bodyOf(packed, bytes, loading.shared) }))
         }
         return
       }
@@ -137,4 +148,14 @@ export class Questions {
     this.#waiters.clear()
     for (const waiter of this.#loading.splice(0)) waiter.reject(error)
   }
+}
+
+/** The same body for each object that has it. */
+function bodyOf({ start, end, name, shared }: PackedObject, bytes: Buffer, known: Loading['shared']) {
+  const handed = shared === undefined ? undefined : known.get(shared)
+  if (handed !== undefined) return handed
+  const body = bytes.subarray(start, end)
+  const found = name === undefined ? { body } : { body, shared: { name } }
+  if (shared !== undefined) known.set(shared, found)
+  return found
 }

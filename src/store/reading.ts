@@ -26,8 +26,14 @@ export type ReadInterest = {
   readonly isDoubted: boolean
 }
 
-/** `body` undefined where the index itself has lost it. */
-export type ReadObject = { readonly key: string; readonly version: number; readonly body: BodyRow | undefined }
+/** `body` undefined where the index itself has lost it; `shared` where others hold it too: which one it is. */
+export type ReadObject = {
+  readonly key: string
+  readonly version: number
+  readonly body: BodyRow | undefined
+  readonly shared?: number
+  readonly name?: number
+}
 
 type VersionedBody = BodyRow & { readonly version: number }
 
@@ -89,8 +95,10 @@ export function readInterest(use: Statements, { id, name, floor, synced, isDoubt
 /** The objects of an interest in key order. */
 export function* readObjects(use: Statements, interest: number): Iterable<ReadObject> {
   for (const found of use.objects.iterate(interest)) {
-    const [key, version, ...place] = found as unknown as [string, number | null, ...PlaceColumns]
-    yield { key, version: version ?? 0, body: bodyOf(place) }
+    const [key, version, id, holders, name, ...place] = found as unknown as ObjectColumns
+    const object = { key, version: version ?? 0, body: bodyOf(place) }
+    if (name === null) yield holders > 1 ? { ...object, shared: id } : object
+    else yield holders > 1 ? { ...object, shared: id, name } : { ...object, name }
   }
 }
 
@@ -123,6 +131,7 @@ export function readRecords(use: Statements, kind: string, key?: string): ReadRe
 }
 
 type PlaceColumns = [segment: number | null, start: number, length: number, checksum: number]
+type ObjectColumns = [string, number | null, id: number, holders: number, name: number | null, ...PlaceColumns]
 
 type PageRow = [
   version: number,

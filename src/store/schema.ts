@@ -95,12 +95,25 @@ const fourth: Migration = {
   `,
 }
 
-/** All steps; `carry` takes the bodies out of the tables that held them and tells `bodies` and `records` where they are. */
-export function migrations(carry: (db: DatabaseSync) => void): Migration[] {
-  return [first, second, third(carry), fourth]
+/**
+ * A body may have several holders: objects and entries of different interests. `name` is what later frames may refer to
+ * it by; as long as it has one it stays, even without a holder.
+ */
+const fifth: Migration = {
+  to: 5,
+  sql: `
+    ALTER TABLE bodies ADD COLUMN holders INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE bodies ADD COLUMN name INTEGER;
+    CREATE INDEX bodies_of_name ON bodies (name) WHERE name IS NOT NULL;
+  `,
 }
 
-export const newestSchema = fourth.to
+/** All steps; `carry` takes the bodies out of the tables that held them and tells `bodies` and `records` where they are. */
+export function migrations(carry: (db: DatabaseSync) => void): Migration[] {
+  return [first, second, third(carry), fourth, fifth]
+}
+
+export const newestSchema = fifth.to
 
 function schemaOf(db: DatabaseSync): number {
   return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version

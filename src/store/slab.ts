@@ -6,14 +6,22 @@ import type { PackedEntry, PackedObject, PackedRecord } from './wire.ts'
 
 /** Objects are handed over in slabs of this size at load: few allocations, and one live object pins no more than it. */
 const slabBytes = 128 * 1024
+/** Bodies that were handed over before take no room in it, but their rows do. */
+const slabRowsMax = 4_096
 
 type Slab<Row> = { readonly rows: Row[]; readonly bytes: Uint8Array<ArrayBuffer> }
 
-/** Objects, a slab at a time; `corrupt` hears of those whose checksum fails. */
+/** Which shared bodies were read, by number, and whether they were sound. */
+export type Handed = Map<number, boolean>
+
+/**
+ * Objects, a slab at a time; `corrupt` hears of those whose checksum fails. A shared body is read and handed over with
+ * the first object that has it, and named with the others.
+ */
 export function* packObjects(
   bodies: Bodies,
   objects: Iterable<ReadObject>,
-  corrupt: (key: string) => void,
+  { corrupt, handed = new Map() }: { corrupt: (key: string) => void; handed?: Handed },
 ): Iterable<Slab<PackedObject>> {
   let waiting: (ReadObject & { body: BodyRow })[] = []
   let size = 0
@@ -23,15 +31,16 @@ export function* packObjects(
       corrupt(object.key)
       continue
     }
-    if (size + body.length > slabBytes && size > 0) {
-      yield packRows(bodies, waiting, corrupt)
+    const isHanded = object.shared !== undefined && handed.has(object.shared)
+    if ((!isHanded && size + body.length > slabBytes && size > 0) || waiting.length >= slabRowsMax) {
+      yield packRows(bodies, waiting, corrupt, handed)
       waiting = []
       size = 0
     }
     waiting.push({ ...object, body })
-    size += body.length
+    if (!isHanded) size += body.length
   }
-  if (waiting.length > 0) yield packRows(bodies, waiting, corrupt)
+  if (waiting.length > 0) yield packRows(bodies, waiting, corrupt, handed)
 }
 
 export function packRecords(
@@ -42,20 +51,26 @@ export function packRecords(
   return packRows(bodies, records, corrupt)
 }
 
-function packRows<Row extends { readonly key: string; readonly body: BodyRow }>(
+function packRows<Row extends { readonly key: string; readonly body: BodyRow; readonly shared?: number }>(
   bodies: Bodies,
   rows: readonly Row[],
   corrupt: (key: string) => void,
+  handed: Handed = new Map(),
 ): Slab<Omit<Row, 'body'> & { start: number; end: number }> {
-  const { bytes, sound } = read(
-    bodies,
-    rows.map(({ body }) => body),
-  )
+  const known = rows.map(({ shared }) => (shared === undefined ? undefined : handed.get(shared)))
+  const places = rows.filter((_, index) => known[index] === undefined).map(({ body }) => body)
+  const { bytes, sound } = read(bodies, places)
   const packed: (Omit<Row, 'body'> & { start: number; end: number })[] = []
   let start = 0
+  let next = 0
   for (const [index, { body, ...row }] of rows.entries()) {
-    if (sound[index] === true) packed.push({ ...row, start, end: start + body.length })
-    else corrupt(row.key)
+    const { key, shared } = row
+    const isHanded = known[index] !== undefined
+    const isSound = known[index] ?? sound[next++] === true
+    if (!isSound) corrupt(key)
+    else packed.push({ ...row, start: isHanded ? -1 : start, end: isHanded ? -1 : start + body.length })
+    if (isHanded) continue
+    if (shared !== undefined) handed.set(shared, isSound)
     start += body.length
   }
   return { rows: packed, bytes }

@@ -5,7 +5,8 @@
  * position (an ordinal, unique and rising) and a version (the resourceVersion: a label that never falls but may repeat).
  * `commit` is atomic: objects and history change together or not at all, and it resolves only when a crash of the process
  * can no longer take the change back (D1, D2). The bytes of an object version are kept once, whichever entries of its
- * interest refer to them, under a checksum that is verified before they are handed out (D4).
+ * interest refer to them, and whichever interests do where the caller says so (`SharedBody`), under a checksum that is
+ * verified before they are handed out (D4).
  *
  * A mirror's interest begins with seeds, objects without history, and is complete once `synced` says up to which version.
  * Records are small things beside the interests (tokens, decisions, documents), by kind and key.
@@ -35,6 +36,13 @@ export type Entry = {
 export type EntryKind = 'put' | 'delete' | 'gap'
 
 /**
+ * The bytes of one object version that several interests may hold. A caller that hands over the same one with each of
+ * their changes, all of one version, has the bytes written once. `name` is what the store calls them, 0 while it does
+ * not have them. The caller releases it when it is done with the last change: then they go with their last holder.
+ */
+export type SharedBody = { name: number }
+
+/**
  * `seed` puts an object without a history entry and drops what it replaces; its position is ignored. What history there
  * is of the replaced object goes with it: whoever needs that step finds `HistoryGone`.
  */
@@ -45,6 +53,7 @@ export type Change = {
   readonly key: string
   readonly kind: EntryKind | 'seed'
   readonly body?: Buffer
+  readonly shared?: SharedBody | undefined
 }
 
 /**
@@ -70,7 +79,13 @@ export type Batch = {
   readonly synced: boolean
 }
 
-export type LoadedObject = { readonly key: string; readonly version: number; readonly body: Buffer }
+/** A body that several interests hold is the same buffer for each, and one that may be shared again has its `shared`. */
+export type LoadedObject = {
+  readonly key: string
+  readonly version: number
+  readonly body: Buffer
+  readonly shared?: SharedBody
+}
 
 export type LoadedInterest<Made = LoadedObject> = {
   readonly name: string
@@ -115,6 +130,7 @@ export type HistoryLimit = { readonly entries: number; readonly bytes: number }
 export type StoreFigures = {
   commits: number
   groups: number
+  /** Of bodies: what is shared counts once. */
   bytesWritten: number
   historyBytes: number
   failures: number
@@ -126,11 +142,13 @@ export type StoreFigures = {
 }
 
 export interface Store {
-  /** Everything needed to serve, read once when the store is opened. */
+  /** Everything needed to serve, read once when the store is opened: before anything is shared. */
   load(): Promise<Loaded>
   load<Made>(make: Make<Made>): Promise<Loaded<Made>>
   /** Rejects with `StoreRefused`. A batch with nothing in it changes nothing and tells whether the disk takes a write. */
   commit(batch: Batch): Promise<void>
+  /** No further change will bring these bytes, and none is under way. */
+  release(shared: SharedBody): void
   /** Entries strictly after the cursor. Rejects with `HistoryGone` when the cursor lies below the floor. */
   history(interest: string, after: Cursor, limit: HistoryLimit): Promise<HistoryPage>
   /**

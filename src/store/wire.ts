@@ -25,13 +25,14 @@ export type ThreadParts = {
 
 /** Where there is a `reach` the answer has to know everything up to it. */
 export type ToWorker =
-  | { kind: 'reach'; reach: Reach }
+  | { kind: 'reach'; reach: Reach; released: readonly number[] }
   | { kind: 'load'; reach: Reach | undefined }
   | { kind: 'history'; id: number; interest: string; after: Cursor; limit: HistoryLimit; reach: Reach | undefined }
   | { kind: 'records'; id: number; of: string; key?: string; reach: Reach | undefined }
-  | { kind: 'close'; reach: Reach | undefined }
+  | { kind: 'close'; reach: Reach | undefined; released: readonly number[] }
 
-export type PackedObject = { key: string; version: number } & Span
+/** `shared`: a body that other objects have too, and which; it is in the buffer of the first of them. */
+export type PackedObject = { key: string; version: number; shared?: number; name?: number } & Span
 export type PackedRecord = { key: string } & Span
 
 export type PackedEntry = {

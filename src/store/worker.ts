@@ -5,7 +5,7 @@
 import { type MessagePort, workerData } from 'node:worker_threads'
 import { isDamage } from './connection.ts'
 import { Index } from './index.ts'
-import { packObjects, packPage, packRecords } from './slab.ts'
+import { type Handed, packObjects, packPage, packRecords } from './slab.ts'
 import { HistoryGone, StoreUnusable } from './store.ts'
 import type { FromWorker, Reach, ThreadParts, ToWorker } from './wire.ts'
 
@@ -40,7 +40,7 @@ function tellNews(): void {
 function handle(message: ToWorker): void {
   switch (message.kind) {
     case 'reach':
-      apply(message.reach, true)
+      if (apply(message.reach, true)) index.release(message.released)
       return
     case 'load':
       if (message.reach === undefined || apply(message.reach)) tryLoad()
@@ -66,7 +66,7 @@ function handle(message: ToWorker): void {
       })
       return
     case 'close':
-      if (message.reach !== undefined) apply(message.reach, true)
+      if (message.reach !== undefined && apply(message.reach, true)) index.release(message.released)
       clearImmediate(tidying)
       index.close()
       say({ kind: 'closed' })
@@ -108,11 +108,13 @@ function tryLoad(): void {
 
 function load(): void {
   let newest = 0
+  const handed: Handed = new Map()
   for (const interest of index.interests()) {
     newest = Math.max(newest, interest.lastVersion)
     const { name } = interest
     const corrupt: string[] = []
-    for (const slab of packObjects(index.bodies, index.objects(name), (key) => corrupt.push(key))) {
+    const telling = { corrupt: (key: string) => void corrupt.push(key), handed }
+    for (const slab of packObjects(index.bodies, index.objects(name), telling)) {
       say({ kind: 'objects', name, objects: slab.rows, bytes: slab.bytes }, [slab.bytes.buffer])
     }
     say({ kind: 'interest', ...interest, corrupt })

@@ -13,7 +13,7 @@ import { Index } from './index.ts'
 import { openMemory } from './memory.ts'
 import { logFolder } from './segment.ts'
 import { packObjects, packPage, packRecords } from './slab.ts'
-import { afterAll, type Batch, HistoryGone, type Store } from './store.ts'
+import { afterAll, type Batch, HistoryGone, type SharedBody, type Store } from './store.ts'
 
 const all = { entries: 100_000, bytes: 1 << 30 }
 
@@ -138,6 +138,13 @@ export class World {
     if (end !== undefined) this.index.apply(end, { proven })
   }
 
+  /** As the store does it: once the index has every frame that could refer to them. */
+  release(...shared: SharedBody[]): void {
+    this.follow()
+    this.index.release(shared.map(({ name }) => name).filter((name) => name > 0))
+    for (const one of shared) one.name = 0
+  }
+
   async close(): Promise<void> {
     await this.log.close(new Error('closed'))
     this.index.close()
@@ -227,7 +234,9 @@ export async function compare(index: Index, memory: Store, recordKinds: readonly
 export function objectsOf(index: Index, name: string): string[] {
   const corrupt: string[] = []
   const found: string[] = []
-  for (const { rows, bytes } of packObjects(index.bodies, index.objects(name), (key) => corrupt.push(key))) {
+  for (const { rows, bytes } of packObjects(index.bodies, index.objects(name), {
+    corrupt: (key) => corrupt.push(key),
+  })) {
     for (const { key, version, start, end } of rows) found.push(`${key} ${version} ${text(bytes.subarray(start, end))}`)
   }
   assert.deepEqual(corrupt, [])
