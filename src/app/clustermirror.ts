@@ -70,7 +70,7 @@ export async function openMirror(parts: ClusterParts) {
   const clock = systemClock
   const store = new ClusterStore(parts.store)
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
-  const follow = followDirect({ upstream, limits, clock })
+  const follow = followDirect({ upstream, limits, clock, confirm: () => upstream.confirm() })
   const catalog = new CloudCatalog()
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)

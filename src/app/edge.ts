@@ -8,7 +8,7 @@ import { gauge, seriesOf } from '../base/metrics.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { tokenCallers } from '../endpoint/forward/fairupstream.ts'
 import { Server } from '../endpoint/sockets/server.ts'
-import type { Candidate, Cluster } from '../mirror/cluster.ts'
+import type { Candidate } from '../mirror/cluster.ts'
 import { ClusterGate } from '../mirror/clustergate.ts'
 import type { Interests } from '../mirror/interests.ts'
 import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
@@ -18,11 +18,12 @@ import { dialTcp } from '../upstream/dial.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/files.ts'
 import type { Gate, Upstream } from '../upstream/upstream.ts'
-import { type ClusterMirror, openMirror } from './clustermirror.ts'
+import { openMirror } from './clustermirror.ts'
 import type { EdgeConfig } from './config.ts'
 import { openOrSetAside } from './datafolder.ts'
 import { endInOrder } from './ending.ts'
 import { lockFolder } from './lockfile.ts'
+import { Mirrors } from './mirrors.ts'
 import { connectionsHere } from './openfiles.ts'
 import type { ClusterStatus } from './statusdocument.ts'
 import { akeVersion } from './version.ts'
@@ -38,7 +39,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   let gate: ClusterGate | undefined
   const admission: Gate = {
     admit: (arrival) => (gate as ClusterGate).admit(arrival),
-    look: (arrival) => (gate as ClusterGate).look(arrival),
+    look: (arrival, withinMs) => (gate as ClusterGate).look(arrival, withinMs),
   }
   const upstream = await openUpstream(config, admission, log)
   const unlock = await lockFolder(config.data)
@@ -52,24 +53,20 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const { store } = found
     opened = store
     const { known } = found.opened
-    let { mirror } = found.opened
     const pki = await openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() })
-    const measures = new Measures({
-      copy: mirror.copy,
-      store,
-      more: () => figuresOf(upstream, mirror.interests, known),
-    })
+    const { copy } = found.opened.mirror
+    const measures = new Measures({ copy, store, more: () => figuresOf(upstream, mirrors.current.interests, known) })
     const damage = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
     const around = { measures, cluster: () => clusterStatus(known), damage }
-    let endpoint = mirror.serve(around)
+    const mirrors = new Mirrors({ store, config, upstream, log, gate: known, around }, found.opened.mirror)
 
     const { host } = config.listen
     const server = new Server({
-      handle: (request) => endpoint.handle(request),
-      upgrade: (request) => endpoint.upgrade(request),
+      handle: (request) => mirrors.handle(request),
+      upgrade: (request) => mirrors.upgrade(request),
       whose: tokenCallers({
-        held: (identity) => mirror.access.held(identity),
-        caller: (identity) => mirror.access.caller(identity),
+        held: (identity) => mirrors.current.access.held(identity),
+        caller: (identity) => mirrors.current.access.caller(identity),
       }),
       address: config.listen,
       tls: { ...pki.serving, clientCa: pki.ca, ...(clientCa === undefined ? {} : { callersCa: clientCa }) },
@@ -80,33 +77,14 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const port = await server.listen()
     const url = serverUrl(host, port)
     await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
-    log.info('edge.ready', { url, interests: mirror.interests.size })
+    log.info('edge.ready', { url, interests: mirrors.current.interests.size })
     ready(url)
     // What was passed on before the signal gets its answer, and is held until the copy has it: both need what is below.
     const drained = new AbortController()
 
-    /** One mirror after the other: each as long as its cluster is the one that is believed in. */
-    const runMirrors = async () => {
-      const ending: Promise<void>[] = []
-      for (let over = new AbortController(); ; over = new AbortController()) {
-        const signals = {
-          ended: AbortSignal.any([signal, over.signal]),
-          drained: AbortSignal.any([drained.signal, over.signal]),
-        }
-        const running = mirror.run(signals)
-        ending.push(running)
-        const next = await nextCluster(known, mirror, running, log)
-        if (next === undefined) break
-        over.abort()
-        mirror = await openMirror({ store, config, upstream, log, lost: next.lost })
-        endpoint = mirror.serve(around)
-        known.adopted(next.cluster, next.lost)
-      }
-      await Promise.all(ending)
-    }
     await Promise.all([
       upstream.run(drained.signal),
-      runMirrors(),
+      mirrors.run({ signal, drained: drained.signal }),
       endInOrder(signal, server, () => drained.abort()),
       followClientCa(config.clientCa, server, { log, signal }),
     ])
@@ -114,30 +92,6 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   } finally {
     await opened?.close()
     unlock()
-  }
-}
-
-/** Waits until another cluster is believed in and what is of the old one is dropped; undefined: the mirror has ended first. */
-async function nextCluster(
-  gate: ClusterGate,
-  mirror: ClusterMirror,
-  running: Promise<void>,
-  log: Log,
-): Promise<{ cluster: Cluster; lost: number } | undefined> {
-  for (;;) {
-    const cluster = await Promise.race([gate.another(), running])
-    if (cluster === undefined) return undefined
-    const lost = mirror.newest()
-    const from = gate.known?.uid ?? ''
-    try {
-      await mirror.drop(gate.recordOf(cluster, lost))
-      log.warn('cluster.changed', { from, to: cluster.uid, lost })
-      return { cluster, lost }
-    } catch (error) {
-      // A disk that refuses: the old copy is served on, as while the cloud is away.
-      log.error('cluster.unchanged', { from, to: cluster.uid, why: reasonOf(error) })
-      gate.declined()
-    }
   }
 }
 

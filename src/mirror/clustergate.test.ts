@@ -196,8 +196,12 @@ test('[A10] over a connection that stays, a gateway may lead elsewhere: that is 
     world.clock.advance(1_000)
   }
   assert.equal(world.asked, asked)
+  assert.equal(await world.gate.look(world.arrival(), 500), undefined, 'whoever wants to be sure')
+  assert.equal(world.asked, asked + 1)
+  await world.gate.look(world.arrival(), 500)
+  assert.equal(world.asked, asked + 1, 'one answer is for all that ask together')
   world.answers.set('x', 'b')
-  world.clock.advance(1_000)
+  world.clock.advance(30_000)
   assert.match((await look()) ?? '', /another cluster answers \(uid b\) than the one that is mirrored \(uid a\)/)
   world.answers.set('x', 'a')
   world.asked = 0

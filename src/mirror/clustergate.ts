@@ -88,11 +88,13 @@ export class ClusterGate implements Gate {
     return undefined
   }
 
-  async look(arrival: Arrival): Promise<string | undefined> {
-    this.#candidate = undefined
+  async look(arrival: Arrival, withinMs?: number): Promise<string | undefined> {
+    if (withinMs === undefined) this.#candidate = undefined
     if (!this.#isSaved) await this.#save()
     const askedMs = this.#parts.clock.steady() - (this.#askedAt.get(arrival.address) ?? Number.NEGATIVE_INFINITY)
-    return askedMs >= againMs || this.#isWary(arrival.address) ? await this.#ask(arrival, 'again') : undefined
+    return askedMs >= (withinMs ?? againMs) || this.#isWary(arrival.address)
+      ? await this.#ask(arrival, 'again')
+      : undefined
   }
 
   /** Resolves with a cluster once that is believed in. Until `adopted` or `declined` no connection is admitted. */

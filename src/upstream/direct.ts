@@ -49,6 +49,9 @@ const sharedPool = 'shared' // tokens: no certificate, so any of them may share 
 /** The API server ends a connection on which it refuses a credential as unknown: that must not be the one callers use. */
 const strangersPool = 'strangers'
 
+/** Interests come back together after an outage: one answer is for all that ask within this time. */
+const confirmedMsMax = 500
+
 export class DirectUpstream implements Upstream {
   readonly #parts: DirectParts
   readonly #limits: UpstreamLimits
@@ -216,6 +219,25 @@ export class DirectUpstream implements Upstream {
     return pool
   }
 
+  /**
+   * Resolves if what answers now is what is meant: a connection that stays may lead elsewhere behind a gateway, and is then
+   * cut with all the others. Rejects with `Unreachable`.
+   */
+  async confirm(): Promise<void> {
+    const why = await this.#elsewhere(this.#addresses.current, confirmedMsMax)
+    if (why === undefined) return
+    this.#checker.suspect(why)
+    throw new Unreachable(why, false)
+  }
+
+  async #elsewhere(address: Address, withinMs?: number): Promise<string | undefined> {
+    const why = await this.#parts.gate?.look(this.#arrival(address), withinMs)
+    if (why === undefined) return undefined
+    for (const pool of address.pools.values()) pool.destroy(why)
+    address.pools.clear()
+    return `${address.url.origin}: ${why}`
+  }
+
   #arrival(address: Address, ask: Ask = (sending) => this.#pool(address, 'edge').ask(sending)): Arrival {
     const { clock, userAgent } = this.#parts
     const { urls, trust } = this.#upstreams
@@ -256,11 +278,8 @@ export class DirectUpstream implements Upstream {
           else if (sign.kind === 'probe failed' && !sign.certain && !sign.alive && one !== pool) one.doubt(startedMs)
         }
         if (sign.kind !== 'probe answered') return sign
-        const why = await this.#parts.gate?.look(this.#arrival(address)).catch(() => undefined)
-        if (why === undefined) return sign
-        for (const one of address.pools.values()) one.destroy(why)
-        address.pools.clear()
-        return { kind: 'probe failed', why: `${address.url.origin}: ${why}`, certain: true, alive: false }
+        const why = await this.#elsewhere(address).catch(() => undefined)
+        return why === undefined ? sign : { kind: 'probe failed', why, certain: true, alive: false }
       },
       moved: (from, to) => {
         log.info('upstream.moved', { from: from.url.href, to: to.url.href, why: from.why })

@@ -1,10 +1,14 @@
 /** Nothing is sent over a connection before it is known where it leads. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemClock } from '../base/clock.ts'
 import { until } from '../base/until.test-support.ts'
+import { planFields } from '../kube/object.ts'
+import { scopeOf } from '../mirror/world.test-support.ts'
 import { runDirect } from './direct.test-support.ts'
 import { FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
-import type { Arrival, Gate } from './upstream.ts'
+import { followDirect } from './follow/direct.ts'
+import { type Arrival, type Gate, Unreachable, type Upstream } from './upstream.ts'
 
 const pair = issue({ use: 'client', name: 'edge' })
 
@@ -111,7 +115,43 @@ for (const http2 of [true, false]) {
     assert.ok(!at.server.paths().slice(before).includes('GET /thing'))
     await end()
   })
+
+  test(`[A10] over ${over} whoever wants to be sure is told now, and what leads elsewhere is cut`, async () => {
+    await using at = await world(http2)
+    const { upstream, read, end } = await at.run()
+    await until(() => upstream.reachability.state === 'reachable', 'it is there')
+    await upstream.confirm()
+    at.gate.isWary = true
+    await upstream.confirm()
+    at.names.set(at.server, 'wrong')
+    await assert.rejects(upstream.confirm(), /it is wrong/)
+    assert.notEqual(upstream.reachability.state, 'reachable')
+    await assert.rejects(read('/thing'))
+    await end()
+  })
 }
+
+test('[A10] what was cut is followed again only once it is known whom', async () => {
+  const asked: string[] = []
+  const upstream = {
+    ask: async ({ path }: { path: string }) => {
+      asked.push(path)
+      throw new Unreachable('nobody', false)
+    },
+  } as unknown as Upstream
+  const confirm = async () => {
+    asked.push('which cluster')
+    throw new Unreachable('another cluster', false)
+  }
+  const follow = followDirect({ upstream, limits: { objects: 1, bytes: 1 }, clock: systemClock, confirm })
+  const scope = scopeOf({})
+  const steps = follow({ scope, custom: false, kind: 'Pod', plan: () => planFields([]) })
+  const from = { held: undefined, start: 'anew', check: true } as const
+  await assert.rejects(async () => {
+    for await (const _ of steps(from, new AbortController().signal));
+  }, /another cluster/)
+  assert.deepEqual(asked, ['which cluster'])
+})
 
 test('[A10] of several addresses one that leads elsewhere is passed over', async () => {
   await using at = await world(true)

@@ -105,8 +105,8 @@ export type Arrival = {
 export interface Gate {
   /** Asked of each new connection. Rejects where no answer came. */
   admit(arrival: Arrival): Promise<string | undefined>
-  /** Asked after each probe that was answered over a connection admitted before. */
-  look(arrival: Arrival): Promise<string | undefined>
+  /** Asks again over connections admitted before, unless that was done within the time; without one it has its own. */
+  look(arrival: Arrival, withinMs?: number): Promise<string | undefined>
 }
 
 export interface Upstream {

@@ -17,6 +17,8 @@ type Parts = {
   /** What a first list may bring. */
   readonly limits: ListingLimits
   readonly clock: Clock
+  /** Rejects where what answers is of another cluster. */
+  readonly confirm?: () => Promise<void>
 }
 
 export function followDirect(parts: Parts): OpenFollow {
@@ -46,6 +48,8 @@ class Following {
   async *steps(): AsyncGenerator<Followed> {
     const { source, from, clock, signal } = this.#parts
     const { held, start } = from
+    // First of all: another cluster's past says nothing about this one's.
+    if (from.check) await this.#parts.confirm?.()
     if (held !== undefined && from.check) {
       if (await this.#wentBack(held)) return yield { kind: 'lost' }
       yield { kind: 'verified' }
