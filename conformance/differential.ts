@@ -1,4 +1,7 @@
-/** The differential step: every case of the corpus to `ake serve` and to a real kube-apiserver, answer by answer. */
+/**
+ * The differential step: every case of the corpus to `ake serve` and to a real kube-apiserver, answer by answer. Reads are
+ * asked over HTTP/1.1 and HTTP/2, writes and watches over one of them in turn.
+ */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { differences, read } from './compare.ts'
@@ -8,6 +11,7 @@ import { type Answer, Side, take, type Variables } from './exchange.ts'
 import { admits, type Listed, readListed } from './listed.ts'
 import { Mapping } from './mapping.ts'
 import { startOracle } from './oracle.ts'
+import type { Protocol } from './protocols.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 import { type Outcome, verdict } from './verdict.ts'
 
@@ -31,7 +35,7 @@ export const step: Step = {
     try {
       for (const group of chosen) {
         context.signal.throwIfAborted()
-        const comparison = new Comparison(real, ours, listed)
+        const comparison = new Comparison(real, ours, listed, true)
         outcomes.push(...(await comparison.run(group)))
         const open = outcomes.filter((one) => one.open.length > 0).length
         context.progress(`${group.name}: ${outcomes.length} cases so far, ${open} with unlisted differences`)
@@ -56,21 +60,25 @@ type Speaking = Pick<Side, 'exchange' | 'watch'>
 export class Comparison {
   readonly #sides: readonly [Speaking, Speaking]
   readonly #listed: readonly Listed[]
+  readonly #http2: boolean
   readonly #mappings: readonly [Mapping, Mapping]
   readonly #variables: readonly [Variables, Variables] = [new Map(), new Map()]
   readonly #outcomes: Outcome[] = []
+  /** Writes and watches so far: every second one goes over HTTP/2. */
+  #turns = 0
 
-  constructor(real: Speaking, ours: Speaking, listed: readonly Listed[]) {
+  constructor(real: Speaking, ours: Speaking, listed: readonly Listed[], http2 = false) {
     this.#sides = [real, ours]
     this.#listed = listed
+    this.#http2 = http2
     this.#mappings = [new Mapping(Date.now()), new Mapping(Date.now())]
   }
 
   async run(group: Group): Promise<readonly Outcome[]> {
     for (const namespace of group.namespaces ?? [group.name]) {
       const account = { metadata: { name: 'default' } }
-      await this.#both(post('', '/api/v1/namespaces', { metadata: { name: namespace } }))
-      await this.#both(post('', `/api/v1/namespaces/${namespace}/serviceaccounts`, account))
+      await this.#both(post('', '/api/v1/namespaces', { metadata: { name: namespace } }), 'HTTP/1.1')
+      await this.#both(post('', `/api/v1/namespaces/${namespace}/serviceaccounts`, account), 'HTTP/1.1')
     }
     for (const one of group.cases) await this.#case(one, group.name)
     return this.#outcomes
@@ -78,31 +86,41 @@ export class Comparison {
 
   async #case(one: Case, group: string): Promise<void> {
     if (one.until !== undefined) return this.#await(one)
-    if (one.watch === undefined) return this.#judge(one, group, await this.#both(one))
+    const changes = one.watch !== undefined || (one.method !== 'GET' && one.method !== 'HEAD')
+    const protocol: Protocol = this.#http2 && changes && this.#turns++ % 2 === 1 ? 'HTTP/2' : 'HTTP/1.1'
+    if (one.watch === undefined) {
+      this.#judge(one, group, await this.#both(one, protocol), protocol)
+      if (this.#http2 && !changes) this.#judge(one, group, await this.#both(one, 'HTTP/2'), 'HTTP/2')
+      return
+    }
     const [real, ours] = this.#sides
     const [realVariables, ourVariables] = this.#variables
-    const streams = await Promise.all([real.watch(one, realVariables), ours.watch(one, ourVariables)])
+    const streams = await Promise.all([
+      real.watch(one, realVariables, protocol),
+      ours.watch(one, ourVariables, protocol),
+    ])
     for (const inner of one.watch.during) await this.#case(inner, group)
     const answers = await Promise.all([streams[0].finish(), streams[1].finish()])
-    this.#judge(one, group, answers)
+    this.#judge(one, group, answers, protocol)
   }
 
   async #await(one: Case): Promise<void> {
     const give = performance.now() + awaitMsMax
     for (;;) {
-      const answers = await this.#both(one)
+      const answers = await this.#both(one, 'HTTP/1.1')
       if (answers.every(({ body }) => one.until?.(body))) return
       if (performance.now() > give) return
       await pause(awaitEveryMs)
     }
   }
 
-  #both(one: Case): Promise<[Answer, Answer]> {
+  #both(one: Case, protocol: Protocol): Promise<[Answer, Answer]> {
     const [real, ours] = this.#sides
-    return Promise.all([real.exchange(one, this.#variables[0]), ours.exchange(one, this.#variables[1])])
+    const [realVariables, ourVariables] = this.#variables
+    return Promise.all([real.exchange(one, realVariables, protocol), ours.exchange(one, ourVariables, protocol)])
   }
 
-  #judge(one: Case, group: string, answers: readonly [Answer, Answer]): void {
+  #judge(one: Case, group: string, answers: readonly [Answer, Answer], protocol: Protocol): void {
     for (const at of [0, 1] as const) take(one, answers[at], this.#variables[at])
     const name = `${group}/${one.name}`
     const removed = this.#mappings.map((mapping) => mapping.removed)
@@ -117,6 +135,6 @@ export class Comparison {
     })
     for (const id of removed.flatMap((ids) => [...ids])) listed.add(id)
     for (const ids of removed) ids.clear()
-    this.#outcomes.push({ name, open, listed })
+    this.#outcomes.push({ name: protocol === 'HTTP/2' ? `${name} over HTTP/2` : name, open, listed })
   }
 }

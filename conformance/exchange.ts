@@ -1,17 +1,16 @@
 /** One case sent to one server: the request with its variables filled in, the answer or the frames of a watch. */
-import type { ClientRequest, IncomingMessage } from 'node:http'
-import { Agent, request } from 'node:https'
 import { gunzipSync } from 'node:zlib'
 import { decodeMessage, messageOf, readEnvelope } from '../src/kube/protobuf/protobuf.ts'
 import type { Case } from './corpus.ts'
 import type { Oracle } from './oracle.ts'
+import { type Connections, connections, type Headers, type Incoming, type Protocol } from './protocols.ts'
 
 /** What a watch that should have ended, or should have said more, is given. */
 const answerMsMax = 20_000
 
 export type Answer = {
   readonly status: number
-  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly headers: Headers
   readonly body: string
 }
 
@@ -19,25 +18,25 @@ export type Variables = Map<string, string>
 
 /** A server under comparison, with the connections to it. */
 export class Side {
-  readonly #server: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>
-  readonly #agent: Agent
-  readonly #stranger: Agent
+  readonly #known: Record<Protocol, Connections>
+  readonly #strangers: Record<Protocol, Connections>
 
-  constructor(server: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>) {
-    this.#server = server
-    const { ca, cert, key } = server
-    this.#agent = new Agent({ keepAlive: true, ca, cert, key })
-    this.#stranger = new Agent({ keepAlive: true, ca })
+  constructor({ url, ca, cert, key }: Pick<Oracle, 'url' | 'ca' | 'cert' | 'key'>) {
+    const both = (server: Parameters<typeof connections>[1]) => ({
+      'HTTP/1.1': connections('HTTP/1.1', server),
+      'HTTP/2': connections('HTTP/2', server),
+    })
+    this.#known = both({ url, ca, cert, key })
+    this.#strangers = both({ url, ca })
   }
 
   close(): void {
-    this.#agent.destroy()
-    this.#stranger.destroy()
+    for (const each of [this.#known, this.#strangers]) for (const one of Object.values(each)) one.close()
   }
 
-  async exchange(one: Case, variables: Variables): Promise<Answer> {
+  async exchange(one: Case, variables: Variables, protocol: Protocol = 'HTTP/1.1'): Promise<Answer> {
     try {
-      const incoming = await this.#open(one, variables)
+      const incoming = await this.#open(one, variables, protocol)
       return { ...top(incoming), body: await bodyOf(incoming) }
     } catch (error) {
       return noAnswer(error)
@@ -45,8 +44,12 @@ export class Side {
   }
 
   /** The stream is open, with its headers, when the returned promise is there. */
-  async watch(one: Case, variables: Variables): Promise<{ finish(): Promise<Answer> }> {
-    const incoming = await this.#open(one, variables).catch(noAnswer)
+  async watch(
+    one: Case,
+    variables: Variables,
+    protocol: Protocol = 'HTTP/1.1',
+  ): Promise<{ finish(): Promise<Answer> }> {
+    const incoming = await this.#open(one, variables, protocol).catch(noAnswer)
     if ('body' in incoming) return { finish: () => Promise.resolve(incoming) }
     const most = one.watch?.frames ?? Number.POSITIVE_INFINITY
     let text = ''
@@ -56,44 +59,34 @@ export class Side {
         clearTimeout(timer)
         resolve()
       }
-      incoming.setEncoding('utf8')
-      incoming.on('data', (chunk: string) => {
+      const { stream } = incoming
+      stream.setEncoding('utf8')
+      stream.on('data', (chunk: string) => {
         text += chunk
         if (text.split('\n').filter(isSaid).length > most) finish()
       })
-      incoming.on('end', finish)
-      incoming.on('error', finish)
+      stream.on('end', finish)
+      stream.on('error', finish)
     })
     return {
       finish: async () => {
         await done
-        incoming.destroy()
+        incoming.leave()
         const lines = text.split('\n').filter(isSaid)
         return { ...top(incoming), body: lines.length > most ? `${lines.slice(0, most).join('\n')}\n` : text }
       },
     }
   }
 
-  #open(one: Case, variables: Variables): Promise<IncomingMessage> {
+  async #open(one: Case, variables: Variables, protocol: Protocol): Promise<Incoming> {
     const filled = (text: string) => text.replaceAll(/<(\w+)>/g, (whole, name) => variables.get(name) ?? whole)
-    const url = this.#server.url + filled(one.path)
     const body = bytesOf(one.body, filled)
     // Told in any case: Node would send a DELETE's body without its length.
     const length: Record<string, string> = body === undefined ? {} : { 'content-length': String(body.length) }
     const given = Object.entries(one.headers).map(([name, value]) => [name, filled(value)] as const)
     const headers = { ...length, ...Object.fromEntries(given) }
-    const agent = one.anonymous === true ? this.#stranger : this.#agent
-    return new Promise((done, fail) => {
-      const { hostname, port } = new URL(url)
-      // The path goes as it is: parsing it as a URL would mend what a case means to break.
-      const path = url.slice(this.#server.url.length)
-      const sent: ClientRequest = request({ hostname, port, path, method: one.method, headers, agent }, done)
-      sent.on('error', fail)
-      sent.setTimeout(answerMsMax * 2, () =>
-        sent.destroy(new Error(`no answer to ${one.method} ${this.#server.url}${path}`)),
-      )
-      sent.end(body)
-    })
+    const side = one.anonymous === true ? this.#strangers : this.#known
+    return side[protocol].open({ method: one.method, path: filled(one.path), headers, body })
   }
 }
 
@@ -112,16 +105,16 @@ function noAnswer(error: unknown): Answer {
   return { status: 0, headers: {}, body: (error as Error).message }
 }
 
-function top(incoming: IncomingMessage): Pick<Answer, 'status' | 'headers'> {
-  return { status: incoming.statusCode ?? 0, headers: incoming.headers as Answer['headers'] }
+function top({ status, headers }: Incoming): Pick<Answer, 'status' | 'headers'> {
+  return { status, headers }
 }
 
-async function bodyOf(incoming: IncomingMessage): Promise<string> {
+async function bodyOf({ stream, headers }: Incoming): Promise<string> {
   const chunks: Buffer[] = []
-  for await (const chunk of incoming) chunks.push(chunk as Buffer)
+  for await (const chunk of stream) chunks.push(chunk as Buffer)
   const bytes = Buffer.concat(chunks)
-  const whole = incoming.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes
-  const type = incoming.headers['content-type'] ?? ''
+  const whole = headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes
+  const type = String(headers['content-type'] ?? '')
   // Documents have a form of their own, and prose in it: of those the headers are compared.
   if (type.includes('proto-openapi')) return `<${type}>`
   return type.startsWith('application/vnd.kubernetes.protobuf') ? fromProtobuf(whole) : whole.toString()
