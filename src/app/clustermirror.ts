@@ -75,7 +75,11 @@ export async function openMirror(parts: ClusterParts) {
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
   const confirm = confirmRefusal({ upstream, catalog })
-  const interests = await Interests.open({ store, upstream, follow, clock, log, find, confirm, lost })
+  const interests = await Interests.open({
+    ...{ store, upstream, follow, clock, log, find, confirm, lost },
+    budget: { bytesMax: config.mirrorBytes },
+    nodeCallers: new Set(config.clientCredential.map(({ name }) => name)),
+  })
   const { planOf, lostOf } = interests
   const credentialVersion = (name: string) => upstream.credentialVersion(name)
   const [copy, asking] = await Promise.all([

@@ -88,6 +88,7 @@ test('an edge needs its kubeconfig and nothing else', async () => {
     otherClusterAfter: 60_000,
     firstListMax: 50_000,
     firstListBytes: 256 * 1024 * 1024,
+    mirrorBytes: 192 * 1024 * 1024,
   })
 })
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../base/log.ts'
+import { mirrorLimits } from '../mirror/mirror.ts'
 import type { DemoConfig } from './config.ts'
 import { edge } from './edge.ts'
 import { sampleObjects, sensors } from './samples.ts'
@@ -43,6 +44,7 @@ export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortS
           otherClusterAfter: 60_000,
           firstListMax: 50_000,
           firstListBytes: 256 * 1024 * 1024,
+          mirrorBytes: mirrorLimits.bytesMax,
         },
       },
       { log: quiet, signal, ready: address.resolve },

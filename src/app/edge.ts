@@ -169,5 +169,6 @@ function figuresOf({ reachability }: Upstream, interests: Interests, gate: Clust
       'Interests by what their reflectors do.',
       [...kinds].map(([state, count]) => [seriesOf({ state }), count] as const),
     ),
+    ...interests.budget.figures(),
   ]
 }

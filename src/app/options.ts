@@ -151,6 +151,13 @@ const options = [
     help: 'a resource of more bytes than this is passed through, not mirrored (Ki, Mi, Gi)',
   },
   {
+    name: 'mirror-bytes',
+    env: 'AKE_MIRROR_BYTES',
+    type: 'bytes',
+    commands: { edge: '192Mi' },
+    help: 'objects mirrored in all: beyond it what was asked for least recently goes, then reads are passed through (Ki, Mi, Gi)',
+  },
+  {
     name: 'output',
     env: 'AKE_OUTPUT',
     type: 'output',

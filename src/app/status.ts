@@ -40,6 +40,13 @@ export type StatusDocument = {
     /** From the start, by option. */
     readonly standing?: boolean
   }[]
+  /** How full it is; absent of an older edge. */
+  readonly budget?: {
+    readonly bytes: number
+    readonly bytesMax: number
+    readonly interests: number
+    readonly interestsMax: number
+  }
   readonly passedThrough: readonly { readonly resource: string; readonly group: string; readonly why: string }[]
   readonly store: {
     readonly healthy: boolean
@@ -143,7 +150,7 @@ export function statusText(document: StatusDocument, nowMs: number): string {
   return parts.join('\n')
 }
 
-function block({ upstream, cluster, store, version }: StatusDocument, nowMs: number): string {
+function block({ upstream, cluster, store, budget, version }: StatusDocument, nowMs: number): string {
   const { state, why, servers, identity, credentialExpires } = upstream
   const expires = credentialExpires === undefined ? [] : [expiry(credentialExpires, nowMs)]
   const credential = [...(identity === undefined ? [] : [identity]), ...expires].join(', ')
@@ -160,6 +167,7 @@ function block({ upstream, cluster, store, version }: StatusDocument, nowMs: num
       'Store:',
       `${store.healthy ? 'healthy' : 'THE DISK REFUSES WRITES'}, ${size(store.historyBytes)} of history, ${size(store.bytesWritten)} written`,
     ],
+    ...(budget === undefined ? [] : [['Mirrored:', fullness(budget)]]),
     ...(store.damage ?? []).map((one, at) => [at === 0 ? 'Damage:' : '', one]),
   ]
   return aligned(rows)
@@ -168,6 +176,10 @@ function block({ upstream, cluster, store, version }: StatusDocument, nowMs: num
 function clusterText({ uid, other, changes }: NonNullable<StatusDocument['cluster']>): string {
   const begun = changes === 0 ? [] : ['the copy was begun anew for it since the start']
   return [uid ?? 'of unknown uid', ...begun, ...(other === undefined ? [] : [other])].join('; ')
+}
+
+function fullness({ bytes, bytesMax, interests, interestsMax }: NonNullable<StatusDocument['budget']>): string {
+  return `${size(bytes)} of ${size(bytesMax)}, ${interests} of ${interestsMax} interests`
 }
 
 function interestsTable(interests: StatusDocument['interests'], nowMs: number): string {

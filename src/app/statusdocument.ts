@@ -1,6 +1,7 @@
 /** What `ake status` shows: where the cloud is, what is kept and how fresh, what is passed through and why. */
 import type { Clock } from '../base/clock.ts'
 import type { Copy } from '../cache/copy.ts'
+import type { Interest } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { MirroredInterest } from '../mirror/mirrored.ts'
 import type { Store } from '../store/store.ts'
@@ -34,13 +35,11 @@ export function statusOf(parts: {
     upstream: { state, why, since: new Date(sinceMs).toISOString(), servers: upstream.addresses() },
     ...(cluster === undefined ? {} : { cluster }),
     interests: mirrored.filter((one) => !one.hopeless).map((one) => interestStatus(one, clock)),
-    passedThrough: mirrored
-      .filter((one) => one.hopeless)
-      .map((one) => ({
-        resource: one.interest.resource,
-        group: one.interest.group,
-        why: 'why' in one.state ? one.state.why : '',
-      })),
+    passedThrough: [
+      ...mirrored.filter((one) => one.hopeless).map((one) => passedStatus(one.interest, whyPassed(one, interests))),
+      ...interests.budget.turnedAway.map(({ interest, why }) => passedStatus(interest, why)),
+    ],
+    budget: interests.budget.status(),
     store: {
       healthy: copy.healthy,
       historyBytes: store.figures.historyBytes,
@@ -48,6 +47,16 @@ export function statusOf(parts: {
       ...(damage.length === 0 ? {} : { damage }),
     },
   }
+}
+
+function passedStatus({ resource, group }: Interest, why: string) {
+  return { resource, group, why }
+}
+
+function whyPassed(mirrored: MirroredInterest, { budget }: Interests): string {
+  const { state } = mirrored
+  if (state.kind === 'tooLarge') return budget.whyTooLarge(mirrored, state.why)
+  return 'why' in state ? state.why : ''
 }
 
 function interestStatus(mirrored: MirroredInterest, clock: Clock) {

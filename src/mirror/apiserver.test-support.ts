@@ -53,6 +53,7 @@ const kinds: Record<string, string> = {
   serviceaccounts: 'ServiceAccount',
   pods: 'Pod',
   configmaps: 'ConfigMap',
+  secrets: 'Secret',
   nodes: 'Node',
   namespaces: 'Namespace',
   rolebindings: 'RoleBinding',

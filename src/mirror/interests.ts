@@ -11,24 +11,35 @@ import type { Scope } from '../kube/scope.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenFollow } from '../upstream/follow/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import { Budget } from './budget.ts'
+import type { BudgetLimits } from './eviction.ts'
 import { feedAround } from './feeding.ts'
+import { Gathering } from './gathering.ts'
 import { covers, type Interest, interestOf, resourceName } from './interest.ts'
 import { Leaving, tickMs } from './leaving.ts'
 import type { Mirrored } from './mirror.ts'
-import { mirrorLimits } from './mirror.ts'
 import { MirroredInterest } from './mirrored.ts'
-import { type InterestRecord, InterestRecords } from './records.ts'
+import { type InterestRecord, InterestRecords, noteCaller } from './records.ts'
 
 /** The time nobody asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
-/** That there is no room is said this often. */
-const complainEveryMs = 600_000
 
 type Beginning = {
   readonly standing?: boolean
   readonly firstVersion?: number
-  /** The caller who asked first; counted since the last start. */
-  readonly by?: string
+  /** The callers who ask. */
+  readonly by?: readonly string[]
+  readonly isWatch?: boolean
+  /** Many of its names were asked for. */
+  readonly gathered?: boolean
+}
+
+/** A read, as far as interests are concerned. */
+type Asked = {
+  readonly scope: Scope
+  readonly known: Mirrored
+  readonly caller: string
+  readonly verb: 'get' | 'list' | 'watch'
 }
 
 export type InterestsParts = {
@@ -44,6 +55,10 @@ export type InterestsParts = {
   readonly confirm: (interest: Interest, code: number) => Promise<boolean>
   /** The newest version that clients may have of another cluster; 0: there was none. */
   readonly lost?: number
+  /** What all interests together may hold, where it is not as usual. */
+  readonly budget?: Partial<BudgetLimits>
+  /** Callers who are the node's own, besides its kubelet. */
+  readonly nodeCallers?: ReadonlySet<string>
 }
 
 export class Interests {
@@ -55,18 +70,27 @@ export class Interests {
   readonly #hooks: { readonly of: string; readonly tell: (cache: Cache) => void }[] = []
   readonly #told = new WeakSet<Cache>()
   readonly #leaving: Leaving
+  readonly #gathering: Gathering
+  readonly budget: Budget
   /** Those of resources that the catalog does not know now. */
   readonly #unknown = new WeakSet<MirroredInterest>()
   #copy: MirrorCopy | undefined
   #started = false
   #ended = false
-  /** Of what finds no room: it is asked for again and again. */
-  #quietUntil = 0
 
   private constructor(parts: InterestsParts) {
     this.#parts = parts
     this.#records = new InterestRecords(parts.store)
-    this.#leaving = new Leaving({ ...parts, end: (mirrored, why) => this.end(mirrored, why) })
+    const end = (mirrored: MirroredInterest, why: string) => this.end(mirrored, why)
+    this.#leaving = new Leaving({ ...parts, end })
+    this.budget = new Budget({ ...parts, all: () => this.all, caches: () => this.#copy?.caches ?? new Map() })
+    this.#gathering = new Gathering({
+      ...parts,
+      end,
+      of: ({ group, version, resource }) => this.of(group, version, resource),
+      covering: (scope) => this.covering(scope),
+      begin: (namespace, names) => this.#gather(namespace, names),
+    })
   }
 
   /** Reads what was written down; the copy is opened next, with `planOf` and `lostOf`. */
@@ -137,6 +161,8 @@ export class Interests {
     for (const mirrored of this.of(scope.group, scope.version, scope.resource)) {
       if (mirrored.withdrawnAtMs !== undefined || !covers(mirrored.interest, scope)) continue
       const rank = rankOf(mirrored, version)
+      // A wider one that cannot be had stands in nobody's way.
+      if (rank === 0 && !covers(scope, mirrored.interest)) continue
       if (rank > bestRank) {
         best = mirrored
         bestRank = rank
@@ -161,51 +187,85 @@ export class Interests {
     const interest = interestOf(scope)
     const present = this.#mirrored.get(interest.name)
     if (present !== undefined) {
-      if (options.standing === true && !present.record.standing) {
-        present.record.standing = true
-        void this.#records.save(present).catch(() => {})
-      }
+      this.#join(present, options)
       // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
     }
-    if (this.#ended || (options.standing !== true && !this.#hasRoom(interest, options.by))) return undefined
+    if (this.#ended) return undefined
     const { resource, plan } = known
-    const mirrored = this.#add(
-      interest,
-      {
-        custom: resource.custom,
-        namespaced: resource.namespaced,
-        kind: resource.kind,
-        listKind: resource.listKind,
-        paths: plan.paths,
-        standing: options.standing ?? false,
-        lost: 0,
-        unaskedMs: 0,
-        askedAtMs: this.#parts.clock.now(),
-      },
-      // What may be a version of another cluster says nothing about this one.
-      (options.firstVersion ?? 0) > this.lostOf(interest.name) ? options.firstVersion : undefined,
-    )
+    const { standing = false, isWatch = false, gathered = false, by = [] } = options
+    const record: InterestRecord = {
+      custom: resource.custom,
+      namespaced: resource.namespaced,
+      kind: resource.kind,
+      listKind: resource.listKind,
+      paths: plan.paths,
+      standing,
+      lost: 0,
+      unaskedMs: 0,
+      askedAtMs: this.#parts.clock.now(),
+      by: [],
+      node: by.some(this.#isNode),
+      watched: isWatch,
+      gathered,
+    }
+    for (const caller of by) noteCaller(record, caller)
+    const evicted = this.budget.admit(interest, record)
+    if (evicted === undefined) return undefined
+    for (const one of evicted) void this.#evict(one, 'interests')
+    const { firstVersion = 0 } = options
+    // What may be a version of another cluster says nothing about this one.
+    const mirrored = this.#add(interest, record, firstVersion > this.lostOf(interest.name) ? firstVersion : undefined)
     // What is here of one whose record was lost was read without knowing its fields.
     mirrored.cache?.replan(this.planOf(interest.name))
-    mirrored.begunBy = options.by
     this.#parts.log.info('interest.begun', { interest: interest.name })
     void this.#records.save(mirrored).catch(() => {})
     if (this.#started) mirrored.start()
+    this.#gathering.look(mirrored)
     return mirrored
   }
 
-  #hasRoom({ name }: Interest, by: string | undefined): boolean {
-    const { clock, log } = this.#parts
-    const { interestsMax, interestsPerCallerMax, nameCharactersMax } = mirrorLimits
-    if (name.length > nameCharactersMax) return false
-    const own = by === undefined ? 0 : [...this.#mirrored.values()].filter(({ begunBy }) => begunBy === by).length
-    if (this.#mirrored.size < interestsMax && own < interestsPerCallerMax) return true
-    if (clock.steady() < this.#quietUntil) return false
-    this.#quietUntil = clock.steady() + complainEveryMs
-    const why = own < interestsPerCallerMax ? `there are ${interestsMax}` : `its caller has begun ${own}`
-    log.warn('interest.passedThrough', { interest: name, why })
-    return false
+  /** A read that this one covers was asked for. The node's own has an interest of its own, whichever else may go. */
+  asked(mirrored: MirroredInterest, { scope, known, caller, verb }: Asked): void {
+    const { record } = mirrored
+    mirrored.asked(this.#parts.clock.now())
+    const isWatch = verb === 'watch'
+    if (noteCaller(record, caller) || (isWatch && !record.watched)) {
+      record.watched ||= isWatch
+      void this.#records.save(mirrored).catch(() => {})
+    }
+    if (record.node || !this.#isNode(caller) || mirrored.cache === undefined) return
+    this.begin(scope, known, { by: [caller], isWatch })
+  }
+
+  /** One that is here already is asked for in another way, or by another caller. */
+  #join(mirrored: MirroredInterest, { standing = false, isWatch = false, by = [] }: Beginning): void {
+    const { record } = mirrored
+    let isNews = false
+    for (const caller of by) isNews = noteCaller(record, caller) || isNews
+    if (standing && !record.standing) isNews = record.standing = true
+    if (isWatch && !record.watched) isNews = record.watched = true
+    if (!record.node && by.some(this.#isNode)) isNews = record.node = true
+    if (isNews) void this.#records.save(mirrored).catch(() => {})
+  }
+
+  readonly #isNode = (caller: string): boolean =>
+    caller.startsWith(kubeletPrefix) || this.#parts.nodeCallers?.has(caller) === true
+
+  /** All of a namespace, for the callers who asked for its names. */
+  #gather(namespace: Interest, names: readonly MirroredInterest[]): MirroredInterest | undefined {
+    const known = this.#parts.find(namespace.group, namespace.version, namespace.resource)
+    const by = new Set(names.flatMap(({ record }) => record.by))
+    return known === undefined ? undefined : this.begin(namespace, known, { by: [...by], gathered: true })
+  }
+
+  async #evict(mirrored: MirroredInterest, reason: 'bytes' | 'interests'): Promise<void> {
+    this.budget.evicted(reason)
+    await this.end(mirrored, reason === 'bytes' ? 'its bytes are needed' : 'its place is needed')
+  }
+
+  async #evictOverweight(synced?: MirroredInterest): Promise<void> {
+    for (const mirrored of this.budget.overweight(synced)) await this.#evict(mirrored, 'bytes')
   }
 
   #add(interest: Interest, record: InterestRecord, firstVersion?: number): MirroredInterest {
@@ -218,6 +278,7 @@ export class Interests {
       upstream,
       follow,
       copy: this.#copy as MirrorCopy,
+      room: () => this.budget.roomOf(interest, record),
       clock,
       log,
       firstVersion,
@@ -229,6 +290,7 @@ export class Interests {
       onSynced: (one) => {
         this.#tell(one)
         this.#widened(one)
+        void this.#evictOverweight(one)
       },
     })
     this.#mirrored.set(interest.name, mirrored)
@@ -284,7 +346,10 @@ export class Interests {
       await sleep(clock, tickMs, signal)
       if (signal.aborted) break
       this.#records.saveRest()
+      this.budget.tick()
       await this.#leaving.tick([...this.#mirrored.values()], signal)
+      await this.#gathering.tick([...this.#mirrored.values()])
+      await this.#evictOverweight()
       if (clock.steady() - savedAtMs < saveEveryMs) continue
       savedAtMs = clock.steady()
       for (const mirrored of this.#mirrored.values()) void this.#records.save(mirrored).catch(() => {})
@@ -294,11 +359,15 @@ export class Interests {
   }
 }
 
+/** The user of every kubelet. */
+const kubeletPrefix = 'system:node:'
+
 const none: ReadonlySet<MirroredInterest> = new Set()
 
 function rankOf(mirrored: MirroredInterest, version: number): number {
   const { readable: cache, interest } = mirrored
   if (cache === undefined) return mirrored.hopeless ? 0 : 1
-  const resumable = version === 0 || version >= cache.history.floor ? 4 : 2
-  return resumable + (interest.namespace === '' && interest.labels.empty && interest.fields.empty ? 1 : 0)
+  const resumable = version === 0 || version >= cache.history.floor ? 6 : 3
+  if (!interest.labels.empty || !interest.fields.empty) return resumable
+  return resumable + (interest.namespace === '' ? 2 : 1)
 }

@@ -24,8 +24,12 @@ export type Mirrored = {
 export const mirrorLimits = {
   /** Each costs a stream upstream and some tens of KB here; a kubelet with 110 pods and their secrets needs a few hundred. */
   interestsMax: 1_000,
-  /** Whoever may list something can ask for it with any number of selectors: room for others is left, a kubelet fits. */
-  interestsPerCallerMax: 600,
+  /** Whoever may list something can ask for it with any number of selectors. The node's own callers are not counted. */
+  interestsPerCallerMax: 300,
+  /** What was not asked for during this time may be evicted for something new of equal worth. */
+  idleMsMin: 600_000,
+  /** Objects weigh some 1.7 times their bytes in memory: a third of a device of 1 GB. */
+  bytesMax: 192 * 1024 * 1024,
   /** Its name, selectors included, is written down and shown: what is longer is one client's set of names, not a wish. */
   nameCharactersMax: 2_048,
   /** How long a read that began an interest is held: longer than a first sync on any link worth the name. */

@@ -24,6 +24,8 @@ export type MirroredInterestParts = {
   readonly clock: Clock
   readonly log: Log
   readonly firstVersion?: number | undefined
+  /** How many bytes its first list may bring. */
+  readonly room: () => number
   /** Writes the record down. */
   readonly save: (mirrored: MirroredInterest) => Promise<void>
   readonly onSynced: (mirrored: MirroredInterest) => void
@@ -47,8 +49,6 @@ export class MirroredInterest {
   #feed: Feed | undefined
   #running: Promise<void> = Promise.resolve()
   #stopRun: AbortController | undefined
-  /** Who asked for it first, if that was since the last start. */
-  begunBy: string | undefined
   /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
   withdrawnAtMs: number | undefined
 
@@ -116,13 +116,16 @@ export class MirroredInterest {
 
   /** Begins to keep it with a reflector of its own. */
   start(): void {
-    const { interest, upstream, follow, copy, clock, log, plan, firstVersion } = this.#parts
+    const { interest, upstream, follow, copy, clock, log, plan, room, firstVersion } = this.#parts
     const { custom, kind } = this.record
     const stop = this.#nextRun()
     this.#way.take('broken')
     const reflector = new Reflector({
       interest: interest.name,
-      follow: follow({ scope: interest, custom, kind, plan: () => copy.caches.get(interest.name)?.plan ?? plan() }),
+      follow: follow({
+        ...{ scope: interest, custom, kind, room },
+        plan: () => copy.caches.get(interest.name)?.plan ?? plan(),
+      }),
       way: this.#way,
       reachability: upstream.reachability,
       copy,

@@ -19,6 +19,30 @@ export type InterestRecord = {
   /** How long nobody has asked, counted while running and reachable. */
   unaskedMs: number
   askedAtMs: number
+  /** The callers who asked for it, the first of them: in their shares it counts. */
+  by: readonly string[]
+  /** The node's own asked for it: it is not evicted. */
+  node: boolean
+  /** A client has watched it, and may come back with a version of its history. */
+  watched: boolean
+  /** Begun because many of its names were asked for. */
+  gathered: boolean
+}
+
+/** When more callers than these ask for an interest, in whose shares it counts no longer matters. */
+const callersMax = 8
+
+/** Notes who asks; whether that is news. */
+export function noteCaller(record: InterestRecord, caller: string): boolean {
+  const { by } = record
+  if (by.length >= callersMax || caller === '' || by.includes(caller)) return false
+  record.by = [...by, caller]
+  return true
+}
+
+/** Whether it is one object by its name, which nobody watches. */
+export function isByName({ fields }: Interest, { watched }: Pick<InterestRecord, 'watched'>): boolean {
+  return !watched && fields.required('metadata.name') !== undefined
 }
 
 /** An interest with its record. */
@@ -119,5 +143,9 @@ function recordOf(printed: Record<string, unknown>): InterestRecord {
     lost: Number(printed.lost ?? 0),
     unaskedMs: Number(printed.unaskedMs ?? 0),
     askedAtMs: Number(printed.askedAtMs ?? 0),
+    by: Array.isArray(printed.by) ? printed.by.map(String) : [],
+    node: printed.node === true,
+    watched: printed.watched === true,
+    gathered: printed.gathered === true,
   }
 }

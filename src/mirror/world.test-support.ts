@@ -21,6 +21,7 @@ import { followDirect } from '../upstream/follow/direct.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
 import { type Asked, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
+import type { BudgetLimits } from './eviction.ts'
 import { type Interest, interestOf, resourceOfName } from './interest.ts'
 import { Interests } from './interests.ts'
 import type { Mirrored } from './mirror.ts'
@@ -33,7 +34,7 @@ export type Wish = {
 }
 
 const catalog = new Map<string, Mirrored>(
-  ['pods', 'configmaps', 'nodes', 'leases', 'events'].map((name) => {
+  ['pods', 'configmaps', 'secrets', 'nodes', 'leases', 'events'].map((name) => {
     const facts = builtinFacts().resources.find((one) => one.resource === name && one.version === 'v1') as Resource
     const fields = selectableFields(facts)
     return [name, { resource: facts, fields, plan: planFor([fields.paths]), mirrorable: name !== 'events' }]
@@ -109,11 +110,18 @@ class Life {
 
 const never = new Promise<never>(() => {})
 
-type WorldParts = { server?: ApiServer; store?: Store; limits?: ListingLimits; log?: Log }
+type WorldParts = {
+  server?: ApiServer
+  store?: Store
+  limits?: ListingLimits
+  log?: Log
+  budget?: Partial<BudgetLimits>
+}
 
 export class MirrorWorld {
   readonly server: ApiServer
   readonly limits: ListingLimits
+  readonly #budget: Partial<BudgetLimits>
   readonly confirmed: Interest[] = []
   readonly log: Log
   /** Resources that discovery does not know. */
@@ -134,6 +142,7 @@ export class MirrorWorld {
     this.store = parts.store ?? openMemory({ historyBytesMax: 1 << 30 })
     this.log = parts.log ?? silentLog
     this.limits = parts.limits ?? { objects: 10_000, bytes: 1 << 28 }
+    this.#budget = parts.budget ?? {}
   }
 
   static async open(parts: WorldParts = {}): Promise<MirrorWorld> {
@@ -154,6 +163,7 @@ export class MirrorWorld {
       store,
       upstream,
       follow: followDirect({ upstream, limits: this.limits, clock }),
+      budget: this.#budget,
       clock,
       log: this.log,
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
@@ -207,27 +217,28 @@ export class MirrorWorld {
     assert.ok(holds(), 'it never came to that')
   }
 
-  begin(wish: Wish, options: { standing?: boolean; firstVersion?: number } = {}) {
+  begin(wish: Wish, options: { standing?: boolean; firstVersion?: number; by?: string[] } = {}) {
     return this.interests.begin(scopeOf(wish), known(wish.resource), options)
   }
 
   place(verb: Read['verb'], wish: Wish, more: Partial<Read> = {}): ReadRoute {
-    const read: Read = {
-      verb,
-      known: known(wish.resource),
-      scope: scopeOf(wish),
-      state: 'any',
-      version: 0,
-      caller: 'somebody',
-      ...more,
-    }
-    return this.front.place(read)
+    return this.front.place(readOf(verb, wish, more))
+  }
+
+  /** A GET that was passed on found its object. */
+  found(wish: Wish, more: Partial<Read> = {}): void {
+    this.front.found(readOf('get', wish, more))
   }
 
   mirrored(wish: Wish) {
     const { name } = interestOf(scopeOf(wish))
     return [...this.interests.all].find((one) => one.interest.name === name)
   }
+}
+
+function readOf(verb: Read['verb'], wish: Wish, more: Partial<Read>): Read {
+  const scope = scopeOf(wish)
+  return { verb, known: known(wish.resource), scope, state: 'any', version: 0, caller: 'somebody', ...more }
 }
 
 export function filterOf(wish: Wish, plan: Parameters<typeof makeFilter>[0]['plan']): Filter {

@@ -76,7 +76,7 @@ export class Front {
   #get(read: Read): ReadRoute {
     const { scope, key = '', known } = read
     const mirrored = this.#interests.covering(scope)
-    mirrored?.asked(this.#clock.now())
+    if (mirrored !== undefined) this.#interests.asked(mirrored, read)
     const cache = mirrored?.readable ?? this.#interests.holding(scope, key)
     if (cache === undefined) {
       const away = this.#away()
@@ -102,7 +102,7 @@ export class Front {
     const { scope, known, state } = read
     const mirrored = this.#interests.covering(scope, state === 'version' ? read.version : 0)
     if (mirrored === undefined || mirrored.hopeless) return this.#uncoveredList(read, mirrored)
-    mirrored.asked(this.#clock.now())
+    this.#interests.asked(mirrored, read)
     const { readable: cache } = mirrored
     if (state === 'continue' && read.ownToken !== true && this.#upstream.reachability.state === 'reachable') {
       return { kind: 'forward' }
@@ -132,7 +132,7 @@ export class Front {
     const { scope, known, version } = read
     const mirrored = this.#interests.covering(scope, version)
     if (mirrored !== undefined && !mirrored.hopeless) {
-      mirrored.asked(this.#clock.now())
+      this.#interests.asked(mirrored, read)
       const { readable: cache } = mirrored
       if (cache === undefined) return this.#away() ?? { kind: 'hold', mirrored }
       if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
@@ -163,8 +163,9 @@ export class Front {
     return !(isLeases && (namespace === '' || namespace === 'kube-node-lease'))
   }
 
-  #begin({ scope, known, caller }: Read, firstVersion?: number): MirroredInterest | undefined {
-    return this.#interests.begin(scope, known, { by: caller, ...(firstVersion === undefined ? {} : { firstVersion }) })
+  #begin({ scope, known, caller, verb }: Read, firstVersion?: number): MirroredInterest | undefined {
+    const first = firstVersion === undefined ? {} : { firstVersion }
+    return this.#interests.begin(scope, known, { by: [caller], isWatch: verb === 'watch', ...first })
   }
 
   #isRepeated({ scope, caller }: Read): boolean {

@@ -84,7 +84,8 @@ class Following {
   }
 
   async #list({ held, start, exactly }: From): Promise<Listing> {
-    const { source, wanted, limits, clock, signal } = this.#parts
+    const { source, wanted, clock, signal } = this.#parts
+    const limits = limitsOf(this.#parts)
     // A version of another past may be the same and its object another: then all of it is read.
     const standing = (key: string) => (start === 'anew' || held?.isCorrupt(key) === true ? undefined : held?.peek(key))
     const parts = { source, custom: wanted.custom, plan: held?.plan ?? wanted.plan(), standing, clock, signal }
@@ -132,6 +133,18 @@ class Following {
     if (frame.type === 'BOOKMARK') changes.push({ type: 'progress', version })
     else if (mirrored) changes.push({ type: 'put', item: listItemOf(frame.object, scan, { custom, version }) })
     else changes.push({ type: 'remove', key: objectKey(scan.namespace, scan.name), version })
+  }
+}
+
+/** What a first list may bring, as that is when each page of it has come. */
+function limitsOf({ limits, wanted }: FollowingParts): ListingLimits {
+  const { room } = wanted
+  if (room === undefined) return limits
+  return {
+    objects: limits.objects,
+    get bytes() {
+      return Math.min(limits.bytes, room())
+    },
   }
 }
 

@@ -16,6 +16,8 @@ export type Wanted = {
   readonly kind: string
   /** The fields that are read from its objects; others may become selectable while it is followed. */
   readonly plan: () => FieldPlan
+  /** How many bytes of it there is room for, where it is first read. */
+  readonly room?: () => number
 }
 
 /** What the copy has already; `version` is how far it has come. */

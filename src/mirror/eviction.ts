@@ -1,0 +1,165 @@
+/**
+ * Which interests go and which may come, as a function of what is known of each: who asked, how long ago, what it weighs.
+ * No clock, disk or network here.
+ *
+ * The node's own (its kubelet's, what an option names) stay. The others rank among those of their caller: lists and watches
+ * before names, then the more recently asked. First goes what was not asked for lately; then the last of the caller who holds
+ * the most, so that a flood displaces its own. A newcomer never displaces an equal that is in use.
+ */
+
+export type Held = {
+  readonly name: string
+  /** Asked for by the node's own callers, or named by an option: never evicted. */
+  readonly isOwn: boolean
+  /** Named by an option: it comes on top of the number of interests. */
+  readonly isStanding: boolean
+  /** One object by its name, and never watched. */
+  readonly isName: boolean
+  readonly isWatched: boolean
+  /** Every caller who asked; one that several asked for ranks where it ranks highest. */
+  readonly callers: readonly string[]
+  readonly unaskedMs: number
+  readonly askedAtMs: number
+  readonly bytes: number
+}
+
+export type Newcomer = Pick<Held, 'isOwn' | 'isStanding' | 'isName'> & {
+  /** Of one that is here already, its name: it makes no room for itself. */
+  readonly name?: string
+  readonly callers: readonly string[]
+}
+
+export type BudgetLimits = {
+  readonly bytesMax: number
+  readonly interestsMax: number
+  readonly interestsPerCallerMax: number
+  /** What was not asked for during this time may go for a newcomer of equal worth. */
+  readonly idleMsMin: number
+}
+
+/** In what the callers' holdings are measured. */
+type Measure = (held: Held) => number
+const one: Measure = () => 1
+const bytesOf: Measure = ({ bytes }) => bytes
+
+/** What its callers hold before it, the least of them counting. */
+type Ranked<H extends Held> = { readonly held: H; readonly before: number; readonly isIdle: boolean }
+
+export type Admission<H extends Held> =
+  | { readonly kind: 'admitted'; readonly evicted: readonly H[] }
+  | { readonly kind: 'full'; readonly of: 'caller' | 'all' }
+
+/** Whether there is room for one more interest, and which one goes for it. */
+export function admit<H extends Held>(all: readonly H[], newcomer: Newcomer, limits: BudgetLimits): Admission<H> {
+  if (newcomer.isStanding) return { kind: 'admitted', evicted: [] }
+  const counted = all.filter(({ isStanding }) => !isStanding)
+  const evicted: H[] = []
+  if (!newcomer.isOwn && newcomer.callers.some((caller) => holds(counted, caller) >= limits.interestsPerCallerMax)) {
+    // What another caller asked for as well is not the flooding caller's to give.
+    const isSole = ({ callers }: H) => callers.length === 1 && newcomer.callers.includes(callers[0] as string)
+    const victim = displaced(counted, newcomer, limits, one, 1).find(isSole)
+    if (victim === undefined) return { kind: 'full', of: 'caller' }
+    evicted.push(victim)
+  }
+  if (counted.length - evicted.length < limits.interestsMax) return { kind: 'admitted', evicted }
+  const [victim] = displaced(counted, newcomer, limits, one, 1)
+  return victim === undefined ? { kind: 'full', of: 'all' } : { kind: 'admitted', evicted: [victim] }
+}
+
+/** How many bytes a newcomer may bring: what is free, and what goes for so many. */
+export function roomFor(all: readonly Held[], newcomer: Newcomer, limits: BudgetLimits, heldBytes: number): number {
+  const before = holdsBefore(all, newcomer, bytesOf)
+  let room = limits.bytesMax - heldBytes
+  for (const ranked of leavingOrder(without(all, newcomer), limits, bytesOf)) {
+    const atMost = mayComeFor(ranked, newcomer, before)
+    if (atMost > room) room = Math.min(atMost, room + ranked.held.bytes)
+  }
+  return Math.max(0, room)
+}
+
+/** What goes because all of it together weighs too much; for a newcomer, what was to go for it. */
+export function overweight<H extends Held>(
+  all: readonly H[],
+  limits: BudgetLimits,
+  heldBytes: number,
+  newcomer?: H,
+): H[] {
+  const evicted = new Set<H>()
+  let excess = heldBytes - limits.bytesMax
+  if (excess <= 0) return []
+  const first = newcomer === undefined ? [] : displaced(all, newcomer, limits, bytesOf, newcomer.bytes)
+  for (const held of [...first, ...leavingOrder(all, limits, bytesOf).map((ranked) => ranked.held)]) {
+    if (excess <= 0) break
+    if (held.bytes === 0 || evicted.has(held)) continue
+    evicted.add(held)
+    excess -= held.bytes
+  }
+  return [...evicted]
+}
+
+/** Those that go for a newcomer of this size, the first to go first. */
+function displaced<H extends Held>(
+  all: readonly H[],
+  newcomer: Newcomer,
+  limits: BudgetLimits,
+  measure: Measure,
+  size: number,
+): H[] {
+  const before = holdsBefore(all, newcomer, measure)
+  return leavingOrder(without(all, newcomer), limits, measure)
+    .filter((ranked) => mayComeFor(ranked, newcomer, before) >= size)
+    .map(({ held }) => held)
+}
+
+/**
+ * How large a newcomer may be that this one goes for. Of callers in use the one who gives holds no less than the one who gets,
+ * even afterwards: what has gone does not come back for what came.
+ */
+function mayComeFor({ held, before, isIdle }: Ranked<Held>, newcomer: Newcomer, newcomersBefore: number): number {
+  if (newcomer.isOwn) return Number.POSITIVE_INFINITY
+  if (newcomer.isName && !held.isName) return 0
+  if (isIdle || (held.isName && !newcomer.isName && before >= newcomersBefore)) return Number.POSITIVE_INFINITY
+  return before - newcomersBefore
+}
+
+/** What its caller has of at least its worth: it comes behind that. */
+function holdsBefore(all: readonly Held[], newcomer: Newcomer, measure: Measure): number {
+  const worthier = without(all, newcomer).filter(({ isName }) => newcomer.isName || !isName)
+  return Math.min(...newcomer.callers.map((caller) => holds(worthier, caller, measure)), Number.POSITIVE_INFINITY)
+}
+
+function without<H extends Held>(all: readonly H[], { name }: Newcomer): readonly H[] {
+  return name === undefined ? all : all.filter((held) => held.name !== name)
+}
+
+/** What may go at all, the first to go first. */
+function leavingOrder<H extends Held>(all: readonly H[], { idleMsMin }: BudgetLimits, measure: Measure): Ranked<H>[] {
+  const holding = new Map<string, number>()
+  const ranked: Ranked<H>[] = []
+  for (const held of all.filter(({ isOwn }) => !isOwn).sort(byWorth)) {
+    const callers = held.callers.length === 0 ? [''] : held.callers
+    ranked.push({
+      held,
+      before: Math.min(...callers.map((caller) => holding.get(caller) ?? 0)),
+      isIdle: !held.isWatched && held.unaskedMs >= idleMsMin,
+    })
+    for (const caller of callers) holding.set(caller, (holding.get(caller) ?? 0) + measure(held))
+  }
+  return ranked.sort((a, b) => {
+    if (a.isIdle !== b.isIdle) return a.isIdle ? -1 : 1
+    return (a.isIdle ? 0 : b.before - a.before) || byWorth(b.held, a.held)
+  })
+}
+
+/** The worthier first. */
+function byWorth(a: Held, b: Held): number {
+  if (a.isName !== b.isName) return a.isName ? 1 : -1
+  if (a.isWatched !== b.isWatched) return a.isWatched ? -1 : 1
+  return a.unaskedMs - b.unaskedMs || b.askedAtMs - a.askedAtMs || (a.name < b.name ? -1 : 1)
+}
+
+function holds(all: readonly Held[], caller: string, measure: Measure = one): number {
+  let sum = 0
+  for (const held of all) if (!held.isOwn && held.callers.includes(caller)) sum += measure(held)
+  return sum
+}

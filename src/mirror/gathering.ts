@@ -1,0 +1,96 @@
+/**
+ * Many names of one namespace become the namespace: one stream instead of one for each, where the edge may read it. Not
+ * Secrets: a stolen machine should hold no more of them than was asked for. Once the namespace is synced it feeds the names,
+ * and those that are not asked for by themselves end.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Scope } from '../kube/scope.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { type Interest, interestOf } from './interest.ts'
+import type { MirroredInterest } from './mirrored.ts'
+import { isByName } from './records.ts'
+
+/** From so many names on one list and one watch cost less than theirs, and the rest will likely be asked for too. */
+const namesMin = 20
+/** A namespace that the edge may not read, or that does not fit, is tried again after this time. */
+const deniedMs = 3_600_000
+/** A name that its namespace feeds ends when it was not asked for by itself this long: a client between its list and its watch. */
+const fedUnaskedMsMin = 60_000
+
+type Parts = {
+  readonly upstream: Pick<Upstream, 'reachability'>
+  readonly clock: Clock
+  /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
+  readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+  readonly of: (scope: Scope) => Iterable<MirroredInterest>
+  readonly covering: (scope: Scope) => MirroredInterest | undefined
+  /** Begins the namespace on behalf of those who asked for its names; undefined where there is no room. */
+  readonly begin: (namespace: Interest, names: readonly MirroredInterest[]) => MirroredInterest | undefined
+  readonly end: (mirrored: MirroredInterest, why: string) => Promise<void>
+}
+
+export class Gathering {
+  readonly #parts: Parts
+  readonly #pending = new Set<string>()
+  readonly #deniedUntil = new Map<string, number>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** A name has been begun: whether its namespace is worth it now. */
+  look(name: MirroredInterest): void {
+    if (!mayGather(name)) return
+    const { group, version, resource, namespace } = name.interest
+    const wide = interestOf({ group, version, resource, namespace })
+    if (this.#pending.has(wide.name) || (this.#deniedUntil.get(wide.name) ?? 0) > this.#parts.clock.steady()) return
+    const names = [...this.#parts.of(wide)].filter((one) => mayGather(one) && one.interest.namespace === namespace)
+    if (names.length < namesMin || this.#parts.covering(wide) !== undefined) return
+    this.#pending.add(wide.name)
+    void this.#gather(wide, names).finally(() => this.#pending.delete(wide.name))
+  }
+
+  async #gather(wide: Interest, names: readonly MirroredInterest[]): Promise<void> {
+    const { upstream, confirm, begin } = this.#parts
+    if (upstream.reachability.state !== 'reachable') return
+    const isDenied = await confirm(wide, 403).catch(() => true)
+    if (isDenied || begin(wide, names) === undefined) this.#deny(wide)
+  }
+
+  #deny({ name }: Interest): void {
+    this.#deniedUntil.set(name, this.#parts.clock.steady() + deniedMs)
+  }
+
+  /** Ends the namespaces that cannot be had, and the names that theirs has made needless. */
+  async tick(all: readonly MirroredInterest[]): Promise<void> {
+    const { clock, end } = this.#parts
+    for (const [name, untilMs] of this.#deniedUntil) if (untilMs <= clock.steady()) this.#deniedUntil.delete(name)
+    for (const mirrored of all) {
+      const { record, interest } = mirrored
+      if (record.gathered && mirrored.hopeless && mirrored.cache === undefined) {
+        this.#deny(interest)
+        await end(mirrored, 'the edge cannot have the whole namespace')
+      } else if (mayEnd(mirrored) && this.#isFedByAll(mirrored)) await end(mirrored, 'all of its namespace is mirrored')
+      else this.look(mirrored)
+    }
+  }
+
+  #isFedByAll({ interest, cache, state }: MirroredInterest): boolean {
+    if (state.kind !== 'fed') return false
+    const wide = this.#parts.covering(interestOf({ ...interest, labels: noLabels, fields: noFields }))
+    return wide?.readable !== undefined && wide.readable.version >= (cache?.version ?? 0)
+  }
+}
+
+const { labels: noLabels, fields: noFields } = interestOf({ group: '', version: '', resource: '', namespace: '' })
+
+/** Of the node's own each stays what it is: no wider one that others asked for stands for it. */
+function mayEnd({ interest, record }: MirroredInterest): boolean {
+  return isByName(interest, record) && !record.node && !record.standing && record.unaskedMs >= fedUnaskedMsMin
+}
+
+function mayGather({ interest, record }: MirroredInterest): boolean {
+  const { group, resource, namespace, labels } = interest
+  if (!isByName(interest, record) || record.node || record.standing || namespace === '' || !labels.empty) return false
+  return !(group === '' && resource === 'secrets')
+}
