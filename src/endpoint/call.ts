@@ -22,9 +22,8 @@ export class Call {
   readonly identity: Identity
   #question: Question | undefined
   #impersonates: boolean | undefined
-  #get: GetOptions | undefined
-  #list: ListOptions | undefined
-  #watch: WatchOptions | undefined
+  /** Of the one verb that it is. */
+  #options: GetOptions | ListOptions | WatchOptions | undefined
   #fields: FieldSelector | undefined
   #form: MediaChoice | undefined
   #body: Promise<Buffer> | undefined
@@ -79,18 +78,18 @@ export class Call {
   }
 
   get getOptions(): GetOptions {
-    this.#get ??= parseGetOptions(this.api.query)
-    return this.#get
+    this.#options ??= parseGetOptions(this.api.query)
+    return this.#options as GetOptions
   }
 
   listOptions(resource: Resource): ListOptions {
-    this.#list ??= parseListOptions(this.api.query, 'list', this.prefixOf(resource))
-    return this.#list
+    this.#options ??= parseListOptions(this.api.query, 'list', this.prefixOf(resource))
+    return this.#options as ListOptions
   }
 
   get watchOptions(): WatchOptions {
-    this.#watch ??= parseListOptions(this.api.query, 'watch')
-    return this.#watch
+    this.#options ??= parseListOptions(this.api.query, 'watch')
+    return this.#options as WatchOptions
   }
 
   /** The field selector of a list or a watch, narrowed to the name in its path, in the resource's own names. */
