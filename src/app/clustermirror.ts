@@ -10,10 +10,8 @@ import { CloudAccess } from '../endpoint/cloudaccess.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import type { Measures } from '../endpoint/documents/measures.ts'
 import { StatusDocument } from '../endpoint/documents/status.ts'
-import { CloudRelease } from '../endpoint/forward/cloudrelease.ts'
 import { FairUpstream } from '../endpoint/forward/fairupstream.ts'
 import { Forwarder } from '../endpoint/forward/forwarder.ts'
-import { Offline } from '../endpoint/forward/offline.ts'
 import { ReadYourWrites } from '../endpoint/forward/readyourwrites.ts'
 import { Tokens } from '../endpoint/forward/tokens.ts'
 import { EdgeAnswers } from '../endpoint/request/edge.ts'
@@ -23,6 +21,7 @@ import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
 import { CloudCatalog } from '../mirror/documents/catalog.ts'
+import { CloudRelease } from '../mirror/documents/cloudrelease.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { resourceOfName } from '../mirror/interest.ts'
 import { Interests } from '../mirror/interests.ts'
@@ -112,20 +111,11 @@ export async function openMirror(parts: ClusterParts) {
       const front = new Front({ interests, upstream, clock })
       const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
       const passed = new FairUpstream({ upstream, access, limits: standardLimits })
-      const tokens = new Tokens({ upstream: passed, access, keeper, nowMs, clock })
-      const offline = new Offline({ access, catalog, interests, tokens, upstream })
-      const forwarder = new Forwarder({
-        upstream: passed,
-        access,
-        catalog,
-        readYourWrites,
-        offline,
-        tokens,
-        clock,
-        log,
-      })
       const asked = new CloudAccess({ access, isMapped: (certificate) => credentials.matches(certificate), nowMs })
-      const passing = { authentication: asked, authorization: asked, catalog, upstream, forwarder, clock }
+      const judging = { access, authentication: asked, authorization: asked, catalog, clock }
+      const tokens = new Tokens({ ...judging, upstream: passed, keeper, nowMs })
+      const forwarder = new Forwarder({ ...judging, upstream: passed, interests, readYourWrites, tokens })
+      const passing = { ...judging, upstream, forwarder }
       const reading = new EdgeReading({ ...passing, watches, front, readYourWrites, release })
       const unread = () =>
         interests.lost.map((name) => `what ${name} is was lost: it is read again when somebody asks for it`)

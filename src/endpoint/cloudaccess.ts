@@ -37,17 +37,23 @@ export class CloudAccess implements Authentication, Authorization {
 
   decide(call: Call): Verdict | Promise<Verdict> {
     const { api, identity } = call
+    if (!api.isResource && isOpen(api.path)) return 'allowed'
+    // Whether a caller may be another one, and what that one may, only the API server can say.
+    if (call.impersonates) return 'unknown'
     // Whatever the edge's own credential may not, the API server refuses to it.
     if (identity.kind === 'edge') return 'allowed'
-    if (!api.isResource && isOpen(api.path)) return 'allowed'
     if (api.path === statusPath) return 'denied'
     return this.#parts.access.decide(identity, call.question)
   }
 
   refusal(call: Call, verdict: Verdict): StatusError {
-    const { api, identity } = call
-    if (api.path !== statusPath) return this.#parts.access.refusal(identity, call.question, verdict)
-    const why = 'only the administrator of this machine may see it'
-    return denied(`path "${statusPath}" is forbidden: ${why}`, { name: statusPath, kind: 'path' })
+    const { identity, impersonates } = call
+    const { path: name } = call.api
+    const isAdministrators = name === statusPath
+    if (!impersonates && !isAdministrators) return this.#parts.access.refusal(identity, call.question, verdict)
+    const why = isAdministrators
+      ? 'only the administrator of this machine may see it'
+      : 'whether a caller may be another one is not known here'
+    return denied(`path "${name}" is forbidden: ${why}`, { name, kind: 'path' })
   }
 }

@@ -29,7 +29,6 @@ import { Measures } from './documents/measures.ts'
 import { StatusDocument } from './documents/status.ts'
 import type { Peer, Response } from './endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
-import { Offline } from './forward/offline.ts'
 import { ReadYourWrites } from './forward/readyourwrites.ts'
 import { Tokens } from './forward/tokens.ts'
 import { EdgeAnswers } from './request/edge.ts'
@@ -241,12 +240,12 @@ export class EdgeWorld {
     this.measures = measures
     const front = new Front({ interests, upstream, clock })
     const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
-    const tokens = new Tokens({ upstream, access, keeper, nowMs, clock })
-    const offline = new Offline({ access, catalog, interests, tokens, upstream })
-    const forwarder = new Forwarder({ upstream, access, catalog, readYourWrites, offline, tokens, clock, log })
-    const { release } = this
     const asked = new CloudAccess({ access, isMapped: ({ name }) => mapped.has(name), nowMs })
-    const parts = { authentication: asked, authorization: asked, catalog, upstream, forwarder, clock }
+    const judging = { access, authentication: asked, authorization: asked, catalog, clock, upstream }
+    const tokens = new Tokens({ ...judging, keeper, nowMs })
+    const forwarder = new Forwarder({ ...judging, interests, readYourWrites, tokens })
+    const { release } = this
+    const parts = { ...judging, forwarder }
     const reading = new EdgeReading({ ...parts, watches, front, readYourWrites, release })
     const { copy } = this
     const status = new StatusDocument(() => statusOf({ upstream, interests, copy, store, clock }))

@@ -2,7 +2,7 @@
  * What a write did, as far as the API server's reply to it tells: which objects, and what has to be seen of each before its
  * client may be told, so that it reads its own write from us (A7).
  */
-import { deletedItems, type Reply, replyVersion } from '../../kube/replies.ts'
+import { deletedItems, type Reply } from '../../kube/replies.ts'
 import { objectKey } from '../../kube/resource.ts'
 
 export type Effect = { readonly namespace: string; readonly name: string; readonly key: string } & Expected
@@ -27,9 +27,11 @@ type Replied = {
   readonly objectKind: string | undefined
   readonly contentType: string
   readonly bytes: Buffer
+  /** What the reply says of one object. */
+  readonly reply: Reply | undefined
 }
 
-export function effectsOf({ verb, namespace, name, objectKind, contentType, bytes }: Replied): Effect[] {
+export function effectsOf({ verb, namespace, name, objectKind, contentType, bytes, reply }: Replied): Effect[] {
   const of = (where: string, what: string, expected: Expected): Effect => {
     return { namespace: where, name: what, key: objectKey(where, what), ...expected }
   }
@@ -39,7 +41,6 @@ export function effectsOf({ verb, namespace, name, objectKind, contentType, byte
       of(item.namespace, item.name, ending ? { kind: 'unknown' } : { kind: 'changed', uid, version }),
     )
   }
-  const reply = replyVersion(contentType, bytes)
   const concerned = name === '' ? (reply?.name ?? '') : name
   return concerned === '' ? [] : [of(namespace, concerned, expectedOf(reply, { verb, name, objectKind }))]
 }

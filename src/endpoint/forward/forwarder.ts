@@ -4,20 +4,18 @@
  */
 import type { Access, Outcome } from '../../access/access.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { Log } from '../../base/log.ts'
 import { isDryRun } from '../../kube/dryrun.ts'
+import { replyVersion } from '../../kube/replies.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { failure } from '../../kube/status.ts'
-import type { CloudCatalog } from '../../mirror/documents/catalog.ts'
 import { doubtWithin } from '../../upstream/doubt.ts'
-import { type Answered, type Connected, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
+import { type Answered, type Connected, type Headers, Unreachable } from '../../upstream/upstream.ts'
 import type { Call } from '../call.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { effectsOf } from './effects.ts'
-import type { Offline } from './offline.ts'
+import { answerOffline, type OfflineParts } from './offline.ts'
 import type { ReadYourWrites } from './readyourwrites.ts'
 import { sentHeaders } from './sentheaders.ts'
-import type { Tokens } from './tokens.ts'
 
 /** A reply to a write is read before it goes on: objects are at most etcd's 1.5 MB, with room for a Table around one. */
 const replyBytesMax = 8 * 1024 * 1024
@@ -28,15 +26,10 @@ const headMsMax = 75_000
 /** What a load balancer says when nobody stands behind it. */
 const gatewayCodes: ReadonlySet<number> = new Set([502, 503, 504])
 
-type Parts = {
-  readonly upstream: Upstream
-  readonly access: Access
-  readonly catalog: CloudCatalog
+type Parts = OfflineParts & {
+  readonly access: Pick<Access, 'isRefused' | 'learn'>
   readonly readYourWrites: ReadYourWrites
-  readonly offline: Offline
-  readonly tokens: Tokens
   readonly clock: Clock
-  readonly log: Log
 }
 
 export class Forwarder {
@@ -47,39 +40,27 @@ export class Forwarder {
   }
 
   async pass(call: Call, options: { accept?: string } = {}): Promise<Response> {
-    const { access, offline, tokens, upstream } = this.#parts
+    const { access, tokens, upstream } = this.#parts
     const { api, request, identity } = call
-    if (upstream.reachability.state === 'unreachable') return await offline.answer(call)
-    // Nobody's is passed on like anything else: its body is not read here, and no token is kept for it.
-    if (tokens.concerns(api) && identity.kind !== 'anonymous' && !access.isRefused(identity)) {
-      return await this.#passToken(call)
-    }
+    if (upstream.reachability.state === 'unreachable') return await answerOffline(this.#parts, call)
     const gone = request.gone?.()
+    // Nobody's is passed on like anything else: its body is not read here, and no token is kept for it.
+    const isToken = tokens.concerns(api) && identity.kind !== 'anonymous' && !access.isRefused(identity)
     try {
+      if (isToken) return await tokens.pass(call)
       const tap = this.#tap(call)
       const answer = await this.#ask(call, { ...options, gone, body: tap ?? request })
       return await this.#reply(api, answer, tap?.sent)
     } catch (error) {
       if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
+      const { message: why } = error
+      // One issued in vain harms nobody: unlike any other write, it is answered from what is kept also if it may be done.
+      if (isToken) return await answerOffline(this.#parts, call, { why })
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
       // It may have been done: neither yes nor no would be true.
-      if (isWrite && error.sent) throw mayBeDone(error.message)
-      return await offline.answer(call, { why: error.message, bodyGone: request.hasBody })
-    }
-  }
-
-  /** One issued in vain harms nobody: unlike any other write, it is answered from what is kept also if it may be done. */
-  async #passToken(call: Call): Promise<Response> {
-    const { offline, tokens, upstream } = this.#parts
-    // A pod waits for it: not for a line in doubt, if the one that is kept still serves.
-    const kept = upstream.reachability.state === 'suspect' && (await offline.keptToken(call))
-    if (kept) return kept
-    try {
-      return await tokens.pass(call)
-    } catch (error) {
-      if (!(error instanceof Unreachable)) throw error
-      return await offline.answer(call, { why: error.message })
+      if (isWrite && error.sent) throw mayBeDone(why)
+      return await answerOffline(this.#parts, call, { why, bodyGone: request.hasBody })
     }
   }
 
@@ -224,9 +205,10 @@ export class Forwarder {
     const contentType = String(answer.headers['content-type'] ?? '')
     const isNamespaces = group === '' && resource === 'namespaces'
     const namespace = isNamespaces ? '' : api.namespace
-    const effects = effectsOf({ verb, namespace, name, objectKind: known?.resource.kind, contentType, bytes })
-    const of = { group, version, resource }
-    await readYourWrites.hold({ resource: of, known, effects, reply: { contentType, bytes } })
+    const reply = verb === 'deletecollection' ? undefined : replyVersion(contentType, bytes)
+    const effects = effectsOf({ verb, namespace, name, objectKind: known?.resource.kind, contentType, bytes, reply })
+    const body = { contentType, bytes, kind: reply?.kind ?? '' }
+    await readYourWrites.hold({ resource: { group, version, resource }, known, effects, reply: body })
     return bytes
   }
 }

@@ -18,8 +18,8 @@ import { Unreachable, type Upstream } from '../../upstream/upstream.ts'
 import { AnswerTooLarge, readWhole } from '../../upstream/whole.ts'
 import { type Hearing, isConcerned, isWithin, needsObject, type Told } from './concerned.ts'
 import type { Effect } from './effects.ts'
-import { Showing } from './showing.ts'
-import { formOf } from './writtenform.ts'
+import { shows } from './showing.ts'
+import { type Body, formOf } from './writtenform.ts'
 
 /** How long a reply waits for the copy: far beyond any live watch, short of any client's patience. */
 const heldMsMax = 2_000
@@ -31,7 +31,6 @@ const looksMax = 32
 const objectBytesMax = 8 * 1024 * 1024
 
 type Place = Omit<Scope, 'labels' | 'fields'>
-type Body = { readonly contentType: string; readonly bytes: Buffer }
 
 export type Replied = {
   readonly resource: Omit<Place, 'namespace'>
@@ -118,7 +117,7 @@ export class ReadYourWrites {
     const waits: Promise<boolean>[] = []
     for (const mirrored of hearing) {
       const concerned = told.filter((one) => isConcerned(mirrored, one, known)).map(({ effect }) => effect)
-      if (concerned.length > 0) waits.push(new Showing(mirrored.cache, concerned, this.#clock).within(endMs))
+      if (concerned.length > 0) waits.push(shows(mirrored.cache, concerned, { clock: this.#clock, endMs }))
     }
     return (await Promise.all(waits)).every(Boolean)
   }
@@ -154,9 +153,10 @@ export class ReadYourWrites {
       })
       const bytes = await readWhole(answer, objectBytesMax)
       if (answer.status === 404) return { effect: { ...at, kind: 'gone', uid: '' }, scope, object: () => undefined }
-      const reply = { contentType: String(answer.headers['content-type'] ?? ''), bytes }
-      const version = answer.status === 200 ? replyVersion(reply.contentType, bytes)?.version : undefined
+      const contentType = String(answer.headers['content-type'] ?? '')
+      const { kind = '', version } = (answer.status === 200 && replyVersion(contentType, bytes)) || {}
       if (version === undefined) return undefined
+      const reply = { contentType, bytes, kind }
       const reached = { ...at, kind: 'reached' as const, version }
       return { effect: reached, scope, object: once(() => itemOf(reached, reply, known)) }
     } catch (error) {
@@ -177,9 +177,9 @@ function once<T>(make: () => T): () => T {
 }
 
 /** The object as it is kept, if the reply holds it as a whole. */
-function itemOf(effect: Effect, { contentType, bytes }: Body, known: Known | undefined): Item | undefined {
+function itemOf(effect: Effect, reply: Body, known: Known | undefined): Item | undefined {
   if (effect.kind !== 'reached') return undefined
-  const form = formOf(contentType, bytes, known?.resource)
+  const form = formOf(reply, known?.resource)
   if (form === undefined) return undefined
   const item = makeItem(form, effect.version, known?.plan ?? noFields)
   return item.key === objectKey(effect.namespace, effect.name) ? item : undefined

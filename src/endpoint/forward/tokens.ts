@@ -23,6 +23,7 @@ import { readWhole } from '../../upstream/whole.ts'
 import { warn } from '../answer/respond.ts'
 import { spelledDocument } from '../answer/spelled.ts'
 import type { Call } from '../call.ts'
+import type { Authorization } from '../composition.ts'
 import type { Response } from '../endpoint.ts'
 import { sentHeaders } from './sentheaders.ts'
 
@@ -40,7 +41,8 @@ const tokenRequestType = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenR
 
 type Parts = {
   readonly upstream: Upstream
-  readonly access: Access
+  readonly access: Pick<Access, 'held' | 'caller' | 'learn'>
+  readonly authorization: Authorization
   readonly keeper: TokenKeeper
   readonly nowMs: () => number
   readonly clock: Clock
@@ -70,6 +72,9 @@ export class Tokens {
   async pass(call: Call): Promise<Response> {
     const { upstream, access, clock } = this.#parts
     const { request, identity, impersonates } = call
+    // A pod waits for it: not for a line in doubt, if the one that is kept still serves.
+    const kept = upstream.reachability.state === 'suspect' ? await this.kept(call, { unexpired: true }) : undefined
+    if (kept !== undefined) return kept
     const body = await call.body()
     const askedAt = clock.steady()
     // Who asks may still have to be learned: beside the request, which waits for nothing but its own answer.
@@ -123,13 +128,14 @@ export class Tokens {
     else keeper.refuse(wish)
   }
 
-  /** The last token issued for the same wish of the same caller; undefined when there is none. */
-  async answer(call: Call, { unexpired = false }: { unexpired?: boolean } = {}): Promise<Response | undefined> {
-    const { access, keeper, nowMs } = this.#parts
+  /** The last token issued for the same wish of the same caller, if it may ask for it; undefined when there is none. */
+  async kept(call: Call, { unexpired = false }: { unexpired?: boolean } = {}): Promise<Response | undefined> {
+    const { access, authorization, keeper, nowMs } = this.#parts
+    if ((await authorization.decide(call)) !== 'allowed') return undefined
     const { api, request, identity } = call
     const facts = factsOf(request.headers['content-type'], await call.body())
     const caller = access.held(identity)
-    if (facts === undefined || caller === undefined || call.impersonates) return undefined
+    if (facts === undefined || caller === undefined) return undefined
     const now = nowMs()
     const { namespace, name: account } = api
     const kept = keeper.answer({ namespace, account, caller, request: facts }, now)

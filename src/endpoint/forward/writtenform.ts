@@ -1,12 +1,13 @@
 /** An object out of the reply to a write, in the form in which the copy keeps it. */
 import { listItemForm } from '../../kube/listpage.ts'
 import { decodeMessage, isProtobuf, messageOf, readEnvelope } from '../../kube/protobuf/protobuf.ts'
-import { replyVersion } from '../../kube/replies.ts'
 import type { Resource } from '../../kube/resource.ts'
 
+/** The body of a reply, with the kind of object that it says it holds. */
+export type Body = { readonly contentType: string; readonly bytes: Buffer; readonly kind: string }
+
 /** undefined where the reply holds something else, or the object in other words than its own. */
-export function formOf(contentType: string, bytes: Buffer, resource: Resource | undefined): Buffer | undefined {
-  const kind = replyVersion(contentType, bytes)?.kind ?? ''
+export function formOf({ contentType, bytes, kind }: Body, resource: Resource | undefined): Buffer | undefined {
   if (!isWhole(kind, contentType) || (resource !== undefined && kind !== resource.kind)) return undefined
   return isProtobuf(contentType) ? formOfMessage(bytes) : formOfJson(bytes, resource?.custom ?? true)
 }

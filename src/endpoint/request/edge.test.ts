@@ -204,3 +204,14 @@ test('[A6] what the API server has taken back is its refusal offline too', async
   world.cloud.reachability.set('unreachable')
   assert.deepEqual([(await world.get(path)).status, (await world.get(path)).text], [404, 'no'])
 })
+
+test('[I1] a caller that speaks for another one is told nothing about this process on its own rights', async () => {
+  await using world = await synced()
+  const as = { 'impersonate-user': 'bob' }
+  for (const url of ['/metrics', '/ake/status']) {
+    assert.equal((await world.ask('GET', url, { peer: admin })).status, 200, url)
+    const { status, headers, json } = await world.ask('GET', url, { peer: admin, headers: as })
+    assert.deepEqual([status, headers['x-content-type-options'], json.reason], [403, 'nosniff', 'Forbidden'], url)
+  }
+  assert.equal(world.cloud.asked.filter(({ path }) => path === '/metrics').length, 0, 'nor about the API server')
+})

@@ -5,8 +5,8 @@
 import { Bell } from '../../base/bell.ts'
 import type { Clock } from '../../base/clock.ts'
 import { builtinFacts } from '../../kube/builtin.ts'
-import type { CloudDocuments } from '../../mirror/documents/documents.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
+import type { CloudDocuments } from './documents.ts'
 
 /** Upgrades are rare, and most are noticed by the line that breaks; the document itself is looked at no more often. */
 const lookEveryMs = 600_000
