@@ -222,7 +222,7 @@ export class MirrorWorld {
   }
 
   place(verb: Read['verb'], wish: Wish, more: Partial<Read> = {}): ReadRoute {
-    return this.front.place(readOf(verb, wish, more))
+    return this.front.route(readOf(verb, wish, more))
   }
 
   /** A GET that was passed on found its object. */

@@ -67,10 +67,10 @@ export class EdgeReading {
   read(known: Known, call: Call): Promise<Response> | Response {
     const read = this.#readOf(known, call)
     const asked: Asked = { known, read, call }
-    const place = this.#parts.front.place(read)
+    const route = this.#parts.front.route(read)
     // The common read waits for nothing: it is answered without a promise of its own.
-    if (place.kind === 'local') return this.#local(asked, place)
-    return this.#elsewhere(place, asked)
+    if (route.kind === 'local') return this.#local(asked, route)
+    return this.#elsewhere(route, asked)
   }
 
   /**
@@ -88,20 +88,20 @@ export class EdgeReading {
 
   async #elsewhere(first: ReadRoute, asked: Asked): Promise<Response> {
     const { known, read, call } = asked
-    for (let place = first; ; place = this.#parts.front.place(read)) {
-      switch (place.kind) {
+    for (let route = first; ; route = this.#parts.front.route(read)) {
+      switch (route.kind) {
         case 'local':
-          return await this.#local(asked, place)
+          return await this.#local(asked, route)
         case 'confirm':
-          return await this.#confirm(asked, place)
+          return await this.#confirm(asked, route)
         case 'forward': {
           const answer = await this.#parts.forwarder.pass(call)
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
         case 'hold': {
-          if (isWatchList(read, call.api)) return this.#later(asked, place.mirrored)
-          const outcome = await place.mirrored.synced(mirrorLimits.holdMsMax)
+          if (isWatchList(read, call.api)) return this.#later(asked, route.mirrored)
+          const outcome = await route.mirrored.synced(mirrorLimits.holdMsMax)
           if (outcome === 'late') throw notSynced(known.resource.resource)
           if (outcome === 'refused' || !(await this.#mayStill(asked))) {
             return await this.#parts.forwarder.pass(call)
@@ -118,9 +118,9 @@ export class EdgeReading {
 
   #local(
     asked: Asked,
-    place: { cache: Cache; mirrored: MirroredInterest | undefined; warning?: string },
+    route: { cache: Cache; mirrored: MirroredInterest | undefined; warning?: string },
   ): Promise<Response> | Response {
-    const { cache, mirrored, warning } = place
+    const { cache, mirrored, warning } = route
     const response = this.#spell(this.#servedBy(asked.known, mirrored), cache, asked)
     if (warning === undefined) return response
     const warned = (answer: Response) => this.#warned(answer, warning)
@@ -154,10 +154,10 @@ export class EdgeReading {
   }
 
   /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
-  async #confirm(asked: Asked, place: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
+  async #confirm(asked: Asked, route: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
     const { forwarder, front, upstream } = this.#parts
     const answer = await forwarder.tryPass(asked.call, upstream.reachability.limitMs)
-    return answer ?? (await this.#local(asked, { ...place, warning: front.ageOf(place.mirrored, { slow: true }) }))
+    return answer ?? (await this.#local(asked, { ...route, warning: front.ageOf(route.mirrored, { slow: true }) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */

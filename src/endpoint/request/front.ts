@@ -37,7 +37,7 @@ export type Read = {
 }
 
 export type ReadRoute =
-  /** The copy answers; `warning` says how old it is where somebody might want to know. */
+  /** The copy answers; `warning` says how old it is where its reader would take it for newer. */
   | {
       readonly kind: 'local'
       readonly cache: Cache
@@ -47,7 +47,7 @@ export type ReadRoute =
   /** The cloud is asked first; where it does not answer in time, the copy does. */
   | { readonly kind: 'confirm'; readonly cache: Cache; readonly mirrored: MirroredInterest | undefined }
   | { readonly kind: 'forward' }
-  /** Not yet synced: whoever waits is told when it is. */
+  /** Not yet synced: the read waits until it is, or for its time. */
   | { readonly kind: 'hold'; readonly mirrored: MirroredInterest }
 
 export class Front {
@@ -62,7 +62,8 @@ export class Front {
     this.#clock = parts.clock
   }
 
-  place(read: Read): ReadRoute {
+  /** By which way it is answered now; what is worth mirroring begins to be. */
+  route(read: Read): ReadRoute {
     switch (read.verb) {
       case 'get':
         return this.#get(read)
@@ -79,14 +80,16 @@ export class Front {
     if (mirrored !== undefined) this.#interests.asked(mirrored, read)
     const cache = mirrored?.readable ?? this.#interests.holding(scope, key)
     if (cache === undefined) {
-      const away = this.#away()
-      if (away !== undefined) return away
+      this.#requireCloud()
       // It is itself forwarded. A name that somebody asks for again is worth an interest, whether it exists or not.
       if (mirrored === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
       return { kind: 'forward' }
     }
     // A damaged object is fetched from where it is whole.
-    if (cache.isCorrupt(key)) return this.#away() ?? { kind: 'forward' }
+    if (cache.isCorrupt(key)) {
+      this.#requireCloud()
+      return { kind: 'forward' }
+    }
     if (read.state !== 'recent') return { kind: 'local', cache, mirrored }
     if (this.#upstream.reachability.state === 'reachable') return { kind: 'confirm', cache, mirrored }
     return { kind: 'local', cache, mirrored, warning: this.ageOf(mirrored) }
@@ -107,8 +110,10 @@ export class Front {
     if (state === 'continue' && read.ownToken !== true && this.#upstream.reachability.state === 'reachable') {
       return { kind: 'forward' }
     }
-    if (cache === undefined)
-      return this.#away() ?? (state === 'continue' ? { kind: 'forward' } : { kind: 'hold', mirrored })
+    if (cache === undefined) {
+      this.#requireCloud()
+      return state === 'continue' ? { kind: 'forward' } : { kind: 'hold', mirrored }
+    }
     if (this.#isBetterThere(cache)) return { kind: 'forward' }
     // The API server may remember more than our history of it.
     const isPast = read.exact === true && read.version < cache.history.floor
@@ -120,8 +125,7 @@ export class Front {
 
   #uncoveredList(read: Read, hopeless: MirroredInterest | undefined): ReadRoute {
     const { scope, known, state } = read
-    const away = this.#away()
-    if (away !== undefined) return away
+    this.#requireCloud()
     if (hopeless !== undefined || !this.#mayMirror(known, scope) || state === 'continue') return { kind: 'forward' }
     if (state === 'recent' && !this.#isRepeated(read)) return { kind: 'forward' }
     const mirrored = this.#begin(read)
@@ -134,12 +138,14 @@ export class Front {
     if (mirrored !== undefined && !mirrored.hopeless) {
       this.#interests.asked(mirrored, read)
       const { readable: cache } = mirrored
-      if (cache === undefined) return this.#away() ?? { kind: 'hold', mirrored }
+      if (cache === undefined) {
+        this.#requireCloud()
+        return { kind: 'hold', mirrored }
+      }
       if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
       return { kind: 'local', cache, mirrored }
     }
-    const away = this.#away()
-    if (away !== undefined) return away
+    this.#requireCloud()
     if (mirrored !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
     const begun = this.#begin(read, read.state === 'version' ? version : undefined)
     return begun === undefined ? { kind: 'forward' } : { kind: 'hold', mirrored: begun }
@@ -150,10 +156,10 @@ export class Front {
     return cache.isDamaged && this.#upstream.reachability.state !== 'unreachable'
   }
 
-  /** Throws what is said about things nobody here knows while the cloud is away. */
-  #away(): undefined {
-    if (this.#upstream.reachability.state === 'unreachable') throw neverSynced(this.#upstream.reachability.why)
-    return undefined
+  /** Throws what is said of things that were never synced while the cloud is away. */
+  #requireCloud(): void {
+    const { state, why } = this.#upstream.reachability
+    if (state === 'unreachable') throw neverSynced(why)
   }
 
   #mayMirror({ mirrorable, resource }: Mirrored, { namespace }: Scope): boolean {
