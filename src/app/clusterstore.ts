@@ -20,6 +20,7 @@ import type {
 /** Every kind of record that is of a cluster. What is written under another could outlive it, and is refused. */
 const kinds = [
   'interest',
+  'label',
   'caller',
   'decision',
   'token',

@@ -74,7 +74,7 @@ function interestStatus(mirrored: MirroredInterest, clock: Clock) {
     ...('why' in state ? { why: state.why } : 'by' in state ? { why: `from ${state.by}` } : {}),
     objects: cache?.size ?? 0,
     bytes: cache?.bytes ?? 0,
-    resourceVersion: cache?.version ?? 0,
+    resourceVersion: cache?.cloud.version ?? 0,
     ...age,
     watchers: cache?.watchers.size ?? 0,
     asked: new Date(record.askedAtMs).toISOString(),

@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import { internalError, type Status } from '../kube/status.ts'
 import { HistoryGone, type LoadedInterest, type Store } from '../store/store.ts'
+import { CloudState, type LabelRecord } from './cloudstate.ts'
 import { Dispatch } from './dispatch.ts'
 import type { Event, Form } from './event.ts'
 import type { Filter } from './filter.ts'
@@ -25,7 +26,10 @@ import { Watcher, type WatchSource, type WatchStart } from './watcher.ts'
 
 export class Cache {
   readonly interest: string
+  /** How far clients are shown it. */
   readonly progress: Progress
+  /** What is beneath, where truth comes from elsewhere. */
+  readonly cloud: CloudState
   readonly #clock: Clock
   readonly #pace: Pace
   #plan: FieldPlan
@@ -57,6 +61,10 @@ export class Cache {
     store: Store
     plan: FieldPlan
     progress: Progress
+    /** How far the cloud's changes are in, where that is a number of its own. */
+    synced?: Progress
+    /** What was written down of the difference. */
+    label?: LabelRecord | undefined
     clock: Clock
     pace: Pace
     loaded?: LoadedInterest<Item> | undefined
@@ -93,6 +101,7 @@ export class Cache {
       end: { version: parts.progress.version, position: this.lastPosition },
       gaps: loaded?.gaps ?? [],
     })
+    this.cloud = new CloudState(this, parts.synced ?? parts.progress, parts.label)
     this.#pace = parts.pace
     this.#source = this.#makeSource()
   }
@@ -119,7 +128,7 @@ export class Cache {
     return this.#streams
   }
 
-  /** The newest version at which this copy is complete. */
+  /** The version that clients are shown: of lists, bookmarks and newest changes. It never falls. */
   get version(): number {
     return this.progress.version
   }
@@ -236,6 +245,7 @@ export class Cache {
     // Its events stay for the watches that are ending.
     for (const { previous } of window.after(window.floor)) previous?.shared?.letGo()
     for (const item of this.#objects.all()) item.shared?.letGo()
+    this.cloud.letGo()
   }
 
   /** Takes over an object that was there before the history begins, or was damaged: nothing has happened to it. */
@@ -278,6 +288,7 @@ export class Cache {
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)
     this.#source = this.#makeSource()
+    this.cloud.replan(plan)
     this.history.plan = plan
     this.history.window.shrink(Number.POSITIVE_INFINITY)
     for (const item of this.#objects.all()) {

@@ -2,11 +2,11 @@
  * What a reading of the whole collection found to differ from what is held: pure, and the same for a list of the cloud, for
  * the state of a wider interest, and for whatever else tells a whole collection.
  */
-import type { Cache } from './cache.ts'
+import type { CloudState } from './cloudstate.ts'
 import type { Difference } from './intake.ts'
 import type { Item } from './item.ts'
 
-type Held = Pick<Cache, 'all' | 'corrupt' | 'isCorrupt' | 'peek' | 'version'>
+type Held = Pick<CloudState, 'all' | 'corrupt' | 'isCorrupt' | 'peek' | 'version'>
 
 /** Under one key. A version alone does not tell: another cluster, or another past of this one, counts from the same numbers. */
 export function isSame(item: Pick<Item, 'uid' | 'version'>, uid: string, version: number): boolean {

@@ -6,12 +6,15 @@
  * None of this is synced to the disk before it is published: the cloud can send it again, and flash cards wear out.
  */
 import type { FieldPlan } from '../kube/object.ts'
-import { afterAll, type Batch, type Change, type Gap } from '../store/store.ts'
+import { afterAll, type Batch, type Change, type Gap, type InterestChange } from '../store/store.ts'
 import type { Cache } from './cache.ts'
+import type { Labelled } from './cloudstate.ts'
 import { Event } from './event.ts'
 import { type Item, makeItem } from './item.ts'
 import type { MirrorCopy } from './mirrorcopy.ts'
 import { putOf, seedOf } from './shareditems.ts'
+
+const nothing: readonly InterestChange[] = []
 
 /** One commit takes at most this many changes: a burst must not make a single one endless. */
 const stepsPerCommitMax = 512
@@ -48,7 +51,7 @@ export class Intake {
     this.#copy = parts.copy
     this.cache = parts.cache
     this.#onFault = parts.onFault ?? (() => {})
-    this.#upTo = parts.cache.version
+    this.#upTo = parts.cache.cloud.version
   }
 
   /** Handed over and not yet published. */
@@ -105,9 +108,9 @@ export class Intake {
       for (;;) {
         const steps = this.#queue.splice(0, stepsPerCommitMax)
         const upTo = this.#queue.length === 0 ? this.#upTo : 0
-        if (steps.length === 0 && upTo <= this.cache.version) break
+        if (steps.length === 0 && upTo <= this.cache.cloud.version) break
         await this.#commit(steps, upTo)
-        this.cache.progress.advance(upTo)
+        this.#advance(upTo)
       }
     } catch (error) {
       this.#fault = error instanceof Error ? error : new Error(String(error))
@@ -120,29 +123,41 @@ export class Intake {
     }
   }
 
-  async #commit(steps: readonly Step[], upTo: number): Promise<void> {
-    const { interest } = this.cache
+  /** Everything of the cloud up to this version is in, and shown: under it, or under a label that clients have passed it with. */
+  #advance(version: number): void {
+    this.cache.progress.advance(version)
+    this.cache.cloud.progress.advance(version)
+  }
+
+  async #commit(steps: readonly Step[], upTo: number, isCompared = false): Promise<void> {
+    const { cache } = this
+    const { interest, cloud } = cache
+    const labels = cloud.labels()
     const changes: Change[] = []
-    const events: { position: number; step: Step }[] = []
+    const events: Labelled[] = []
+    let synced = Math.max(cloud.version, upTo)
     // A removal of what is not there changes nothing; within one batch the last word on a key counts.
     const present = new Map<string, boolean>()
-    for (const step of steps) {
-      const { key, version, item } = step
-      const there = present.get(key) ?? this.cache.peek(key) !== undefined
+    for (const { key, version, item, plan } of steps) {
+      synced = Math.max(synced, version)
+      const there = present.get(key) ?? cache.peek(key) !== undefined
       present.set(key, item !== undefined)
       if (item === undefined && !there) continue
-      const position = ++this.cache.lastPosition
-      events.push({ position, step })
-      if (item === undefined) changes.push({ interest, key, version, kind: 'delete', position })
-      else changes.push(putOf(interest, item, { version, position }))
+      const event = labels.of({ position: ++cache.lastPosition, key, version, item, plan })
+      events.push(event)
+      changes.push(changeOf(interest, event))
     }
-    const interests = this.#toWriteDown(upTo)
-    if (changes.length + interests.length > 0) await this.#bring({ changes, interests }, steps)
-    for (const { position, step } of events) this.#publish(step, position)
+    const interests = this.#toWriteDown(upTo, isCompared)
+    if (changes.length + interests.length > 0) {
+      const records = cloud.records(events, synced, Math.max(labels.newest, synced))
+      await this.#bring({ changes, interests, records }, steps)
+    }
+    for (const event of events) this.#publish(event)
     for (const step of steps) {
       this.#queuedBytes -= step.item?.bytes.length ?? 0
-      this.cache.progress.advance(step.version)
+      this.#advance(step.version)
     }
+    cache.progress.advance(labels.newest)
   }
 
   /** What is refused is let go: it is not published. */
@@ -153,26 +168,32 @@ export class Intake {
       for (const { item } of brought) item?.shared?.letGo()
       throw error
     }
+    if (batch.records !== undefined) this.cache.cloud.wrote(batch.records)
   }
 
   /**
    * How far it has come without a change is written down now and then. But after a restore, as long as versions of the lost
    * past lie ahead, a client that is further than we are is taken for one of that past: then it is written before it is told.
    */
-  #toWriteDown(upTo: number): { interest: string; synced: number }[] {
-    const { cache } = this
-    return upTo > cache.version && cache.isGone(afterAll) ? [{ interest: cache.interest, synced: upTo }] : []
+  #toWriteDown(upTo: number, isCompared: boolean): readonly InterestChange[] {
+    const { interest, version, cloud, isDoubted } = this.cache
+    const isSound = isCompared && isDoubted
+    const isTold = upTo > version && this.cache.isGone(afterAll)
+    if (!isTold && !isSound && !cloud.isRecorded) return nothing
+    return [{ interest, synced: Math.max(upTo, version), ...(isSound ? { sound: true as const } : {}) }]
   }
 
-  #publish({ key, version, item, plan }: Step, position: number, gap?: Gap): void {
+  #publish(event: Labelled): void {
     const { cache } = this
+    const { position, key, label, shown, plan, gap } = event
     // While it was committed, other fields may have become selectable.
-    const isRead = item === undefined || cache.plan === plan
-    const read = isRead ? item : (item.shared?.readBy(cache.plan) ?? makeItem(item.bytes, item.version, cache.plan))
-    cache.publish(new Event({ position, version, key, item: read, previous: cache.peek(key), gap }))
+    const isRead = shown === undefined || cache.plan === plan
+    const read = isRead ? shown : (shown.shared?.readBy(cache.plan) ?? makeItem(shown.bytes, shown.version, cache.plan))
+    cache.cloud.note(event)
+    cache.publish(new Event({ position, version: label, key, item: read, previous: cache.peek(key), gap }))
   }
 
-  /** Takes the place of damaged objects that everybody else still has as they are: nothing has happened to them. */
+  /** Takes the place of damaged objects that every client still has as they are: nothing has happened to them. */
   async repair(items: readonly Item[]): Promise<void> {
     if (items.length === 0) return
     const taken = this.#take(items)
@@ -186,73 +207,78 @@ export class Intake {
   }
 
   /**
-   * Writes a difference as a gap (decision 3 of docs/architecture.md): all deletions first under the last version before
-   * it, then the changes in the order of their versions.
+   * Writes a difference as a gap (decision 3 of docs/architecture.md): all deletions first under the last label before it,
+   * then the changes in the order of their versions.
    */
   async differ(difference: Difference): Promise<void> {
     await this.settled()
     const { cache } = this
-    const { version } = difference
-    if (cache.isDoubted && version === cache.version) await this.#restate(difference)
-    else await this.#writeGap(difference)
+    const { version, changed, gone } = difference
+    if (cache.isDoubted && version === cache.cloud.version) await this.#restate(difference)
+    else if (changed.length > 0 || gone.length > 0) await this.#writeGap(difference)
+    else await this.#commit([], version, true)
     cache.isDoubted = false
     this.#upTo = Math.max(this.#upTo, version)
-    cache.progress.advance(version)
+    this.#advance(version)
     for (const watcher of cache.watchers) watcher.bookmark(0)
   }
 
   /**
    * What was lost lies before the version the copy has, and that is the newest there is: there is no label left to tell
-   * it under. The objects are put in place, and whoever has not come as far lists again.
+   * it under. The objects are put in place, and a client that has not come as far lists again.
    */
-  async #restate({ version, changed, gone }: Difference): Promise<void> {
+  async #restate({ changed, gone }: Difference): Promise<void> {
     const { cache } = this
-    const { interest, plan } = cache
-    const removed = gone.map((key) => ({ key, position: ++cache.lastPosition }))
-    const changes: Change[] = removed.map((one) => ({ interest, version, kind: 'delete', ...one }))
+    const { interest, plan, version: label, cloud } = cache
+    const removed = gone.map((key): Labelled => {
+      return { position: ++cache.lastPosition, key, version: label, item: undefined, label, shown: undefined, plan }
+    })
+    const changes = removed.map((event) => changeOf(interest, event))
     const taken = this.#take(changed)
     for (const { item } of taken) changes.push(seedOf(interest, item))
-    const said = { interest, synced: version, floor: version, sound: true as const }
-    await this.#bring({ changes, interests: [said] }, taken)
-    for (const { key, position } of removed) this.#publish({ version, key, item: undefined, plan }, position)
-    for (const { item } of taken) cache.seed(item)
+    const seeded = taken.map(({ item }) => ({ key: item.key, version: item.version, item, label, shown: item }))
+    const records = cloud.records([...removed, ...seeded], cloud.version, label)
+    const interests = [{ interest, synced: label, floor: label, sound: true as const }]
+    await this.#bring({ changes, interests, records }, taken)
+    for (const event of removed) this.#publish(event)
+    for (const one of seeded) {
+      cloud.note(one)
+      cache.seed(one.item)
+    }
   }
 
   async #writeGap({ version, changed, gone }: Difference): Promise<void> {
     const { cache } = this
-    const { interest } = cache
-    const from = cache.version
-    // Whatever was lost is part of the difference.
-    const sound = cache.isDoubted ? { sound: true as const } : {}
-    if (changed.length > 0 || gone.length > 0) {
-      // A version beyond the list's own would hide what happens next: a newer list has to be waited for.
-      if (version <= from) throw new Error(`a list at ${version} differs from what is known of ${from}`)
-      const { plan } = cache
-      const gap: Gap = { position: ++cache.lastPosition, from, to: version }
-      const events: { position: number; step: Step; gap?: Gap }[] = []
-      const changes: Change[] = [{ interest, position: gap.position, version: from, key: String(gap.to), kind: 'gap' }]
-      for (const key of gone) {
-        const position = ++cache.lastPosition
-        changes.push({ interest, position, version: from, key, kind: 'delete' })
-        events.push({ position, step: { version: from, key, item: undefined, plan }, gap })
-      }
-      const ordered = [...changed].sort((a, b) => a.version - b.version)
-      const taken = this.#take(ordered)
-      for (const { item } of taken) {
-        const { key } = item
-        // Put back to an older version by a restore that let versions go on: it has happened after `from` nevertheless.
-        const label = Math.max(item.version, from + 1)
-        const position = ++cache.lastPosition
-        changes.push(putOf(interest, item, { version: label, position }))
-        events.push({ position, step: { version: label, key, item, plan } })
-      }
-      // How far it reaches is written with it: after a crash the next gap begins where this one ends.
-      await this.#bring({ changes, interests: [{ interest, synced: version, ...sound }] }, taken)
-      cache.history.noteGap(gap)
-      for (const { step, position, gap: of } of events) this.#publish(step, position, of)
-    } else {
-      const interests = cache.isDoubted ? [{ interest, synced: version, ...sound }] : this.#toWriteDown(version)
-      if (interests.length > 0) await this.#copy.commit({ changes: [], interests, synced: false })
+    const { interest, cloud, plan, version: from } = cache
+    // A version beyond the list's own would hide what happens next: a newer list has to be waited for.
+    if (version <= cloud.version) {
+      throw new Error(`a list at ${version} differs from what is known of ${cloud.version}`)
     }
+    const labels = cloud.labels()
+    const gapAt = ++cache.lastPosition
+    const removed = gone.map((key) => ({ position: ++cache.lastPosition, key, item: undefined, plan }))
+    const ordered = [...changed].sort((a, b) => a.version - b.version)
+    const put = this.#take(ordered).map(({ item }) => {
+      return labels.of({ position: ++cache.lastPosition, key: item.key, version: item.version, item, plan })
+    })
+    const gap: Gap = { position: gapAt, from, to: Math.max(version, labels.newest, from + 1) }
+    const events: Labelled[] = [
+      ...removed.map((one) => ({ ...one, version: from, label: from, shown: undefined, gap })),
+      ...put,
+    ]
+    const opening: Change = { interest, position: gap.position, version: from, key: String(gap.to), kind: 'gap' }
+    const changes = [opening, ...events.map((event) => changeOf(interest, event))]
+    const records = cloud.records(events, version, gap.to)
+    // How far it reaches is written with it: after a crash the next gap begins where this one ends. What was lost is part of it.
+    const said = { interest, synced: gap.to, ...(cache.isDoubted ? { sound: true as const } : {}) }
+    await this.#bring({ changes, interests: [said], records }, put)
+    cache.history.noteGap(gap)
+    for (const event of events) this.#publish(event)
+    cache.progress.advance(gap.to)
   }
+}
+
+function changeOf(interest: string, { position, key, label: version, shown }: Labelled): Change {
+  if (shown === undefined) return { interest, position, version, key, kind: 'delete' }
+  return putOf(interest, shown, { version, position })
 }

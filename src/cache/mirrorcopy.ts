@@ -4,8 +4,9 @@
  * interests of one resource hold they share (`shareditems.ts`).
  */
 import { tooOld } from '../kube/status.ts'
-import type { LoadedInterest } from '../store/store.ts'
+import type { LoadedInterest, Store } from '../store/store.ts'
 import { Cache } from './cache.ts'
+import { type LabelRecord, labelRecordKind } from './cloudstate.ts'
 import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
 import { asSpelled } from './history.ts'
 import { type Item, makeItem } from './item.ts'
@@ -35,12 +36,15 @@ export class MirrorCopy extends Copy {
     parts: MirrorCopyParts,
     { interests, aged }: Opened,
     sharedOf: (interest: string) => SharedItems,
+    labels: ReadonlyMap<string, LabelRecord>,
   ) {
     super(parts, aged)
     this.#sharedOf = sharedOf
     this.#lostOf = parts.lostOf ?? (() => 0)
     this.#savedAtMs = parts.clock.steady()
-    for (const loaded of interests) if (loaded.synced !== undefined) this.#open(loaded.name, loaded.synced, loaded)
+    for (const loaded of interests) {
+      if (loaded.synced !== undefined) this.#open(loaded.name, loaded.synced, loaded, labels.get(loaded.name))
+    }
   }
 
   static async open(parts: MirrorCopyParts): Promise<MirrorCopy> {
@@ -50,7 +54,7 @@ export class MirrorCopy extends Copy {
       const make = () => asSpelled(makeItem(object.body, object.version, plan), plan)
       return sharedOf(interest).load(object, plan, make)
     })
-    const copy = new MirrorCopy(parts, opened, sharedOf)
+    const copy = new MirrorCopy(parts, opened, sharedOf, await labelsOf(parts.store))
     // A first sync that was cut short: no client was shown any of it.
     const halves = opened.interests.filter(({ synced }) => synced === undefined)
     for (const { objects } of halves) for (const item of objects) item.shared?.letGo()
@@ -59,17 +63,19 @@ export class MirrorCopy extends Copy {
     return copy
   }
 
-  #open(interest: string, version: number, loaded?: LoadedInterest<Item>): Cache {
+  /** What the store has as synced is the label; a record tells where the cloud's number is lower. */
+  #open(interest: string, label: number, loaded?: LoadedInterest<Item>, record?: LabelRecord): Cache {
     const { store, clock, planOf } = this.parts
-    const progress = new Progress(version)
+    const progress = new Progress(label)
+    const synced = new Progress(record?.synced ?? label)
     const isSetBack = () => progress.version <= this.#lostOf(interest)
     const cache = new Cache({
-      ...{ interest, loaded, store, plan: planOf(interest), progress, clock, pace: this.pace },
+      ...{ interest, loaded, store, plan: planOf(interest), progress, synced, label: record, clock, pace: this.pace },
       // A version that lies ahead is waited for, unless the cluster was put back and that version went with it.
       ...{ isGone: isSetBack, isSetBack, shared: this.#sharedOf(interest) },
     })
     this.opened.set(interest, cache)
-    this.#saved.set(interest, version)
+    this.#saved.set(interest, label)
     return cache
   }
 
@@ -96,7 +102,8 @@ export class MirrorCopy extends Copy {
   /** An interest and everything of it goes. Its watches end in order, or, where versions begin anew, with 410. */
   async end(interest: string, how: 'over' | 'anew'): Promise<void> {
     const cache = this.opened.get(interest)
-    const forget = { changes: [], interests: [{ interest, forget: true as const }], synced: false }
+    const records = cache?.cloud.forgotten() ?? []
+    const forget = { changes: [], interests: [{ interest, forget: true as const }], records, synced: false }
     // What begins anew is shown until the disk has let go of it: one that refuses stops no reads (D3).
     if (how === 'anew') await this.commit(forget)
     this.opened.delete(interest)
@@ -118,8 +125,9 @@ export class MirrorCopy extends Copy {
     if (!last && this.parts.clock.steady() - this.#savedAtMs < saveProgressEveryMs) return
     this.#savedAtMs = this.parts.clock.steady()
     const interests: { interest: string; synced: number }[] = []
-    for (const [interest, { version }] of this.opened) {
-      if (version <= (this.#saved.get(interest) ?? 0)) continue
+    for (const [interest, { version, cloud }] of this.opened) {
+      // Where there are two numbers their intake writes them, in order with its changes.
+      if (version <= (this.#saved.get(interest) ?? 0) || cloud.isRecorded) continue
       this.#saved.set(interest, version)
       interests.push({ interest, synced: version })
     }
@@ -138,4 +146,12 @@ function sharing({ store, resourceOf = (interest) => interest }: MirrorCopyParts
     }
     return shared
   }
+}
+
+async function labelsOf(store: Store): Promise<ReadonlyMap<string, LabelRecord>> {
+  const labels = new Map<string, LabelRecord>()
+  for (const { key, value } of await store.records(labelRecordKind)) {
+    labels.set(key, JSON.parse(value.toString()) as LabelRecord)
+  }
+  return labels
 }

@@ -5,6 +5,7 @@
  */
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
+import type { CloudState } from '../cache/cloudstate.ts'
 import { differ } from '../cache/differ.ts'
 import type { Filter } from '../cache/filter.ts'
 import { Intake } from '../cache/intake.ts'
@@ -72,8 +73,8 @@ export class Feed {
   /** Compares the states, then copies what comes; true when they have to be compared again, false when that has to wait. */
   async #follow(wide: Cache, narrow: Cache, isOver: () => boolean, signal: AbortSignal): Promise<boolean> {
     // Both at one version: the wider one must not be behind. What is damaged there is no less present here.
-    if (wide.version < narrow.version || wide.isDamaged) return false
-    const { plan } = wide
+    if (wide.cloud.version < narrow.cloud.version || wide.isDamaged) return false
+    const { plan, cloud } = wide
     const filter = this.#filter(plan)
     const asHere = (item: Item) => samePlan(item, plan, narrow)
     const intake = new Intake({ copy: this.#copy, cache: narrow })
@@ -86,10 +87,10 @@ export class Feed {
     let cancel = this.#clock.setTimer(lookEveryMs, look)
     signal.addEventListener('abort', look)
     try {
-      const found = new Map(wide.all().flatMap((item) => (filter.matches(item) ? [[item.key, asHere(item)]] : [])))
-      await takeOver(found, wide.version, intake)
+      const found = new Map(cloud.all().flatMap((item) => (filter.matches(item) ? [[item.key, asHere(item)]] : [])))
+      await takeOver(found, cloud.version, intake)
       for await (const batch of stream) {
-        const isWhole = batch.every((event) => take(event, intake, asHere))
+        const isWhole = batch.every((event) => take(event, cloud, intake, asHere))
         await intake.settled()
         if (!isWhole || isOver()) break
       }
@@ -104,14 +105,20 @@ export class Feed {
 
 /** Brings the narrow interest to the state of the wider one, as a difference in its own history. */
 async function takeOver(found: ReadonlyMap<string, Item>, version: number, intake: Intake): Promise<void> {
-  const { repaired, ...difference } = differ(intake.cache, found, true)
+  const { repaired, ...difference } = differ(intake.cache.cloud, found, true)
   await intake.repair(repaired)
   await intake.differ({ version, ...difference })
 }
 
-/** False for what a list told the wider interest and not a watch: a difference there is a difference here. */
-function take(event: StreamEvent, intake: Intake, asHere: (item: Item) => Item): boolean {
-  if (event.type === 'BOOKMARK') intake.reach(event.version)
+/**
+ * False for what a list told the wider interest and not a watch: a difference there is a difference here. So is what was told
+ * under a label of its own, which says nothing about the cloud.
+ */
+function take(event: StreamEvent, { labelled }: CloudState, intake: Intake, asHere: (item: Item) => Item): boolean {
+  const isLabel = event.version <= labelled
+  if (event.type === 'BOOKMARK') {
+    if (!isLabel) intake.reach(event.version)
+  } else if (isLabel) return false
   else if (event.isRelabelled || event.version <= intake.version) return false
   else if (event.type === 'DELETED') intake.remove(event.item.key, event.version)
   else intake.put(asHere(event.item))

@@ -20,7 +20,7 @@ function feed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): voi
   // Strictly wider: two that cover each other would feed each other and hear of nothing.
   if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
   // The cluster was put back: the narrow one has to find out by itself, and to begin anew.
-  if (wide.cache.isGone(narrow.cache.version)) return
+  if (wide.cache.isGone(narrow.cache.cloud.version)) return
   const filter = (plan: FieldPlan) => filterOf(narrow, plan, find)
   try {
     filter(wide.cache.plan)

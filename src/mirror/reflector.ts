@@ -125,7 +125,7 @@ export class Reflector {
 
   #from(): From {
     const { way, firstVersion } = this.#parts
-    const held = this.#cache
+    const held = this.#cache?.cloud
     if (held === undefined) return { held, start: 'anew', check: false, exactly: firstVersion }
     const { start, check } = askOf(way.state)
     return { held, start: start === 'resume' && held.isDamaged ? 'repair' : start, check }

@@ -84,7 +84,8 @@ export class ReadYourWrites {
     const name = asideName(scope, key)
     const item = this.#aside.get(name)
     if (item === undefined) return undefined
-    if (cache.version < item.version && (cache.peek(key)?.version ?? 0) < item.version) return item
+    const { cloud } = cache
+    if (cloud.version < item.version && (cloud.peek(key)?.version ?? 0) < item.version) return item
     this.#aside.delete(name)
     return undefined
   }

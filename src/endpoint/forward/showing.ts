@@ -1,6 +1,7 @@
 /** Waits until one copy shows what a write did. */
 import type { Clock } from '../../base/clock.ts'
 import type { Cache } from '../../cache/cache.ts'
+import type { CloudState } from '../../cache/cloudstate.ts'
 import type { Effect } from './effects.ts'
 
 /** False if that takes longer than until `endMs`, by the steady clock. */
@@ -9,10 +10,10 @@ export async function shows(
   effects: readonly Effect[],
   { clock, endMs }: { clock: Clock; endMs: number },
 ): Promise<boolean> {
-  const { version, pending } = awaited(cache, effects)
+  const { version, pending } = awaited(cache.cloud, effects)
   const leftMs = () => Math.max(0, endMs - clock.steady())
   // What was gone before the copy had heard of it may still be on its way: first as far as the API server was.
-  if (version > 0 && !(await cache.progress.reach(version, leftMs(), clock))) return false
+  if (version > 0 && !(await cache.cloud.progress.reach(version, leftMs(), clock))) return false
   for (const [key, isPending] of pending) if (!isPending()) pending.delete(key)
   if (pending.size === 0) return true
   return new Promise((resolve) => {
@@ -35,17 +36,17 @@ type Awaited = {
   readonly pending: Map<string, () => boolean>
 }
 
-function awaited(cache: Cache, effects: readonly Effect[]): Awaited {
+function awaited(cloud: Pick<CloudState, 'peek'>, effects: readonly Effect[]): Awaited {
   const pending = new Map<string, () => boolean>()
   let version = 0
   for (const effect of effects) {
     if (effect.kind === 'unknown') continue
     const { key } = effect
-    const item = cache.peek(key)
+    const item = cloud.peek(key)
     if (effect.kind === 'gone') {
       const uid = effect.uid === '' ? item?.uid : effect.uid
       pending.set(key, () => {
-        const now = cache.peek(key)
+        const now = cloud.peek(key)
         return now !== undefined && now.uid === uid
       })
       continue
@@ -53,7 +54,7 @@ function awaited(cache: Cache, effects: readonly Effect[]): Awaited {
     if ((item?.version ?? 0) < effect.version) version = Math.max(version, effect.version)
     if (effect.kind === 'changed') {
       pending.set(key, () => {
-        const now = cache.peek(key)
+        const now = cloud.peek(key)
         return now !== undefined && now.uid === effect.uid && now.version <= effect.version
       })
     }

@@ -3,7 +3,7 @@
  * keeps it there, until the signal, an end or an error with a name. How it finds that out is its own affair: `direct.ts`
  * lists in pages and watches; a link to a hub will be the second. `contract.test-support.ts` is what each has to pass.
  */
-import type { Cache } from '../../cache/cache.ts'
+import type { CloudState } from '../../cache/cloudstate.ts'
 import type { Difference } from '../../cache/intake.ts'
 import type { Item } from '../../cache/item.ts'
 import type { FieldPlan } from '../../kube/object.ts'
@@ -20,9 +20,9 @@ export type Wanted = {
   readonly room?: () => number
 }
 
-/** What the copy has already; `version` is how far it has come. */
+/** What the copy has of the cloud already; `version` is how far it has come, whatever clients are shown. */
 export type Held = Pick<
-  Cache,
+  CloudState,
   'version' | 'size' | 'bytes' | 'plan' | 'peek' | 'all' | 'corrupt' | 'isCorrupt' | 'isDamaged'
 >
 
