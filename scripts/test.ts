@@ -1,39 +1,120 @@
 /**
- * `npm test`: the unit tests beside the source in one process, which is many times faster than one each, then the scenarios
- * of test/ in a process each. `npm test -- cache watch` runs the files whose path contains one of the words, and shows
- * every test; options for Node (`--test-name-pattern=…`) are passed on.
+ * `npm test`: the unit tests of each room of src/ in one process, which is many times faster than one for each file, and
+ * each scenario of test/ in its own; as many at a time as keep the cores busy, over files in memory where there is room,
+ * and of random lives a part (`src/base/lives.test-support.ts`). `npm test -- cache watch` runs the files whose path
+ * contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed on.
  */
 import { spawn } from 'node:child_process'
-import { globSync } from 'node:fs'
+import { globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { root } from './tree.ts'
 
 const testTimeoutMs = 120_000 // a hanging test is reported by name instead of blocking the gate
+/** Scenarios mostly wait for processes and lines: one more than there are cores fills what they leave. */
+const atOnce = availableParallelism() + 1
+const slowestShown = 10
+/** The part of random lives that a run of everything lives; a chosen test lives all of them, and so does the gate. */
+const livesOfAll = '0.25'
+const memory = '/dev/shm'
+/** Some tests write large files, several at a time; where less is free (a container has 64 MB) files stay on the disk. */
+const memoryBytesMin = 2 * 2 ** 30
+/** Begun first, so that nothing long is begun last. */
+const longest = [
+  'src/store',
+  'test/crash',
+  'test/edge.test',
+  'src/mirror',
+  'test/edgefaults',
+  'src/endpoint',
+  'test/disk',
+]
+
+type Job = { readonly name: string; readonly files: readonly string[] }
+type Case = { readonly title: string; readonly ms: number; readonly job: string }
 
 const words = process.argv.slice(2).filter((arg) => !arg.startsWith('-'))
 const flags = process.argv.slice(2).filter((arg) => arg.startsWith('-'))
-const chosen = (glob: string) =>
-  globSync(glob, { cwd: root })
-    .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
-    .sort()
 
-const unit = chosen('src/**/*.test.ts')
-const scenarios = chosen('test/**/*.test.ts')
-if (unit.length + scenarios.length === 0) {
+const jobs = inOrder(jobsOf(globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: root }).sort()))
+if (jobs.length === 0) {
   console.error(`no test file contains ${words.join(' or ')} in its path`)
   process.exit(1)
 }
-const results = [await runNode(['--test-isolation=none'], unit), await runNode([], scenarios)]
-process.exitCode = results.every((code) => code === 0) ? 0 : 1
+const folder = mkdtempSync(join(hasMemory() ? memory : tmpdir(), 'ake-tests-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+const env = {
+  ...process.env,
+  TMPDIR: folder,
+  // Compiled sources are kept between runs: every process and thread would compile them again.
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'compiled'),
+  AKE_LIVES: process.env.AKE_LIVES ?? (words.length > 0 ? '1' : livesOfAll),
+}
+const cases: Case[] = []
+const totals = new Map<string, number>()
+const startedMs = performance.now()
+let failed = 0
+const waiting = jobs.values()
+await Promise.all(Array.from({ length: atOnce }, () => work()))
+summarize()
+process.exitCode = failed === 0 ? 0 : 1
 
-async function runNode(settings: string[], files: string[]): Promise<number> {
-  if (files.length === 0) return 0
-  const args = ['--test', '--test-reporter=spec', `--test-timeout=${testTimeoutMs}`, ...settings, ...flags, ...files]
-  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
-  const closed = new Promise<number>((resolve) => void child.on('close', (code) => resolve(code ?? 1)))
-  for await (const line of createInterface({ input: child.stdout })) {
-    // Without a filter only failures and the summary are worth reading.
-    if (words.length > 0 || !/^\s*[✔▶]/.test(line)) console.log(line)
+function hasMemory(): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    return bavail * bsize >= memoryBytesMin
+  } catch {
+    return false
   }
-  return closed
+}
+
+/** A room of src/, or one file of test/. */
+function jobsOf(files: readonly string[]): Job[] {
+  const chosen = files.filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
+  const nameOf = (path: string) => (path.startsWith('src/') ? path.split('/').slice(0, 2).join('/') : path)
+  return [...Map.groupBy(chosen, nameOf)].map(([name, files]) => ({ name, files }))
+}
+
+function inOrder(jobs: readonly Job[]): Job[] {
+  const rank = ({ name }: Job) =>
+    (longest.findIndex((one) => name.startsWith(one)) + longest.length + 1) % (longest.length + 1)
+  return jobs.toSorted((a, b) => rank(a) - rank(b))
+}
+
+/** One job after the other, until none is left. */
+async function work(): Promise<void> {
+  for (const job of waiting) if ((await run(job)) !== 0) failed++
+}
+
+async function run({ name, files }: Job): Promise<number> {
+  const settings = name.startsWith('src/') ? ['--test-isolation=none'] : []
+  const args = ['--test', '--test-reporter=spec', `--test-timeout=${testTimeoutMs}`, ...settings, ...flags, ...files]
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const closed = new Promise<number>((resolve) => void child.on('close', (code) => resolve(code ?? 1)))
+  // What belongs together is printed together, however many run at once.
+  const lines: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) note(line, name, lines)
+  const code = await closed
+  for (const line of lines) console.log(line)
+  return code
+}
+
+/** Without a filter only failures are worth reading. */
+function note(line: string, job: string, lines: string[]): void {
+  const [, name, figure] = /^ℹ (\w+) ([\d.]+)$/.exec(line) ?? []
+  if (name !== undefined) return void totals.set(name, (totals.get(name) ?? 0) + Number(figure))
+  const [, title, ms] = /^\s*[✔✖] (.+) \(([\d.]+)ms\)/.exec(line) ?? []
+  if (title !== undefined) cases.push({ title, ms: Number(ms), job })
+  if (words.length > 0 || !/^\s*[✔▶]/.test(line)) lines.push(line)
+}
+
+function summarize(): void {
+  const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`
+  console.log(`slowest of ${cases.length}:`)
+  for (const { title, ms, job } of cases.toSorted((a, b) => b.ms - a.ms).slice(0, slowestShown))
+    console.log(`  ${seconds(ms).padStart(7)} ${job}: ${title}`)
+  const counts = ['tests', 'pass', 'fail', 'cancelled', 'skipped'].map((name) => `${name} ${totals.get(name) ?? 0}`)
+  console.log(`ℹ ${counts.join(', ')} in ${seconds(performance.now() - startedMs)}`)
 }

@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
+import { lives } from '../src/base/lives.test-support.ts'
 import { Client, configMap, configMaps, type Frame, seeded, seedOfRun, Watch, withFolder } from './process.ts'
 
 /** How many times a writing process is killed: the lanes run side by side. */
-const killsPerLane = 100
+const killsPerLane = lives(100)
 const lanes = 2
-const serveKills = 10
+const serveKills = lives(10)
 /** Every fifth kill comes while the process is starting: recovery has to survive its own interruption. */
 const startingMsMax = 150
 const writingMsMax = 40

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { lives } from '../src/base/lives.test-support.ts'
 import { until } from '../src/base/until.test-support.ts'
 import { FakeServer, inline, issue, writeKubeconfig } from '../src/upstream/fakeserver.test-support.ts'
 import { start, withSite } from './edgeprocess.ts'
@@ -64,7 +65,7 @@ test('[D2] killed at any instant under churn: nothing that was shown is lost or 
     const first = await site.client().json<Listed>('GET', any)
     for (const item of first.items) shown.set(item.metadata.name, versionOf(item))
     last = versionOf(first)
-    for (let life = 0; life < 20; life++) {
+    for (let life = 0; life < lives(20); life++) {
       const client = site.client()
       const watch = new Watch(client, watching(last), seen)
       await watch.opened()

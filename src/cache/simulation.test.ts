@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { lives } from '../base/lives.test-support.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Batch, Store } from '../store/store.ts'
 import {
@@ -22,7 +23,7 @@ import {
 } from './fixture.test-support.ts'
 import { makeItem } from './item.ts'
 
-const runs = 12
+const runs = lives(12)
 const stepsPerRun = 300
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 

@@ -2,13 +2,14 @@
  * Random lives of a mirror: interests that come, widen and go, clients that are cut anywhere, a cloud that refuses, breaks off,
  * compacts and is put back to earlier states, a disk that is full for a while, a process that is killed at any instant. In the
  * end every client knows exactly what the API server has, and none was made to list again. AKE_SEED repeats a run that failed,
- * AKE_SEEDS says how many there are.
+ * AKE_LIVES says how many there are.
  */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { lives } from '../base/lives.test-support.ts'
 import { openDurable } from '../store/durable.ts'
 import type { Store } from '../store/store.ts'
 import { ApiServer, type Fault, type ServerRequest } from './apiserver.test-support.ts'
@@ -16,7 +17,7 @@ import { Client } from './client.test-support.ts'
 import { covers } from './interest.ts'
 import { MirrorWorld, scopeOf, settle, type Wish } from './world.test-support.ts'
 
-const runs = Number(process.env.AKE_SEEDS ?? 300)
+const runs = lives(300)
 const stepsPerRun = 120
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 
@@ -274,7 +275,7 @@ async function simulate(seed: number, parts: { store?: Store; idle?: () => Promi
   const simulation = new Simulation(seed, parts)
   await simulation.run().catch((error: Error) => {
     throw new Error(
-      `AKE_SEED=${seed} AKE_SEEDS=1: ${error.message.slice(0, 3_000)}\n${simulation.story.slice(-2_000)}`,
+      `AKE_SEED=${seed} AKE_LIVES=0: ${error.message.slice(0, 3_000)}\n${simulation.story.slice(-2_000)}`,
       {
         cause: error,
       },

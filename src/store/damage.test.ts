@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, mock, test } from 'node:test'
+import { lives } from '../base/lives.test-support.ts'
 import {
   disk,
   found,
@@ -24,8 +25,8 @@ import { StoreUnusable } from './store.ts'
 import { copyKilled, type Random, seeded, World } from './world.test-support.ts'
 
 const seedOfRun = Number(process.env.AKE_SEED ?? Date.now() % 1_000_000)
-/** Each takes some ten milliseconds; thousands were run when this was written. */
-const runs = Number(process.env.AKE_RUNS ?? 100)
+/** Each takes a tenth of a second; thousands were run when this was written. */
+const runs = lives(100)
 /** In memory where there is such a place: what is tested is what a disk does to files, not how long it takes. */
 const scratch = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 withoutSyncs()
@@ -95,7 +96,8 @@ test('[D4] whatever a disk does to the files, what was acknowledged is served as
     }
   }
   assert.ok(
-    (outcomes.get('served') ?? 0) > runs * 0.8,
+    // Of few runs some more may be beyond repair by chance.
+    (outcomes.get('served') ?? 0) > runs * 0.8 - 3,
     `${[...outcomes].join(' ')}: a refusal is for what is beyond repair`,
   )
 })

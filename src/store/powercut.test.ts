@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { lives } from '../base/lives.test-support.ts'
 import { logFolder, segmentPath } from './segment.ts'
 import { packObjects } from './slab.ts'
 import { type Batch, type Change, type SharedBody, StoreUnusable } from './store.ts'
@@ -125,7 +126,7 @@ async function check(world: World, { atLeast, frames }: { atLeast: number; frame
 
 test('[D2] after a power cut at any instant everything synced is there, and everything before it', () =>
   inFolder(async (folder) => {
-    for (let run = 0; run < 10; run++) {
+    for (let run = 0; run < lives(10); run++) {
       const seed = seedOfRun + run
       const random = seeded(seed)
       const writer = new Writer(random)
