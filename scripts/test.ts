@@ -106,7 +106,8 @@ function note(line: string, job: string, lines: string[]): void {
   const [, name, figure] = /^ℹ (\w+) ([\d.]+)$/.exec(line) ?? []
   if (name !== undefined) return void totals.set(name, (totals.get(name) ?? 0) + Number(figure))
   const [, title, ms] = /^\s*[✔✖] (.+) \(([\d.]+)ms\)/.exec(line) ?? []
-  if (title !== undefined) cases.push({ title, ms: Number(ms), job })
+  // What failed is named a second time, at the end.
+  if (title !== undefined && !lines.includes('✖ failing tests:')) cases.push({ title, ms: Number(ms), job })
   if (words.length > 0 || !/^\s*[✔▶]/.test(line)) lines.push(line)
 }
 

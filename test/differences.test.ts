@@ -5,9 +5,13 @@ import { test } from 'node:test'
 import { readCases } from '../conformance/apply/cases.ts'
 import { differences } from '../conformance/compare.ts'
 import { groups } from '../conformance/corpus/groups.ts'
+import { get, patch, post, watch } from '../conformance/corpus.ts'
+import { Comparison } from '../conformance/differential.ts'
+import { Side } from '../conformance/exchange.ts'
 import { admits, parseListed } from '../conformance/listed.ts'
 import { Mapping } from '../conformance/mapping.ts'
 import { verdict } from '../conformance/verdict.ts'
+import { authorityCert, FakeServer, issue } from '../src/upstream/fakeserver.test-support.ts'
 
 const now = Date.parse('2026-05-06T07:08:09Z')
 const row = (cells: string) => `x\n<!-- differences -->\n| a |\n| - |\n${cells}\n<!-- /differences -->\n`
@@ -89,4 +93,54 @@ test('an unlisted difference fails, an entry that nothing needs fails too', () =
   assert.deepEqual(outcome([fine], [entry, { id: 'stale', places: [] }], true), [1, 1])
   assert.deepEqual(outcome([fine], [entry, { id: 'stale', places: [] }], false), [1, 0])
   assert.deepEqual(outcome([fine], [], true), [1, 1])
+})
+
+test('reads are asked over both protocols, writes and watches over one of them in turn', async () => {
+  const spoken: string[] = []
+  const answer = { status: 200, headers: {}, body: '{}' }
+  const side = {
+    exchange: async ({ name }: { name: string }, _: unknown, protocol?: string) => {
+      spoken.push(`${name} ${protocol}`)
+      return answer
+    },
+    watch: async ({ name }: { name: string }, _: unknown, protocol?: string) => {
+      spoken.push(`${name} ${protocol}`)
+      return { finish: async () => answer }
+    },
+  }
+  const cases = [
+    get('read', '/r'),
+    post('made', '/r', {}),
+    watch('watched', '/r', [patch('merge', 'changed', '/r/a', {})]),
+    post('again', '/r', {}),
+  ]
+  const outcomes = await new Comparison(side, side, [], true).run({ name: 'g', namespaces: [], cases })
+  // Both servers are asked the same.
+  assert.deepEqual(
+    spoken.filter((_, at) => at % 2 === 0),
+    ['read HTTP/1.1', 'read HTTP/2', 'made HTTP/1.1', 'watched HTTP/2', 'changed HTTP/1.1', 'again HTTP/2'],
+  )
+  assert.deepEqual(
+    outcomes.map(({ name }) => name),
+    ['g/read', 'g/read over HTTP/2', 'g/made', 'g/changed', 'g/watched over HTTP/2', 'g/again over HTTP/2'],
+  )
+})
+
+test('a side speaks the protocol it is asked to, and reads the same answer over either', async () => {
+  const fake = await FakeServer.start()
+  const side = new Side({ url: fake.url, ca: authorityCert, ...issue({ use: 'client', name: 'admin' }) })
+  try {
+    fake.handle = (request, response) => {
+      response.writeHead(201, { 'x-spoken': request.httpVersion })
+      request.pipe(response)
+    }
+    for (const [protocol, version] of [['HTTP/1.1', '1.1'] as const, ['HTTP/2', '2.0'] as const]) {
+      const { status, headers, body } = await side.exchange(post('', '/p?q=%2F', 'whole'), new Map(), protocol)
+      assert.deepEqual([status, headers['x-spoken'], body], [201, version, 'whole'])
+    }
+    assert.deepEqual(fake.paths(), ['POST /p?q=%2F', 'POST /p?q=%2F'])
+  } finally {
+    side.close()
+    await fake.end()
+  }
 })
