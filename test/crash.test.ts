@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { lives } from '../src/base/lives.test-support.ts'
+import { until } from '../src/base/until.test-support.ts'
 import { Client, configMap, configMaps, type Frame, seeded, seedOfRun, Watch, withFolder } from './process.ts'
 
 /** How many times a writing process is killed: the lanes run side by side. */
@@ -15,7 +17,9 @@ const lanes = 2
 const serveKills = lives(10)
 /** Every fifth kill comes while the process is starting: recovery has to survive its own interruption. */
 const startingMsMax = 150
-const writingMsMax = 40
+/** The others come after so many lines of the writer, on the slowest machine too, and a moment later. */
+const linesMax = 100
+const momentMsMax = 5
 
 const writer = join(import.meta.dirname, 'crashwriter.ts')
 const scratch = mkdtempSync(join(tmpdir(), 'ake-crash-'))
@@ -114,6 +118,7 @@ async function live(folder: string, model: Model, random: (below: number) => num
   if (starting) killIn(random(startingMsMax))
   const found: Found = { objects: new Map(), history: new Map(), version: 0, floor: 0 }
   let opened = false
+  let lines = random(linesMax)
   for await (const line of createInterface({ input: child.stdout })) {
     const [word, key = '', version = '', value = ''] = line.split(' ')
     if (word === 'object') found.objects.set(key, { version: Number(version), value })
@@ -123,10 +128,10 @@ async function live(folder: string, model: Model, random: (below: number) => num
       found.version = Number(key)
       found.floor = Number(version)
       model.check(found)
-      if (!starting) killIn(random(writingMsMax))
     } else if (word === 'try') model.attempt(key, version)
     else if (word === 'done' || word === 'published') model.done(key, Number(version), value)
     else assert.fail(`an unexpected line: ${line}`)
+    if (opened && !starting && lines-- === 0) killIn(random(momentMsMax))
   }
   assert.equal(await ended, null, `the writer ended by itself: ${stderr}`)
   return opened
@@ -170,7 +175,9 @@ test(`[D1] [D2] ${serveKills} kills of the whole server lose nothing a client wa
       })
       await watch.opened()
       const writers = Array.from({ length: 8 }, (_, writer) => writeUntilDead(client, model, writer, random))
-      await new Promise((resolve) => setTimeout(resolve, 20 + random(150)))
+      const wanted = found.version + random(60)
+      await until(() => model.highest > wanted, 'writes')
+      await pause(random(momentMsMax))
       await serving.end('SIGKILL')
       await Promise.all([watch.ended, ...writers])
     }

@@ -32,6 +32,8 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
   const folder = mkdtempSync(join(tmpdir(), 'ake-powercut-'))
   try {
     await body(folder)
+  } catch (error) {
+    throw new Error(`AKE_SEED=${seedOfRun}: ${(error as Error).message}`, { cause: error })
   } finally {
     Synced.deaf()
     rmSync(folder, { recursive: true })
