@@ -232,6 +232,9 @@ test('a hostile API server: nothing of what it makes up is committed, its neighb
     response.setHeader('content-type', 'application/json')
     const namespace = /^\/api\/v1\/namespaces\/([^/]+)\/configmaps$/.exec(path)?.[1] ?? ''
     if (discovery[path] !== undefined) response.end(JSON.stringify(discovery[path]))
+    // By its uid an edge knows which cluster it mirrors.
+    else if (path === '/api/v1/namespaces/kube-system')
+      response.end(JSON.stringify({ kind: 'Namespace', metadata: { name: 'kube-system', uid: 'c' } }))
     else if (namespace === '') response.writeHead(404).end()
     else if (query.includes('watch=')) {
       response.write(badFrames[namespace]?.(namespace) ?? frame('ADDED', { ...object(namespace, 6), more: 'ordinary' }))
