@@ -18,7 +18,7 @@ export interface Form {
 }
 
 /** A change as a reader sees it whose filter selects something of it. */
-export class WatchEvent {
+export type WatchEvent = {
   readonly type: FrameType
   /** After the change; of a deletion the last state under the version that its reader is at then. */
   readonly item: Item
@@ -29,29 +29,27 @@ export class WatchEvent {
   readonly position: number
   /** Its version is not the one at which it happened: a list told of it, as part of a gap. */
   readonly isRelabelled: boolean
+}
+
+/** One that all readers who are live now are told of: each frame of it is built once. */
+export class SharedEvent implements WatchEvent {
+  readonly type: FrameType
+  readonly item: Item
+  readonly previous: Item | undefined
+  readonly version: number
+  readonly position: number
+  readonly isRelabelled: boolean
   #form: Form | undefined
   #frame: Buffer | undefined
   #others: Map<Form, Buffer> | undefined
 
-  constructor(parts: {
-    type: FrameType
-    item: Item
-    previous: Item | undefined
-    version: number
-    position: number
-    isRelabelled?: boolean
-  }) {
-    this.type = parts.type
-    this.item = parts.item
-    this.previous = parts.previous
-    this.version = parts.version
-    this.position = parts.position
-    this.isRelabelled = parts.isRelabelled ?? false
-  }
-
-  /** Put back to an older version (a restore that let versions go on): its object names a version from before the change. */
-  get isPutBack(): boolean {
-    return this.type !== 'DELETED' && this.item.version < this.version
+  constructor(event: WatchEvent) {
+    this.type = event.type
+    this.item = event.item
+    this.previous = event.previous
+    this.version = event.version
+    this.position = event.position
+    this.isRelabelled = event.isRelabelled
   }
 
   /** Nearly every event meets one form only, so the first frame lives in a field and the rest in a map. */
@@ -83,7 +81,7 @@ export class Event {
   readonly previous: Item | undefined
   /** The gap whose deletion this is: who resumed inside it hears of it whatever its label. */
   readonly gap: Gap | undefined
-  #shared: (WatchEvent | undefined)[] = []
+  #shared: (SharedEvent | undefined)[] = []
 
   constructor(parts: {
     position: number
@@ -116,22 +114,22 @@ export class Event {
     // A deletion is labelled with the version of the change: reflectors take theirs from every event. What left a filter
     // by being put back is labelled before the rest of its gap.
     const item = type === 'DELETED' ? relabel(this.previous as Item, isPutBack ? version - 1 : version) : this.item
-    return new WatchEvent({
+    return {
       type,
       item: item as Item,
       previous: type === 'ADDED' ? undefined : this.previous,
       version,
       position,
       isRelabelled: isPutBack || this.gap !== undefined,
-    })
+    }
   }
 
   /** As all readers see it that are told of it now. */
-  shared(type: FrameType): WatchEvent {
+  shared(type: FrameType): SharedEvent {
     const slot = type === 'ADDED' ? 0 : type === 'MODIFIED' ? 1 : 2
     let event = this.#shared[slot]
     if (event === undefined) {
-      event = this.seen(type)
+      event = new SharedEvent(this.seen(type))
       this.#shared[slot] = event
     }
     return event

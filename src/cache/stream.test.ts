@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { tooOld } from '../kube/status.ts'
-import { WatchEvent } from './event.ts'
 import { after, filterFor, openWorld, StreamReader } from './fixture.test-support.ts'
 
-const changesOf = (reader: StreamReader) => reader.events.filter((event) => event instanceof WatchEvent)
+const changesOf = (reader: StreamReader) => reader.events.filter((event) => event.type !== 'BOOKMARK')
 
 test('[A3] a stream tells the objects it begins with, where they end, and then each change with what its reader had', async () => {
   const world = await openWorld()

@@ -7,13 +7,7 @@ import type { StatusError } from '../kube/status.ts'
 import type { WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
 import type { Progress } from './progress.ts'
-import {
-  type Listener,
-  type StreamEvent,
-  type StreamStart,
-  Subscription,
-  type SubscriptionSource,
-} from './subscription.ts'
+import { type StreamEvent, type StreamStart, Subscription, type SubscriptionSource } from './subscription.ts'
 import { Waiting } from './waiting.ts'
 
 /** What one event costs beside its object, in bytes. */
@@ -23,9 +17,8 @@ type Result = IteratorResult<readonly StreamEvent[], undefined>
 
 const done: Result = { value: undefined, done: true }
 
-export class Stream implements Listener, AsyncIterableIterator<readonly StreamEvent[]> {
+export class Stream extends Subscription implements AsyncIterableIterator<readonly StreamEvent[]> {
   readonly #progress: Progress | undefined
-  readonly #subscription: Subscription
   readonly #queue = new Waiting<StreamEvent>()
   readonly #onEnd: () => void
   #waiting: { resolve(result: Result): void; reject(error: unknown): void } | undefined
@@ -42,9 +35,9 @@ export class Stream implements Listener, AsyncIterableIterator<readonly StreamEv
     bookmarks: boolean
     onEnd: () => void
   }) {
+    super(parts)
     this.#progress = parts.bookmarks ? parts.source.progress : undefined
     this.#onEnd = parts.onEnd
-    this.#subscription = new Subscription({ ...parts, listener: this })
     this.#stopHearing = this.#progress?.observe(() => this.#waiting && this.#give(this.#take()))
   }
 
@@ -54,8 +47,8 @@ export class Stream implements Listener, AsyncIterableIterator<readonly StreamEv
 
   /** Whole batches, never empty. One call at a time. */
   async next(): Promise<Result> {
-    while (!this.#subscription.isLive) {
-      if (this.#subscription.hasEnded) return done
+    while (!this.isLive) {
+      if (this.hasEnded) return done
       const page = await this.#read()
       if (page.length > 0) return { value: page, done: false }
     }
@@ -68,7 +61,7 @@ export class Stream implements Listener, AsyncIterableIterator<readonly StreamEv
 
   async #read(): Promise<readonly StreamEvent[]> {
     try {
-      return await this.#subscription.read()
+      return await this.read()
     } catch (error) {
       this.#end()
       throw error
@@ -85,11 +78,11 @@ export class Stream implements Listener, AsyncIterableIterator<readonly StreamEv
     const waiting = this.#waiting
     this.#waiting = undefined
     this.#queue.clear()
-    this.#subscription.fail(error)
+    this.leave(error)
     if (waiting !== undefined) this.next().then(waiting.resolve, waiting.reject)
   }
 
-  hear(event: WatchEvent): void {
+  protected hear(event: WatchEvent): void {
     // Alone: how far the copy is after it is known only when all of its commit is published.
     if (this.#waiting !== undefined) {
       this.#give([event])
@@ -98,7 +91,7 @@ export class Stream implements Listener, AsyncIterableIterator<readonly StreamEv
     const bytes = event.item.bytes.length + eventOverheadBytes
     if (this.#queue.hasRoomFor(bytes)) this.#queue.push(event, bytes, event.version, event.position - 1)
     else {
-      this.#subscription.rewind(this.#queue.before)
+      this.rewind(this.#queue.before)
       this.#queue.clear()
     }
   }
@@ -123,7 +116,7 @@ export class Stream implements Listener, AsyncIterableIterator<readonly StreamEv
   #end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#subscription.end()
+    this.leave()
     this.#queue.clear()
     this.#stopHearing?.()
     this.#waiting?.resolve(done)

@@ -4,12 +4,13 @@
  * at its own pace. A live reader that has no room goes back to history: it delays nobody and costs no memory (A8). Below
  * the floor of history it gets 410, as from kube-apiserver.
  *
- * It knows neither frames nor queues: `stream.ts` makes batches of events of it, `watcher.ts` frames for a client.
+ * It knows neither frames nor queues: `stream.ts` makes batches of events of it, `watcher.ts` frames for a client. Both
+ * extend it: with thousands of watches every event meets one object for each of them, and not two.
  */
 import { type StatusError, tooOld } from '../kube/status.ts'
 import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
 import type { Dispatch, Receiver } from './dispatch.ts'
-import { type Bookmark, type Event, WatchEvent } from './event.ts'
+import type { Bookmark, Event, SharedEvent, WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
 import { type History, pageLimit } from './history.ts'
 import { type Item, relabel } from './item.ts'
@@ -29,11 +30,6 @@ export type SubscriptionSource = {
   readonly progress: Progress
 }
 
-export interface Listener {
-  /** A live event. One that finds no room is read again from history: see `rewind`. */
-  hear(event: WatchEvent): void
-}
-
 type Mode =
   | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly version: number }
   /** The reader saw more elsewhere than we have: silent until we have passed it (decision 3 of docs/architecture.md). */
@@ -44,28 +40,29 @@ type Mode =
   | { readonly kind: 'failing'; readonly error: StatusError }
   | { readonly kind: 'ended' }
 
+const reading: Mode = { kind: 'history' }
+const live: Mode = { kind: 'live' }
+const ended: Mode = { kind: 'ended' }
 const nothing: readonly StreamEvent[] = []
 
-export class Subscription implements Receiver {
+export abstract class Subscription implements Receiver {
   readonly filter: Filter
   readonly #source: SubscriptionSource
-  readonly #listener: Listener
   #mode: Mode
   #cursor: Cursor
   #wake: (() => void) | undefined
 
-  constructor(parts: { source: SubscriptionSource; filter: Filter; start: StreamStart; listener: Listener }) {
+  constructor(parts: { source: SubscriptionSource; filter: Filter; start: StreamStart }) {
     const { source, start } = parts
     this.filter = parts.filter
     this.#source = source
-    this.#listener = parts.listener
     const { version } = source.progress
     if (start.kind === 'after') {
       this.#cursor = { version: start.version, position: afterAll }
       this.#mode = start.version > version ? { kind: 'ahead', version: start.version } : this.#resumeAt(start.version)
     } else {
       this.#cursor = source.history.window.end
-      this.#mode = start.kind === 'now' ? { kind: 'history' } : { kind: 'state', items: start.items, next: 0, version }
+      this.#mode = start.kind === 'now' ? reading : { kind: 'state', items: start.items, next: 0, version }
     }
   }
 
@@ -73,36 +70,36 @@ export class Subscription implements Receiver {
     const { history, progress } = this.#source
     // Up to date by position too: the deletions of a gap that opens here will have this very label.
     if (version === progress.version) this.#cursor = { version, position: history.window.end.position }
-    return history.gapAt(version) === undefined ? { kind: 'history' } : { kind: 'gap', version }
+    return history.gapAt(version) === undefined ? reading : { kind: 'gap', version }
   }
 
-  get isLive(): boolean {
-    return this.#mode.kind === 'live'
+  protected get isLive(): boolean {
+    return this.#mode === live
   }
 
-  get hasEnded(): boolean {
-    return this.#mode.kind === 'ended'
+  protected get hasEnded(): boolean {
+    return this.#mode === ended
   }
 
   /** The version its reader is at, while that lies ahead of us. */
-  get aheadAt(): number | undefined {
+  protected get aheadAt(): number | undefined {
     return this.#mode.kind === 'ahead' ? this.#mode.version : undefined
   }
 
   /** The next page, at most as large as one of history; empty when it held nothing for this reader, or when it is live now. */
-  async read(): Promise<readonly StreamEvent[]> {
+  protected async read(): Promise<readonly StreamEvent[]> {
     const mode = this.#mode
     try {
       if (mode.kind === 'state') return this.#readState(mode)
       if (mode.kind === 'gap') return await this.#readGap(mode.version)
       if (mode.kind === 'history') return await this.#readHistory()
     } catch (error) {
-      this.end()
+      this.leave()
       throw error instanceof HistoryGone ? tooOld(this.#cursor.version, error.floor) : error
     }
     if (mode.kind === 'ahead') await this.#passed(mode.version)
     if (mode.kind === 'failing') {
-      this.end()
+      this.leave()
       throw mode.error
     }
     return nothing
@@ -113,12 +110,12 @@ export class Subscription implements Receiver {
     const { position } = this.#cursor
     for (let bytes = 0; mode.next < mode.items.length && hasRoom(page, bytes); mode.next++) {
       const item = mode.items[mode.next] as Item
-      page.push(new WatchEvent({ type: 'ADDED', item, previous: undefined, version: item.version, position }))
+      page.push({ type: 'ADDED', item, previous: undefined, version: item.version, position, isRelabelled: false })
       bytes += item.bytes.length
     }
     if (mode.next === mode.items.length) {
       page.push({ type: 'BOOKMARK', version: mode.version, endsState: true })
-      this.#mode = { kind: 'history' }
+      this.#mode = reading
     }
     return page
   }
@@ -142,12 +139,12 @@ export class Subscription implements Receiver {
     const gap = history.gapAt(version)
     const events = gap === undefined ? [] : await history.gapDeletions(gap, version)
     if (this.#mode.kind !== 'gap') return nothing
-    this.#mode = { kind: 'history' }
+    this.#mode = reading
     const { position } = this.#cursor
-    return events.flatMap(({ previous }) => {
+    return events.flatMap(({ previous }): WatchEvent[] => {
       if (previous === undefined || !this.filter.matches(previous)) return []
       const item = relabel(previous, version)
-      return [new WatchEvent({ type: 'DELETED', item, previous, version, position, isRelabelled: true })]
+      return [{ type: 'DELETED', item, previous, version, position, isRelabelled: true }]
     })
   }
 
@@ -158,7 +155,7 @@ export class Subscription implements Receiver {
     const found = history.next(this.#cursor)
     const fromDisk = found instanceof Promise
     const events = fromDisk ? await found : found
-    if (this.#mode.kind !== 'history') return nothing
+    if (this.#mode !== reading) return nothing
     const page: StreamEvent[] = []
     let [seen, bytes] = [0, 0]
     for (const event of events) {
@@ -179,35 +176,31 @@ export class Subscription implements Receiver {
 
   /** From here on events are told. None can be missed: this runs in the same turn as the read that found the end. */
   #goLive(): void {
-    this.#mode = { kind: 'live' }
+    this.#mode = live
     this.#source.dispatch.add(this)
   }
 
   receive(event: Event): void {
     const type = event.typeFor(this.filter.matches)
-    if (type !== undefined) this.#listener.hear(event.shared(type))
+    if (type !== undefined) this.hear(event.shared(type))
   }
 
-  /** The live listener has no room: what it was told after this place is read from history. */
-  rewind(cursor: Cursor): void {
-    if (this.#mode.kind !== 'live') return
+  /** A live event. One that finds no room is read again from history: see `rewind`. */
+  protected abstract hear(event: SharedEvent): void
+
+  /** There is no room: what was heard after this place is read from history. */
+  protected rewind(cursor: Cursor): void {
+    if (!this.isLive) return
     this.#source.dispatch.delete(this)
     this.#cursor = cursor
-    this.#mode = { kind: 'history' }
+    this.#mode = reading
   }
 
-  /** The next read throws this, and is the last. */
-  fail(error: StatusError): void {
-    if (this.#mode.kind !== 'ended') this.#leave({ kind: 'failing', error })
-  }
-
-  end(): void {
-    if (this.#mode.kind !== 'ended') this.#leave({ kind: 'ended' })
-  }
-
-  #leave(mode: Mode): void {
-    if (this.#mode.kind === 'live') this.#source.dispatch.delete(this)
-    this.#mode = mode
+  /** The end. With an error the next read throws that, and is the last. */
+  protected leave(error?: StatusError): void {
+    if (this.hasEnded) return
+    if (this.isLive) this.#source.dispatch.delete(this)
+    this.#mode = error === undefined ? ended : { kind: 'failing', error }
     this.#wake?.()
   }
 }

@@ -6,17 +6,11 @@
 import type { Clock } from '../base/clock.ts'
 import { pieceMsMax, turns } from '../base/turns.ts'
 import { type Status, StatusError } from '../kube/status.ts'
-import type { Bookmark, Form, WatchEvent } from './event.ts'
+import type { Bookmark, Form, SharedEvent, WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
 import { join } from './join.ts'
 import type { Held, Pace } from './pace.ts'
-import {
-  type Listener,
-  type StreamEvent,
-  type StreamStart,
-  Subscription,
-  type SubscriptionSource,
-} from './subscription.ts'
+import { type StreamEvent, type StreamStart, Subscription, type SubscriptionSource } from './subscription.ts'
 import { Waiting } from './waiting.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
@@ -34,10 +28,9 @@ export type WatchSource = SubscriptionSource & { readonly pace: Pace; readonly c
 const noWork = () => false
 const done: IteratorResult<Buffer> = { value: undefined, done: true }
 
-export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
+export class Watcher extends Subscription implements Held, AsyncIterableIterator<Buffer> {
   readonly bookmarks: boolean
   readonly #source: WatchSource
-  readonly #subscription: Subscription
   readonly #form: Form
   readonly #openedMs: number
   readonly #resumes: boolean
@@ -62,10 +55,10 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
     bookmarks: boolean
     errorFrame: (status: Status) => Buffer
   }) {
-    const { source, filter, start } = parts
+    super(parts)
+    const { source, start } = parts
     this.bookmarks = parts.bookmarks
     this.#source = source
-    this.#subscription = new Subscription({ source, filter, start, listener: this })
     this.#form = parts.form
     this.#errorFrame = parts.errorFrame
     this.#openedMs = source.clock.steady()
@@ -85,7 +78,7 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
 
   /** Chunks of whole frames. */
   next(): Promise<IteratorResult<Buffer>> {
-    if (!this.#subscription.isLive || this.#page !== undefined) return this.#nextSlow()
+    if (!this.isLive || this.#page !== undefined) return this.#nextSlow()
     const chunk = this.#takeQueued()
     if (chunk !== undefined) return Promise.resolve({ value: chunk, done: false })
     if (this.#finishing) return this.#end()
@@ -106,8 +99,8 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
           const chunk = this.#spellPage()
           if (chunk !== undefined) return this.#said(chunk)
         } else {
-          if (this.#subscription.isLive) return await this.next()
-          const { aheadAt } = this.#subscription
+          if (this.isLive) return await this.next()
+          const { aheadAt } = this
           if (aheadAt !== undefined && this.#owesWord) return this.#said(this.#form.bookmark(aheadAt, false))
           await this.#read()
         }
@@ -126,9 +119,9 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
   }
 
   async #read(): Promise<void> {
-    const events = await this.#subscription.read()
+    const events = await this.read()
     if (events.length > 0) this.#page = { events, next: 0 }
-    else if (this.#subscription.isLive && this.#owesWord) this.#pushBookmark()
+    else if (this.isLive && this.#owesWord) this.#pushBookmark()
   }
 
   #said(chunk: Buffer): IteratorResult<Buffer> {
@@ -145,13 +138,18 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
     const isSpent = this.#budget()
     while (page.next < page.events.length && bytes < chunkBytesMax && !isSpent()) {
       const event = page.events[page.next++] as StreamEvent
-      const frame = event.type === 'BOOKMARK' ? this.#closing(event) : this.#frameOf(event, false)
+      const frame = this.#spell(event)
       if (frame === undefined) continue
       frames.push(frame)
       bytes += frame.length
     }
     if (page.next === page.events.length) this.#page = undefined
     return join(frames)
+  }
+
+  #spell(event: StreamEvent): Buffer | undefined {
+    if (event.type === 'BOOKMARK') return this.#closing(event)
+    return this.#placed(this.#form.frame(event.type, event.item), event)
   }
 
   /** Whether the time of one piece of work is over. What is spliced takes none. */
@@ -171,16 +169,18 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
     return Buffer.concat([this.#form.bookmark(version, true), this.#form.bookmark(version, false)])
   }
 
-  /** An object that was put back takes its reader's version back with it: a bookmark tells that the rest of its gap follows. */
-  #frameOf(event: WatchEvent, shared: boolean): Buffer {
-    const frame = shared ? event.frame(this.#form) : this.#form.frame(event.type, event.item)
-    if (!event.isPutBack || !this.bookmarks) return frame
-    return Buffer.concat([frame, this.#form.bookmark(event.version - 1, false)])
+  /**
+   * An object that was put back to an older version (a restore that let versions go on) takes its reader's version back with
+   * it: a bookmark behind it tells where the reader is, which is before the rest of its gap.
+   */
+  #placed(frame: Buffer, { type, isRelabelled, version }: WatchEvent): Buffer {
+    if (!isRelabelled || type === 'DELETED' || !this.bookmarks) return frame
+    return Buffer.concat([frame, this.#form.bookmark(version - 1, false)])
   }
 
-  hear(event: WatchEvent): void {
+  protected hear(event: SharedEvent): void {
     try {
-      this.#push(this.#frameOf(event, true), event.version, event.position - 1)
+      this.#push(this.#placed(event.frame(this.#form), event), event.version, event.position - 1)
     } catch {
       // An object that cannot be spelled for this one reader: its stream ends, all others hear of the change.
       this.#close()
@@ -216,7 +216,7 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
   }
 
   #fallBack(): void {
-    this.#subscription.rewind(this.#queue.before)
+    this.rewind(this.#queue.before)
     this.#queue.clear()
     this.#form.dropped?.()
   }
@@ -230,7 +230,7 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
   /** Tells how far the stream is, if its client asked to know and nothing else is on the way to it. */
   bookmark(dueMs: number): void {
     // A stream that is ending has had its last one, and perhaps hears of no further event.
-    if (!this.bookmarks || !this.#subscription.isLive || this.#finishing) return
+    if (!this.bookmarks || !this.isLive || this.#finishing) return
     const nowMs = this.#source.clock.steady()
     if (nowMs - this.#bookmarkAtMs < dueMs) return
     this.#bookmarkAtMs = nowMs
@@ -246,10 +246,10 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
   finish(): number {
     if (this.#isOver || this.#finishing) return 0
     const young = ageMsMin - (this.#source.clock.steady() - this.#openedMs)
-    const canSpeak = this.bookmarks && this.#subscription.isLive
+    const canSpeak = this.bookmarks && this.isLive
     if (!this.#spoke && !canSpeak && young > 0) return young
     if (canSpeak) this.#pushBookmark()
-    if (this.#subscription.isLive) {
+    if (this.isLive) {
       this.#finishing = true
       this.release()
       if (this.#waiting !== undefined) this.#close()
@@ -265,7 +265,7 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
     if (this.#isOver) return
     this.#page = undefined
     this.#queue.clear()
-    this.#subscription.fail(new StatusError(status))
+    this.leave(new StatusError(status))
     const waiting = this.#waiting
     this.#waiting = undefined
     if (waiting !== undefined) void this.#nextSlow().then(waiting)
@@ -279,7 +279,7 @@ export class Watcher implements Listener, Held, AsyncIterableIterator<Buffer> {
   #close(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#subscription.end()
+    this.leave()
     this.#page = undefined
     this.#queue.clear()
     this.#give(done)
