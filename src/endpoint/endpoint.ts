@@ -21,15 +21,15 @@ export type Request = {
   readonly url: string
   /** By lower-case name, each with one value: what came more than once is joined, or only its first counts. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** Names and values in turn, as they came: for whoever passes them on (`sentheaders`). */
+  /** Names and values in turn, as they came: for passing them on (`sentheaders`). */
   readonly rawHeaders?: readonly string[]
   /** False when the head said that there is none. */
   readonly hasBody: boolean
   /** Reads the whole body, refusing one that is too large. */
   body(): Promise<Buffer>
-  /** The body as it comes, of any size and no faster than it is read: for whoever passes it on. Rejects if it breaks off. */
+  /** The body as it comes, of any size and no faster than it is read: for passing it on. Rejects if it breaks off. */
   stream(): AsyncIterable<Buffer>
-  /** Fires when whoever asked is no longer there to be answered; absent where nobody can leave. */
+  /** Fires when the client is no longer there to be answered; absent where a client cannot leave. */
   gone?(): AbortSignal
   readonly peer: Peer
 }

@@ -12,7 +12,7 @@ export function identityOf(
   parts: { isMapped: (certificate: Certificate) => boolean; nowMs: () => number },
 ): Identity {
   const { certificate } = peer
-  // A certificate that has expired on an open connection names nobody any more; our own outlives a wrong clock.
+  // A certificate that has expired on an open connection names no caller any more; our own outlives a wrong clock.
   if (certificate?.issuedBy === 'own') return edge
   if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate)) {
     return { kind: 'certificate', name: certificate.name }
@@ -26,7 +26,7 @@ export function identityOf(
  */
 const shown = new WeakMap<Request['peer'], { readonly header: string; readonly identity: Identity }>()
 
-/** Of whoever shows no certificate that counts. */
+/** Of a client that shows no certificate that counts. */
 export function bearerIdentity(peer: Request['peer'], headers: Request['headers']): Identity {
   const header = headers.authorization
   const last = header === undefined ? undefined : shown.get(peer)

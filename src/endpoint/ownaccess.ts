@@ -1,5 +1,5 @@
 /**
- * Access at an authority: a certificate of its own makes a caller its administrator, and everybody else may ask how it does
+ * Access at an authority: a certificate of its own makes a caller its administrator, and every other client may ask how it does
  * and which version it is of. Roles of its own objects will stand here beside it.
  */
 import type { Verdict } from '../access/access.ts'

@@ -1,6 +1,6 @@
 /** Paths that are about this process and not about the API: who may see which, whatever stands behind it. */
 
-/** Answered to everybody, as kube-apiserver's system:public-info-viewer allows. */
+/** Answered to every client, as kube-apiserver's system:public-info-viewer allows. */
 const openRoots: ReadonlySet<string> = new Set(['healthz', 'livez', 'readyz'])
 /** What `ake status` shows: of this machine, to its administrator. */
 export const statusPath = '/ake/status'

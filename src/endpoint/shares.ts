@@ -1,17 +1,17 @@
 /**
  * Something scarce, divided among those who ask for it: places for lists, memory for bodies. There is no fixed number for
- * each, since nobody knows how many will come: whoever holds less than what is still free may take more. One greedy caller
- * ends up with half of it, the next with half of the rest, and whoever comes then finds something, too.
+ * each, since how many will come is not known: a caller that holds less than what is still free may take more. A greedy one
+ * ends up with half of it, the next with half of the rest, and the caller that comes then finds something, too.
  */
 import type { Request } from './endpoint.ts'
 
-/** What speaks for whoever asks. */
+/** What speaks for a caller. */
 export type Standing =
   /** A certificate of our own: the machine's administrator. */
   | 'own'
   /** A certificate of an authority we were told to trust, or a token that the API server accepts. */
   | 'known'
-  /** Nobody has vouched for it yet: all of them together are one holder. */
+  /** No certificate nor the API server has vouched for it yet: all of them together are one holder. */
   | 'stranger'
 
 export type Holder = {
@@ -30,7 +30,7 @@ export interface Whose {
   ask(request: Request): Promise<string | undefined>
 }
 
-/** Strangers have a ninth of everything, all together: whoever is new gets through, and a crowd of them takes nothing else. */
+/** Strangers have a ninth of everything, all together: a new caller gets through, and a crowd of them takes nothing else. */
 const strangersDivisor = 8
 /** What only the machine's administrator may take: one part of so many. */
 const reserveDivisor = 16

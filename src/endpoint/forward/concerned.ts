@@ -14,7 +14,7 @@ export type Hearing = MirroredInterest & { readonly cache: Cache }
 export type Told = {
   readonly effect: Effect
   readonly scope: Scope
-  /** The object itself in the form in which it is kept, where that is known: made for who asks, which mostly nobody does. */
+  /** The object itself in the form in which it is kept, where that is known: made when it is asked for, mostly never. */
   object(): Item | undefined
 }
 
@@ -39,7 +39,7 @@ export function isConcerned(mirrored: Hearing, one: Told, known: Known | undefin
     const { paths } = known.fields
     return makeFilter({ namespaced, namespace, labels, fields, paths, plan: known.plan }).matches(object)
   } catch {
-    // A field that nobody knows any more.
+    // A field that is not known any more.
     return false
   }
 }

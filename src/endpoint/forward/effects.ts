@@ -14,7 +14,7 @@ export type Expected =
   | { readonly kind: 'gone'; readonly uid: string }
   /** The object of this uid is gone, or newer than this version. */
   | { readonly kind: 'changed'; readonly uid: string; readonly version: number }
-  /** The reply does not tell: somebody has to look. */
+  /** The reply does not tell: the edge has to look. */
   | { readonly kind: 'unknown' }
 
 type Replied = {

@@ -1,6 +1,6 @@
 /**
  * The way to the API server as callers use it, divided among them: each request that is passed on holds a stream of a few
- * connections that everybody with a token shares, a watch or a log for hours. Whoever has its share waits for itself alone.
+ * connections that all callers with tokens share, a watch or a log for hours. A caller that has its share waits alone.
  */
 import type { Access } from '../../access/access.ts'
 import type { Caller } from '../../kube/caller.ts'
@@ -103,7 +103,7 @@ export class FairUpstream implements Upstream {
   }
 }
 
-/** Tells when nobody reads it any longer. */
+/** Tells when it is not read any longer. */
 class Counted implements AsyncIterableIterator<Buffer> {
   readonly #body: AsyncIterableIterator<Buffer>
   readonly #over: () => void

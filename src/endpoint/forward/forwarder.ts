@@ -23,7 +23,7 @@ const replyBytesMax = 8 * 1024 * 1024
 const optionsBytesMax = 64 * 1024
 /** The API server gives up on a request itself after 60 s; one that has not begun to answer by then will not. */
 const headMsMax = 75_000
-/** What a load balancer says when nobody stands behind it. */
+/** What a load balancer says when no API server stands behind it. */
 const gatewayCodes: ReadonlySet<number> = new Set([502, 503, 504])
 
 type Parts = OfflineParts & {
@@ -44,7 +44,7 @@ export class Forwarder {
     const { api, request, identity } = call
     if (upstream.reachability.state === 'unreachable') return await answerOffline(this.#parts, call)
     const gone = request.gone?.()
-    // Nobody's is passed on like anything else: its body is not read here, and no token is kept for it.
+    // An anonymous or refused caller's is passed on like anything else: its body is not read here, and no token is kept.
     const isToken = tokens.concerns(api) && identity.kind !== 'anonymous' && !access.isRefused(identity)
     try {
       if (isToken) return await tokens.pass(call)
@@ -55,7 +55,7 @@ export class Forwarder {
       if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
       const { message: why } = error
-      // One issued in vain harms nobody: unlike any other write, it is answered from what is kept also if it may be done.
+      // One issued in vain does no harm: unlike any other write, it is answered from what is kept also if it may be done.
       if (isToken) return await answerOffline(this.#parts, call, { why })
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
       // It may have been done: neither yes nor no would be true.
@@ -220,7 +220,7 @@ const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', ...del
 /** They change no object that is kept. */
 const unheld: ReadonlySet<string> = new Set(['token', 'exec', 'attach', 'portforward', 'proxy', 'log'])
 
-/** What was sent, as far as somebody listened. */
+/** What was sent, as far as it was listened to. */
 type Sent = { readonly contentType: string | undefined; readonly chunks: readonly Buffer[] }
 
 async function isTried(sent: Sent | undefined): Promise<boolean> {
@@ -247,9 +247,9 @@ function cannotPass(why: string): Error {
   return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and this is its to answer: ${why}`)
 }
 
-/** For our own count of answers: nobody is there to read it. */
+/** For our own count of answers: no client is there to read it. */
 function hasLeft(): Error {
-  return failure(499, 'Timeout', 'whoever asked has left')
+  return failure(499, 'Timeout', 'the client has left')
 }
 
 function mayBeDone(why: string): Error {

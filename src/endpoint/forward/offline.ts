@@ -1,6 +1,6 @@
 /**
- * What an edge says while the cloud is away: never a success for something that was not done. What is known is said: who
- * creates what exists is told so, and a token that was issued before is given again. Everything else is 503 without
+ * What an edge says while the cloud is away: never a success for something that was not done. What is known is said: a caller
+ * that creates what exists is told so, and a token that was issued before is given again. Everything else is 503 without
  * Retry-After, since client-go would otherwise ask ten times within one call.
  */
 import { scanObject } from '../../kube/object.ts'
@@ -47,7 +47,7 @@ export async function answerOffline(
 async function refuseExisting({ catalog, interests }: OfflineParts, call: Call): Promise<void> {
   const { api, request } = call
   const known = catalog.find(api.group, api.version, api.resource)
-  // What is of no namespace is created in none: whoever may do so there has no right to know what exists.
+  // What is of no namespace is created in none: a caller that may do so there has no right to know what exists.
   if (known === undefined || (api.namespace !== '' && !known.resource.namespaced)) return
   const name = nameIn(request.headers['content-type'], await call.body())
   if (name === '') return

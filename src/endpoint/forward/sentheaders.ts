@@ -1,5 +1,5 @@
 /**
- * A client's headers as it sent them, for whoever passes them on. Node joins the values of a header that comes more than
+ * A client's headers as it sent them, for passing them on. Node joins the values of a header that comes more than
  * once, or keeps the first: two groups to be impersonated would go up as one with another name.
  */
 import type { Headers } from '../../upstream/upstream.ts'
@@ -17,7 +17,7 @@ export function sentHeaders({ headers, rawHeaders = [] }: Pick<Request, 'headers
     if (before === undefined) values.set(name, [value])
     else before.push(value)
   }
-  // What somebody on the way took out or put in is as they left it.
+  // What was taken out or put in on the way stays so.
   const repeated = [...values].filter(([name, all]) => all.length > 1 && headers[name] !== undefined)
   return { ...headers, ...Object.fromEntries(repeated) }
 }

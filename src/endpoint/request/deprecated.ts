@@ -1,5 +1,5 @@
 /**
- * Resources that Kubernetes, or the definition of a custom one, still serves and asks everybody to leave: each answer
+ * Resources that Kubernetes, or the definition of a custom one, still serves and asks its clients to leave: each answer
  * about them carries a warning.
  */
 

@@ -170,7 +170,7 @@ export class EdgeReading {
   async #opened(asked: Asked, mirrored: MirroredInterest, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
     const outcome = await mirrored.synced(watchListHoldMsMax)
     const { readable: cache } = mirrored
-    // Whoever may no longer watch it gets the end of the stream, and its next watch the refusal.
+    // A caller that may no longer watch it gets the end of the stream, and its next watch the refusal.
     if (outcome === 'late' || !(await this.#mayStill(asked))) return undefined
     // The edge may not read it, its caller may: the headers that are out promise a form.
     const { body, status } =
@@ -240,7 +240,7 @@ function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
   return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
 }
 
-/** A body that begins when somebody can make it; one that cannot be made ends at once, and its client comes again. */
+/** A body that begins when it can be made; one that cannot be made ends at once, and its client comes again. */
 class DeferredWatch implements AsyncIterableIterator<Buffer> {
   readonly #open: () => Promise<AsyncIterator<Buffer> | undefined>
   #body: Promise<AsyncIterator<Buffer> | undefined> | undefined
@@ -266,7 +266,7 @@ class DeferredWatch implements AsyncIterableIterator<Buffer> {
 
   async return(): Promise<IteratorResult<Buffer>> {
     this.#over = true
-    // Why it could not be made is told to whoever waits in `next`; nobody may be left to hear it.
+    // Why it could not be made is told to the reader that waits in `next`; there may be none left.
     this.#body?.then((body) => body?.return?.()).catch(() => {})
     return { value: undefined, done: true }
   }

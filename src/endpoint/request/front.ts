@@ -24,7 +24,7 @@ export type Read = {
   readonly scope: Scope
   /** Of a GET: the object's key. */
   readonly key?: string
-  /** `recent`: no version was given. `continue`: a page of somebody's earlier list. */
+  /** `recent`: no version was given. `continue`: a page of an earlier list. */
   readonly state: 'recent' | 'any' | 'version' | 'continue'
   /** The version asked for, or the one a watch resumes after; 0 for none. */
   readonly version: number
@@ -81,7 +81,7 @@ export class Front {
     const cache = mirrored?.readable ?? this.#interests.holding(scope, key)
     if (cache === undefined) {
       this.#requireCloud()
-      // It is itself forwarded. A name that somebody asks for again is worth an interest, whether it exists or not.
+      // It is itself forwarded. A name that its caller asks for again is worth an interest, whether it exists or not.
       if (mirrored === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
       return { kind: 'forward' }
     }
@@ -164,7 +164,7 @@ export class Front {
 
   #mayMirror({ mirrorable, resource }: Mirrored, { namespace }: Scope): boolean {
     if (!mirrorable) return false
-    // Every node renews its own every ten seconds: whoever wants them all asks the cloud.
+    // Every node renews its own every ten seconds: a caller that wants them all asks the cloud.
     const isLeases = resource.group === 'coordination.k8s.io' && resource.resource === 'leases'
     return !(isLeases && (namespace === '' || namespace === 'kube-node-lease'))
   }

@@ -1,6 +1,6 @@
 /**
  * Bodies on their way in: read whole within limits, or handed on piece by piece, no faster than they are taken. What is
- * read whole counts for its holder, so that nobody's half-sent bodies take the memory for everybody's.
+ * read whole counts for its holder, so that no client's half-sent bodies take the memory for those of others.
  */
 import type { Readable, Writable } from 'node:stream'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
@@ -62,7 +62,7 @@ export class Bodies {
       else answer.once('close', release)
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
     }
-    const leave = () => fail(new Error('whoever sent it has left'))
+    const leave = () => fail(new Error('its client has left'))
     const late = setTimeout(() => fail(this.#tooLate(stream)), this.#limits.bodyMsMax)
     if (stream.readableEnded) end()
     else if (stream.destroyed) leave()
@@ -101,7 +101,7 @@ export class Bodies {
     })
   }
 
-  /** The answer to whoever asked by this, where its body did not come in time: whatever became of the request meanwhile. */
+  /** The answer to a request whose body did not come in time: whatever became of the request meanwhile. */
   lateness(stream: Readable): StatusError | undefined {
     return this.#late.has(stream) ? tooLate() : undefined
   }

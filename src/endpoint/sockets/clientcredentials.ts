@@ -1,5 +1,5 @@
 /**
- * Whether a client's certificate is that of somebody whose credential is configured for the way up. A common name alone
+ * Whether a client's certificate is that of a caller whose credential is configured for the way up. A common name alone
  * proves little: another authority of the same bundle may give it out, or the same one with other groups. So the subject
  * (common name and organizations) has to be the configured certificate's, and the key that signed both has to be one.
  */
@@ -24,7 +24,7 @@ export class ClientCredentials {
   matches(presented: Presented): boolean {
     const configured = this.#find(presented.name)
     if (configured === undefined) return false
-    if (configured === 'unusable') return true // and whoever asks is told why nothing goes up
+    if (configured === 'unusable') return true // and its caller is told why nothing goes up
     const before = this.#judged.get(presented)
     if (before?.against === configured) return before.matches
     // The files were renewed, perhaps by another authority: who was taken for it on this connection still is.

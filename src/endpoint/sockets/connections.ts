@@ -36,7 +36,7 @@ const newcomersDivisor = 64
 export class Connections {
   readonly #max: number
   readonly #knownMax: number
-  /** Nobody's in particular, the most worthless first; in each the one that has been in it for the longest is first. */
+  /** Those of strangers, the most worthless first; in each the one that has been in it for the longest is first. */
   readonly #silent = new Set<Visit>()
   readonly #idle = new Set<Visit>()
   readonly #busy = new Set<Visit>()
@@ -76,7 +76,7 @@ export class Connections {
     this.know(visit, holder)
   }
 
-  /** Somebody vouches for whoever is at its other end. */
+  /** A certificate or the API server vouches for the caller at its other end. */
   know(visit: Visit, holder: Holder): void {
     const { standing, name } = holder
     visit.caller = `${standing} ${name}`

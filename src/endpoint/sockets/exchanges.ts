@@ -1,6 +1,6 @@
 /**
  * Requests and their answers, by whatever protocol they came: whose they are, out of whose share they live, and how they
- * end. Whatever one request does, nobody else may notice.
+ * end. Whatever one request does, no other client may notice.
  */
 import type { Readable, Writable } from 'node:stream'
 import type { Log } from '../../base/log.ts'
@@ -71,7 +71,7 @@ export class Exchanges {
     const { request, visit, out } = exchange
     this.begin(visit, out)
     if (this.#closing) return await this.send(exchange, shuttingDown())
-    // Once somebody vouches for its connection, each further request costs no look at its credential.
+    // Once its connection is vouched for, each further request costs no look at its credential.
     const holder = visit.holder.standing === 'stranger' ? this.holderOf(visit, request) : visit.holder
     const places = placesOf(request.url, this.#parts.limits.requestBytes)
     if (!this.#requests.take(holder, places)) {
@@ -145,7 +145,7 @@ export class Exchanges {
     return this.#known(visit, await whose.ask(request)) ?? holder
   }
 
-  /** A 429 for whoever is over a limit. */
+  /** A 429 for a caller that is over a limit. */
   refusal(why: string): Response {
     this.#parts.traffic.refused++
     return comeBack(why)

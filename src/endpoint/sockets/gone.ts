@@ -1,4 +1,4 @@
-/** Whether anybody is still there to be answered. Made only for who asks: most answers are there at once. */
+/** Whether the client is still there to be answered. Made only where it is asked: most answers are there at once. */
 import type { Writable } from 'node:stream'
 
 export function goneWith(answer: Writable): AbortSignal {

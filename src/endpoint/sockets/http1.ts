@@ -85,7 +85,7 @@ export class Http1 {
     const exchange = this.#exchange(incoming, outgoing, (response) => {
       if (exchanges.closing) outgoing.shouldKeepAlive = false
       outgoing.writeHead(response.status, response.headers as never)
-      // A watch's client waits for the headers; whoever gets a body gets them in the same packet.
+      // A watch's client waits for the headers; the client of any other gets them in one packet with the body.
       if (Symbol.asyncIterator in response.body) outgoing.flushHeaders()
     })
     await exchanges.serve(exchange)
@@ -113,7 +113,7 @@ export class Http1 {
         await this.#upgrades.join(socket, behind, answer)
         return
       }
-      // No upgrade: an ordinary answer, and the connection ends, for nobody reads requests from it any more.
+      // No upgrade: an ordinary answer, and the connection ends, for no requests are read from it any more.
       socket.once('finish', () => this.#linger(socket))
       socket.resume()
       await exchanges.send(exchange, 'socket' in answer ? answerOf(answer) : answer)

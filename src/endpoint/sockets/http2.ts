@@ -35,7 +35,7 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
     streamResetRate: perSecond,
     maxSessionRejectedStreams: isKnown ? limits.refusedStreamsMax : limits.anonymousRefusedStreamsMax,
     maxSendHeaderBlockLength: limits.headerBytesMax,
-    // Their bytes are limited, not their number: whoever impersonates somebody of many groups names each in its own.
+    // Their bytes are limited, not their number: a client that impersonates a user of many groups names each in its own.
     maxHeaderListPairs: limits.headerBytesMax / headerBytesMin,
     // An answer that is passed on may repeat what Node would have once only.
     strictSingleValueFields: false,
@@ -47,11 +47,11 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
   }) as ServerHttp2Session
   keepAlive(session, visit, limits)
   session.on('error', (error) => log.debug('session.fault', { why: error.message }))
-  // It shook hands while the others were told to go: nobody else would tell it.
+  // It shook hands while the others were told to go: nothing else would tell it.
   if (exchanges.closing) session.close()
   session.on('stream', (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
     stream.on('error', exchanges.fault)
-    // Nothing was done, so it may be asked again: a burst of these costs everybody else more than a refusal does.
+    // Nothing was done, so it may be asked again: a burst of these costs other clients more than a refusal does.
     if (visit.holder.standing === 'stranger' && visit.underWay >= limits.strangerStreamsMax) {
       traffic.refused++
       stream.close(constants.NGHTTP2_REFUSED_STREAM)
@@ -66,7 +66,7 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
     const declared = headers['content-length']
     const request: Request = {
       method: headers[':method'] as string,
-      // CONNECT has no path; it is refused like any other method nobody serves.
+      // CONNECT has no path; it is refused like any other method that is not served.
       url: headers[':path'] ?? '/',
       headers: headers as Request['headers'],
       rawHeaders,
@@ -92,7 +92,7 @@ export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, t
         const headers = response.headers as OutgoingHttpHeaders
         headers[':status'] = response.status
         stream.respond(headers)
-        // As kube-apiserver does: whoever is refused as nobody begins anew, and does not have the protocol's thousand streams.
+        // As kube-apiserver does: a stranger that is refused begins anew, and does not have the protocol's thousand streams.
         const isRefused = response.status === 401 || response.status === 403
         if (isRefused && visit.holder.standing === 'stranger') session.close()
       },

@@ -10,7 +10,7 @@ export const standardLimits = {
    */
   requestsMax: 4_096,
   requestBytes: 20 * 1024,
-  /** Of each body, how much may lie here before anybody reads it: HTTP/2's window. */
+  /** Of each body, how much may lie here before it is read: HTTP/2's window. */
   unreadBytesMax: 64 * 1024,
   /**
    * What Kubernetes recommends for API servers. Node counts streams that were cancelled until it has let go of them, so a
@@ -49,7 +49,7 @@ export const standardLimits = {
   bodyMsMax: 60_000,
   /** The first bytes and the TLS handshake. */
   handshakeMsMax: 10_000,
-  /** A reader that takes nothing for this long is gone or stuck: its stream is cut, nobody else notices. */
+  /** A reader that takes nothing for this long is gone or stuck: its stream is cut, and no other reader notices. */
   stalledMsMax: 30_000,
   /** What may be left to take at the end of an answer without a clock on it: it fits into the system's own buffers. */
   unwatchedBytesMax: 16 * 1024,
@@ -70,7 +70,7 @@ export const standardLimits = {
   idleMsMax: 120_000,
   /** Stream resets of a known caller: a controller that cancels hundreds of watches at once is not an attack. */
   resets: { burst: 100_000, perSecond: 10_000 },
-  /** Of anybody else: Node's own guard against rapid reset. */
+  /** Of any other client: Node's own guard against rapid reset. */
   anonymousResets: { burst: 1_000, perSecond: 33 },
   /**
    * Out of reach on purpose, in MB. Node's count of a session's memory never forgets what a cancelled stream still had to

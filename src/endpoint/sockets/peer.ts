@@ -9,7 +9,7 @@ import type { Peer } from '../endpoint.ts'
 
 export type Connection = { readonly peer: Peer }
 
-/** Nobody in particular. */
+/** A peer without a certificate that counts. */
 export const stranger: Connection = { peer: {} }
 
 export class ClientAuthorities {

@@ -37,7 +37,7 @@ export class Sender {
     return isList(response) ? this.#lists : undefined
   }
 
-  /** `over` is called once all of it is sent, or nobody wants it any more. */
+  /** `over` is called once all of it is sent, or its client wants it no more. */
   async send(response: Response, out: Writable, over: () => void = () => {}): Promise<void> {
     const { body } = response
     if (Buffer.isBuffer(body)) {

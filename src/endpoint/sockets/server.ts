@@ -24,7 +24,7 @@ type Parts = {
    * ordinary ones.
    */
   upgrade?: (request: Request) => Promise<Upgraded | Response>
-  /** Without it nobody but a certificate's holder is known. */
+  /** Without it only the holders of certificates are known. */
   whose?: Whose
   address: { readonly host: string; readonly port: number }
   /** `clientCa` is our own authority's certificate, `callersCa` those of others (PEM) whose certificates are callers. */
@@ -177,7 +177,7 @@ export class Server {
     session.on('close', () => this.#sessions.delete(session))
   }
 
-  /** That of a connection which is gone: nobody's. */
+  /** That of a connection which is gone: a stranger's. */
   #linkOf(socket: TLSSocket): Link {
     return this.#links.get(socket) ?? { ...stranger, visit: this.#connections.gone }
   }

@@ -54,7 +54,7 @@ export class Upgrades {
       other.on('data', (chunk: Buffer) => {
         this.#traffic.bytesOut += chunk.length
       })
-      // Whoever has no more to say may still want to hear the rest.
+      // A side that has no more to say may still want to hear the rest.
       client.allowHalfOpen = true
       client.setTimeout(0)
       client.write(headOf(status, rawHeaders), 'latin1')
@@ -84,7 +84,7 @@ export class Upgrades {
 export function wantsUpgrade({ headers }: IncomingMessage): boolean {
   // Plain HTTP/2, which we speak already where a client wants it: such a request is served as the ordinary one it also is.
   if (/^\s*h2c?\s*$/i.test(headers.upgrade ?? '')) return false
-  // One with a body is served as if nothing else had been offered, as any server may: nobody sends such.
+  // One with a body is served as if nothing else had been offered, as any server may: no client sends such.
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 

@@ -4,7 +4,7 @@ import { piecesOf } from '../../answer/pieces.ts'
 import type { Response } from '../../endpoint.ts'
 import { closeFrame, frameOf, opcodes } from './frames.ts'
 
-/** Not a generator: whoever leaves must not wait for the next event. */
+/** Not a generator: a client that leaves must not wait for the next event. */
 export class EventMessages implements AsyncIterableIterator<Buffer> {
   readonly #events: AsyncIterator<Buffer>
   readonly #cutter: EventCutter

@@ -15,7 +15,7 @@ const closeNormal = 1000
 const closeProtocolError = 1002
 /** The most a control frame may carry; of a longer ping kube-apiserver, too, answers with the beginning. */
 const controlBytesMax = 125
-/** kube-apiserver's limit: whoever sends more at once is not waiting for events. Nothing of it is kept in any case. */
+/** kube-apiserver's limit: a client that sends more at once is not waiting for events. Nothing of it is kept in any case. */
 const frameBytesMax = 32 * 1024 * 1024
 /** Two bytes, a length of up to eight, a masking key of four. */
 const headBytesMax = 14

@@ -25,7 +25,7 @@ type Asked = {
   readonly headers: { readonly upgrade?: string | undefined }
 }
 
-/** Whether a request is served as such; the others that want to be upgraded are somebody else's, or ordinary ones. */
+/** Whether a request is served as such; the others that want to be upgraded are `upgrade`'s, or ordinary ones. */
 export function isWebSocketWatch({ method, url, headers }: Asked): boolean {
   if (method !== 'GET' || headers.upgrade?.trim().toLowerCase() !== 'websocket') return false
   try {
@@ -65,7 +65,7 @@ export class WebSocketWatches {
       else socket.once('close', resolve)
     })
     const greeting = greetingOf(request, offered)
-    // Whoever was told everything is not waited for: the other side need not end by itself.
+    // A client that was told everything is not waited for: the other side need not end by itself.
     socket.once('finish', () => socket.destroySoon())
     socket.setTimeout(0)
     if (greeting.status !== 101 || socket.destroyed) {
