@@ -77,7 +77,6 @@ export async function openMirror(parts: ClusterParts) {
   const interests = await Interests.open({
     ...{ store, upstream, follow, clock, log, find, confirm, lost },
     budget: { bytesMax: config.mirrorBytes },
-    nodeCallers: new Set(config.clientCredential.map(({ name }) => name)),
   })
   const { planOf, lostOf } = interests
   const credentialVersion = (name: string) => upstream.credentialVersion(name)

@@ -44,6 +44,20 @@ test('many names of one namespace become the namespace; the names are fed, and e
   assert.deepEqual([get('x1'), get('x40'), get('absent')], ['local', 'local', 'local'])
 })
 
+test('names that find no room are counted too: their caller has its share of others', async () => {
+  const server = new ApiServer()
+  const interestsPerCallerMax = 30
+  await using world = await MirrorWorld.open({ server, budget: { interestsPerCallerMax } })
+  gets(world, interestsPerCallerMax, { resource: 'secrets' })
+  gets(world, 10)
+  gets(world, 10)
+  await world.pass(10_000)
+  assert.equal(world.interests.size, interestsPerCallerMax, 'ten names, however often')
+  gets(world, many)
+  await world.until(() => world.mirrored({ resource: 'configmaps', namespace: 'a' })?.state.kind === 'synced')
+  assert.equal(world.interests.size, interestsPerCallerMax)
+})
+
 test('what the edge may not read as a whole, or has no room for, stays names; it is asked about rarely', async () => {
   await using world = await opened()
   world.confirms = true

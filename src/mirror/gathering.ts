@@ -8,7 +8,7 @@ import type { Scope } from '../kube/scope.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Interest, interestOf } from './interest.ts'
 import type { MirroredInterest } from './mirrored.ts'
-import { isByName } from './records.ts'
+import { type InterestRecord, isByName } from './records.ts'
 
 /** From so many names on one list and one watch cost less than theirs, and the rest will likely be asked for too. */
 const namesMin = 20
@@ -16,6 +16,12 @@ const namesMin = 20
 const deniedMs = 3_600_000
 /** A name that its namespace feeds ends when it was not asked for by itself this long: a client between its list and its watch. */
 const fedUnaskedMsMin = 60_000
+
+/** Namespaces of which names that found no room are counted. */
+const namespacesMax = 200
+
+/** An interest, begun or not. */
+type Named = { readonly interest: Interest; readonly record: InterestRecord }
 
 type Parts = {
   readonly upstream: Pick<Upstream, 'reachability'>
@@ -25,36 +31,49 @@ type Parts = {
   readonly of: (scope: Scope) => Iterable<MirroredInterest>
   readonly covering: (scope: Scope) => MirroredInterest | undefined
   /** Begins the namespace on behalf of those who asked for its names; undefined where there is no room. */
-  readonly begin: (namespace: Interest, names: readonly MirroredInterest[]) => MirroredInterest | undefined
+  readonly begin: (namespace: Interest, callers: readonly string[]) => MirroredInterest | undefined
   readonly end: (mirrored: MirroredInterest, why: string) => Promise<void>
 }
 
 export class Gathering {
   readonly #parts: Parts
   readonly #pending = new Set<string>()
+  /** By namespace, the names that found no room: their caller has its share of others. The oldest are forgotten first. */
+  readonly #turnedAway = new Map<string, Set<string>>()
   readonly #deniedUntil = new Map<string, number>()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** A name has been begun: whether its namespace is worth it now. */
-  look(name: MirroredInterest): void {
-    if (!mayGather(name)) return
-    const { group, version, resource, namespace } = name.interest
+  /** A name is asked for, whether there was room for it or not: whether its namespace is worth it now. */
+  look(asked: Named, hasRoom = true): void {
+    if (!mayGather(asked)) return
+    const { group, version, resource, namespace, name } = asked.interest
     const wide = interestOf({ group, version, resource, namespace })
     if (this.#pending.has(wide.name) || (this.#deniedUntil.get(wide.name) ?? 0) > this.#parts.clock.steady()) return
     const names = [...this.#parts.of(wide)].filter((one) => mayGather(one) && one.interest.namespace === namespace)
-    if (names.length < namesMin || this.#parts.covering(wide) !== undefined) return
+    const turnedAway = hasRoom ? this.#turnedAway.get(wide.name) : this.#note(wide.name, name)
+    if (names.length + (turnedAway?.size ?? 0) < namesMin || this.#parts.covering(wide) !== undefined) return
+    const callers = new Set([asked, ...names].flatMap(({ record }) => record.by))
+    this.#turnedAway.delete(wide.name)
     this.#pending.add(wide.name)
-    void this.#gather(wide, names).finally(() => this.#pending.delete(wide.name))
+    void this.#gather(wide, [...callers]).finally(() => this.#pending.delete(wide.name))
   }
 
-  async #gather(wide: Interest, names: readonly MirroredInterest[]): Promise<void> {
+  #note(namespace: string, name: string): ReadonlySet<string> {
+    const names = this.#turnedAway.get(namespace) ?? new Set()
+    this.#turnedAway.set(namespace, names.add(name))
+    const [oldest] = this.#turnedAway.keys()
+    if (this.#turnedAway.size > namespacesMax) this.#turnedAway.delete(oldest as string)
+    return names
+  }
+
+  async #gather(wide: Interest, callers: readonly string[]): Promise<void> {
     const { upstream, confirm, begin } = this.#parts
     if (upstream.reachability.state !== 'reachable') return
     const isDenied = await confirm(wide, 403).catch(() => true)
-    if (isDenied || begin(wide, names) === undefined) this.#deny(wide)
+    if (isDenied || begin(wide, callers) === undefined) this.#deny(wide)
   }
 
   #deny({ name }: Interest): void {
@@ -63,7 +82,8 @@ export class Gathering {
 
   /** Ends the namespaces that cannot be had, and the names that theirs has made needless. */
   async tick(all: readonly MirroredInterest[]): Promise<void> {
-    const { clock, end } = this.#parts
+    const { upstream, clock, end } = this.#parts
+    if (upstream.reachability.state !== 'reachable') return
     for (const [name, untilMs] of this.#deniedUntil) if (untilMs <= clock.steady()) this.#deniedUntil.delete(name)
     for (const mirrored of all) {
       const { record, interest } = mirrored
@@ -85,11 +105,11 @@ export class Gathering {
 const { labels: noLabels, fields: noFields } = interestOf({ group: '', version: '', resource: '', namespace: '' })
 
 /** Of the node's own each stays what it is: no wider one that others asked for stands for it. */
-function mayEnd({ interest, record }: MirroredInterest): boolean {
+function mayEnd({ interest, record }: Named): boolean {
   return isByName(interest, record) && !record.node && !record.standing && record.unaskedMs >= fedUnaskedMsMin
 }
 
-function mayGather({ interest, record }: MirroredInterest): boolean {
+function mayGather({ interest, record }: Named): boolean {
   const { group, resource, namespace, labels } = interest
   if (!isByName(interest, record) || record.node || record.standing || namespace === '' || !labels.empty) return false
   return !(group === '' && resource === 'secrets')

@@ -12,24 +12,21 @@ import type { Store } from '../store/store.ts'
 import type { OpenFollow } from '../upstream/follow/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { Budget } from './budget.ts'
+import { coveringOf, holdingOf } from './covering.ts'
 import type { BudgetLimits } from './eviction.ts'
 import { feedAround } from './feeding.ts'
 import { Gathering } from './gathering.ts'
-import { covers, type Interest, interestOf, resourceName } from './interest.ts'
+import { type Interest, interestOf, resourceName } from './interest.ts'
 import { Leaving, tickMs } from './leaving.ts'
 import type { Mirrored } from './mirror.ts'
 import { MirroredInterest } from './mirrored.ts'
-import { type InterestRecord, InterestRecords, noteCaller } from './records.ts'
+import { type Beginning, type InterestRecord, InterestRecords, isNode, noteBeginning, noteCaller } from './records.ts'
 
 /** The time nobody asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
 
-type Beginning = {
-  readonly standing?: boolean
+type Options = Beginning & {
   readonly firstVersion?: number
-  /** The callers who ask. */
-  readonly by?: readonly string[]
-  readonly isWatch?: boolean
   /** Many of its names were asked for. */
   readonly gathered?: boolean
 }
@@ -57,8 +54,6 @@ export type InterestsParts = {
   readonly lost?: number
   /** What all interests together may hold, where it is not as usual. */
   readonly budget?: Partial<BudgetLimits>
-  /** Callers who are the node's own, besides its kubelet. */
-  readonly nodeCallers?: ReadonlySet<string>
 }
 
 export class Interests {
@@ -89,7 +84,7 @@ export class Interests {
       end,
       of: ({ group, version, resource }) => this.of(group, version, resource),
       covering: (scope) => this.covering(scope),
-      begin: (namespace, names) => this.#gather(namespace, names),
+      begin: (namespace, callers) => this.#gather(namespace, callers),
     })
   }
 
@@ -154,63 +149,43 @@ export class Interests {
     return this.#byResource.get(resourceName(group, version, resource)) ?? none
   }
 
-  /** Whoever covers the scope: synced ones that can resume at the version first, then the widest. */
   covering(scope: Scope, version = 0): MirroredInterest | undefined {
-    let best: MirroredInterest | undefined
-    let bestRank = -1
-    for (const mirrored of this.of(scope.group, scope.version, scope.resource)) {
-      if (mirrored.withdrawnAtMs !== undefined || !covers(mirrored.interest, scope)) continue
-      const rank = rankOf(mirrored, version)
-      // A wider one that cannot be had stands in nobody's way.
-      if (rank === 0 && !covers(scope, mirrored.interest)) continue
-      if (rank > bestRank) {
-        best = mirrored
-        bestRank = rank
-      }
-    }
-    return best
+    return coveringOf(this.of(scope.group, scope.version, scope.resource), scope, version)
   }
 
-  /** Any interest that holds the object: presence is knowledge. */
   holding(scope: Scope, key: string): Cache | undefined {
-    let newest: Cache | undefined
-    for (const mirrored of this.of(scope.group, scope.version, scope.resource)) {
-      const cache = mirrored.readable
-      const item = cache === undefined || cache.isCorrupt(key) ? undefined : cache.get(key)
-      if (item !== undefined && item.version > (newest?.get(key)?.version ?? 0)) newest = cache
-    }
-    return newest
+    return holdingOf(this.of(scope.group, scope.version, scope.resource), key)
   }
 
   /** Begins an interest, unless there is no room for another. */
-  begin(scope: Scope, known: Mirrored, options: Beginning = {}): MirroredInterest | undefined {
+  begin(scope: Scope, known: Mirrored, options: Options = {}): MirroredInterest | undefined {
     const interest = interestOf(scope)
     const present = this.#mirrored.get(interest.name)
     if (present !== undefined) {
-      this.#join(present, options)
+      if (noteBeginning(present.record, options)) this.#save(present)
       // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
     }
     if (this.#ended) return undefined
     const { resource, plan } = known
-    const { standing = false, isWatch = false, gathered = false, by = [] } = options
     const record: InterestRecord = {
       custom: resource.custom,
       namespaced: resource.namespaced,
       kind: resource.kind,
       listKind: resource.listKind,
       paths: plan.paths,
-      standing,
+      standing: false,
       lost: 0,
       unaskedMs: 0,
       askedAtMs: this.#parts.clock.now(),
       by: [],
-      node: by.some(this.#isNode),
-      watched: isWatch,
-      gathered,
+      node: false,
+      watched: false,
+      gathered: options.gathered ?? false,
     }
-    for (const caller of by) noteCaller(record, caller)
+    noteBeginning(record, options)
     const evicted = this.budget.admit(interest, record)
+    this.#gathering.look({ interest, record }, evicted !== undefined)
     if (evicted === undefined) return undefined
     for (const one of evicted) void this.#evict(one, 'interests')
     const { firstVersion = 0 } = options
@@ -219,44 +194,28 @@ export class Interests {
     // What is here of one whose record was lost was read without knowing its fields.
     mirrored.cache?.replan(this.planOf(interest.name))
     this.#parts.log.info('interest.begun', { interest: interest.name })
-    void this.#records.save(mirrored).catch(() => {})
+    this.#save(mirrored)
     if (this.#started) mirrored.start()
-    this.#gathering.look(mirrored)
     return mirrored
   }
 
   /** A read that this one covers was asked for. The node's own has an interest of its own, whichever else may go. */
   asked(mirrored: MirroredInterest, { scope, known, caller, verb }: Asked): void {
-    const { record } = mirrored
     mirrored.asked(this.#parts.clock.now())
     const isWatch = verb === 'watch'
-    if (noteCaller(record, caller) || (isWatch && !record.watched)) {
-      record.watched ||= isWatch
-      void this.#records.save(mirrored).catch(() => {})
-    }
-    if (record.node || !this.#isNode(caller) || mirrored.cache === undefined) return
+    if (noteCaller(mirrored.record, caller, isWatch)) this.#save(mirrored)
+    if (mirrored.record.node || !isNode(caller) || mirrored.cache === undefined) return
     this.begin(scope, known, { by: [caller], isWatch })
   }
 
-  /** One that is here already is asked for in another way, or by another caller. */
-  #join(mirrored: MirroredInterest, { standing = false, isWatch = false, by = [] }: Beginning): void {
-    const { record } = mirrored
-    let isNews = false
-    for (const caller of by) isNews = noteCaller(record, caller) || isNews
-    if (standing && !record.standing) isNews = record.standing = true
-    if (isWatch && !record.watched) isNews = record.watched = true
-    if (!record.node && by.some(this.#isNode)) isNews = record.node = true
-    if (isNews) void this.#records.save(mirrored).catch(() => {})
+  /** All of a namespace, for the callers who asked for its names. */
+  #gather(namespace: Interest, by: readonly string[]): MirroredInterest | undefined {
+    const known = this.#parts.find(namespace.group, namespace.version, namespace.resource)
+    return known === undefined ? undefined : this.begin(namespace, known, { by, gathered: true })
   }
 
-  readonly #isNode = (caller: string): boolean =>
-    caller.startsWith(kubeletPrefix) || this.#parts.nodeCallers?.has(caller) === true
-
-  /** All of a namespace, for the callers who asked for its names. */
-  #gather(namespace: Interest, names: readonly MirroredInterest[]): MirroredInterest | undefined {
-    const known = this.#parts.find(namespace.group, namespace.version, namespace.resource)
-    const by = new Set(names.flatMap(({ record }) => record.by))
-    return known === undefined ? undefined : this.begin(namespace, known, { by: [...by], gathered: true })
+  #save(mirrored: MirroredInterest): void {
+    void this.#records.save(mirrored).catch(() => {})
   }
 
   async #evict(mirrored: MirroredInterest, reason: 'bytes' | 'interests'): Promise<void> {
@@ -318,7 +277,7 @@ export class Interests {
       mirrored.record.paths = known.plan.paths
       this.#records.replan(name)
       mirrored.cache?.replan(this.planOf(name))
-      void this.#records.save(mirrored).catch(() => {})
+      this.#save(mirrored)
     }
     // Whose fields nobody knew until now can be fed.
     if (this.#started) for (const mirrored of this.#mirrored.values()) this.#widened(mirrored)
@@ -352,22 +311,11 @@ export class Interests {
       await this.#evictOverweight()
       if (clock.steady() - savedAtMs < saveEveryMs) continue
       savedAtMs = clock.steady()
-      for (const mirrored of this.#mirrored.values()) void this.#records.save(mirrored).catch(() => {})
+      for (const mirrored of this.#mirrored.values()) this.#save(mirrored)
     }
     this.#ended = true
     await Promise.all([...this.#mirrored.values()].map((mirrored) => mirrored.stop()))
   }
 }
 
-/** The user of every kubelet. */
-const kubeletPrefix = 'system:node:'
-
 const none: ReadonlySet<MirroredInterest> = new Set()
-
-function rankOf(mirrored: MirroredInterest, version: number): number {
-  const { readable: cache, interest } = mirrored
-  if (cache === undefined) return mirrored.hopeless ? 0 : 1
-  const resumable = version === 0 || version >= cache.history.floor ? 6 : 3
-  if (!interest.labels.empty || !interest.fields.empty) return resumable
-  return resumable + (interest.namespace === '' ? 2 : 1)
-}

@@ -32,12 +32,38 @@ export type InterestRecord = {
 /** When more callers than these ask for an interest, in whose shares it counts no longer matters. */
 const callersMax = 8
 
-/** Notes who asks; whether that is news. */
-export function noteCaller(record: InterestRecord, caller: string): boolean {
+/** How an interest is asked for. */
+export type Beginning = {
+  readonly standing?: boolean
+  readonly by?: readonly string[]
+  readonly isWatch?: boolean
+}
+
+/** Notes a caller, who may have asked for no more than a part of it; whether that is news. */
+export function noteCaller(record: InterestRecord, caller: string, isWatch: boolean): boolean {
   const { by } = record
-  if (by.length >= callersMax || caller === '' || by.includes(caller)) return false
-  record.by = [...by, caller]
+  const joins = by.length < callersMax && caller !== '' && !by.includes(caller)
+  if (joins) record.by = [...by, caller]
+  if (!isWatch || record.watched) return joins
+  record.watched = true
   return true
+}
+
+/** Notes how exactly this was asked for; whether that is news. */
+export function noteBeginning(
+  record: InterestRecord,
+  { standing = false, by = [], isWatch = false }: Beginning,
+): boolean {
+  let isNews = false
+  for (const caller of by) isNews = noteCaller(record, caller, isWatch) || isNews
+  if (standing && !record.standing) isNews = record.standing = true
+  if (!record.node && by.some(isNode)) isNews = record.node = true
+  return isNews
+}
+
+/** Whether a caller is one of the node's own: every kubelet's user is named so. */
+export function isNode(caller: string): boolean {
+  return caller.startsWith('system:node:')
 }
 
 /** Whether it is one object by its name, which nobody watches. */

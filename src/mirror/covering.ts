@@ -1,0 +1,45 @@
+/** Which of the interests of one resource answers a read. */
+import type { Cache } from '../cache/cache.ts'
+import type { Scope } from '../kube/scope.ts'
+import { covers } from './interest.ts'
+import type { MirroredInterest } from './mirrored.ts'
+
+/** The one that covers the scope: synced ones that can resume at the version first, then the widest. */
+export function coveringOf(
+  sharing: Iterable<MirroredInterest>,
+  scope: Scope,
+  version: number,
+): MirroredInterest | undefined {
+  let best: MirroredInterest | undefined
+  let bestRank = -1
+  for (const mirrored of sharing) {
+    if (mirrored.withdrawnAtMs !== undefined || !covers(mirrored.interest, scope)) continue
+    const rank = rankOf(mirrored, version)
+    // A wider one that cannot be had does not stand in the way of a narrower one that may.
+    if (rank === 0 && !covers(scope, mirrored.interest)) continue
+    if (rank > bestRank) {
+      best = mirrored
+      bestRank = rank
+    }
+  }
+  return best
+}
+
+function rankOf(mirrored: MirroredInterest, version: number): number {
+  const { readable: cache, interest } = mirrored
+  if (cache === undefined) return mirrored.hopeless ? 0 : 1
+  const resumable = version === 0 || version >= cache.history.floor ? 6 : 3
+  if (!interest.labels.empty || !interest.fields.empty) return resumable
+  return resumable + (interest.namespace === '' ? 2 : 1)
+}
+
+/** Any that holds the object, the newest of it: presence is knowledge. */
+export function holdingOf(sharing: Iterable<MirroredInterest>, key: string): Cache | undefined {
+  let newest: Cache | undefined
+  for (const mirrored of sharing) {
+    const cache = mirrored.readable
+    const item = cache === undefined || cache.isCorrupt(key) ? undefined : cache.get(key)
+    if (item !== undefined && item.version > (newest?.get(key)?.version ?? 0)) newest = cache
+  }
+  return newest
+}
