@@ -12,6 +12,7 @@ import type { Contestant, Figure, Question } from './bench.ts'
 import { commit } from './commit.ts'
 import { edgeburst } from './edge/burst.ts'
 import { edgememory } from './edge/memory.ts'
+import { edgeoverlap } from './edge/overlap.ts'
 import { edgeread } from './edge/read.ts'
 import { edgestall } from './edge/stall.ts'
 import { edgestart } from './edge/start.ts'
@@ -31,7 +32,7 @@ import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, start, memory],
-  ...[edgeread, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst, edgememory],
+  ...[edgeread, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst, edgememory, edgeoverlap],
 ]
 
 const resultsPath = join(import.meta.dirname, 'results.json')

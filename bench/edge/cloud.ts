@@ -77,6 +77,7 @@ class Cloud {
     const { pathname, search } = url
     if (pathname === '/readyz') return { body: 'ok', headers: { 'content-type': 'text/plain' } }
     if (pathname === '/version') return { body: '{"major":"1","minor":"36"}' }
+    if (pathname === '/api/v1/namespaces/kube-system') return { body: systemNamespace }
     const api = parseRequest('GET', pathname + search)
     if (!api.isResource) {
       const request = { method: 'GET', url: pathname, headers, hasBody: false } as unknown as Request
@@ -133,6 +134,13 @@ class Cloud {
     return { version: this.#version, watches: this.#watching.size, tookMs: performance.now() - start }
   }
 }
+
+/** By its uid an edge knows its cluster. */
+const systemNamespace = JSON.stringify({
+  kind: 'Namespace',
+  apiVersion: 'v1',
+  metadata: { name: 'kube-system', uid: '6c0e5c0a-5c53-4d7e-9d0c-3a0d4c1b7e11', resourceVersion: '1' },
+})
 
 const notFound: Answer = {
   status: 404,

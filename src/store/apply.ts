@@ -188,16 +188,16 @@ export class Applier {
     const interest = this.#interest(change.interest)
     const { key, kind } = change
     const current = kind === 'gap' ? undefined : use.current.get(interest.id, key)
-    const [head, previous, previousBytes, was, checksum] = (current as unknown as CurrentRow | undefined) ?? []
+    const [id, previous, previousBytes, was, checksum] = (current as unknown as CurrentRow | undefined) ?? []
     let body: number | null = null
-    this.#sumObject(interest, change, head === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null))
+    this.#sumObject(interest, change, id === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null))
     if (change.body !== undefined) {
       body = this.#bodyOf(change, change.body, at)
-      if (head !== undefined) use.setHead.run(body, head)
-      else use.addObject.run(interest.id, key, use.addHead.run(body).lastInsertRowid)
-    } else if (kind === 'delete' && head !== undefined) {
-      use.dropObject.run(interest.id, key)
-      use.dropHead.run(head)
+      if (id !== undefined) use.setObject.run(interest.id, id, body)
+      else use.addObject.run(interest.id, (use.addKey.get(key) as unknown as [number])[0], body)
+    } else if (kind === 'delete' && id !== undefined) {
+      use.dropObject.run(interest.id, id)
+      for (const statement of [use.letGoOfKey, use.dropKey]) statement.run(id)
     }
     if (kind !== 'seed' && this.#addEntry(interest, change, { body, previous, size: previousBytes ?? 0 })) return
     // Nothing needs what was replaced; a step of history that has brought it can no longer be told.
@@ -278,7 +278,8 @@ export class Applier {
     this.#changed.delete(row)
     this.#sum = minus(this.#sum, rowSum(name))
     for (const body of use.bodiesOfInterest.all(row.id)) this.#dropBody((body as unknown as [number])[0])
-    for (const statement of [use.dropHeads, use.dropObjects, use.dropHistory, use.dropInterest]) statement.run(row.id)
+    const { letGoOfKeys, dropKeys, dropObjects, dropHistory, dropInterest } = use
+    for (const statement of [letGoOfKeys, dropKeys, dropObjects, dropHistory, dropInterest]) statement.run(row.id)
     this.#interests.delete(name)
     this.#raised.delete(name)
     this.historyBytes -= row.bytes
@@ -360,7 +361,7 @@ type AppliedRow = [
   holes: number,
   sum: number | null,
 ]
-type CurrentRow = [head: number, body: number, length: number | null, version: number | null, checksum: number | null]
+type CurrentRow = [key: number, body: number, length: number | null, version: number | null, checksum: number | null]
 type NamedRow = [body: number, version: number, checksum: number]
 type RecordRow = [body: number, checksum: number | null]
 type OldestRow = [version: number, position: number, previous: number | null, size: number, kind: number, key: string]

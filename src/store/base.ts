@@ -20,7 +20,9 @@ const magic = 'ake.base'
 const headBytesMax = 4_096
 
 /** In the order in which they are put back. */
-const tables = ['interests', 'bodies', 'heads', 'objects', 'history', 'records', 'segments', 'applied'] as const
+const tables = ['interests', 'bodies', 'keys', 'objects', 'history', 'records', 'segments', 'applied'] as const
+/** Those of a base that an older ake wrote, besides. */
+const olderTables = ['heads'] as const
 
 /** `number`: bases are counted, since two may be of one position. */
 export type BaseHead = Position & {
@@ -141,7 +143,7 @@ export function readBase({ path }: Base): readonly Block[] | undefined {
 export function restoreBase(db: DatabaseSync, blocks: readonly Block[]): void {
   db.exec('BEGIN IMMEDIATE; DELETE FROM applied')
   for (const [table, rows] of blocks) {
-    const known = tables.find((one) => one === table)
+    const known = [...tables, ...olderTables].find((one) => one === table)
     if (known === undefined || rows.length === 0) continue
     const add = db.prepare(`INSERT INTO ${known} VALUES (${rows[0]?.map(() => '?').join(', ')})`)
     for (const row of rows) add.run(...row)

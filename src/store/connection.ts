@@ -99,8 +99,14 @@ const queries = {
   dropInterest: 'DELETE FROM interests WHERE id = ?',
   newest: 'SELECT version, position FROM history WHERE interest = ? ORDER BY version DESC, position DESC LIMIT 1',
   gaps: 'SELECT position, version, key FROM history WHERE interest = ? AND kind = 2',
-  current: `SELECT h.id, h.body, b.length, b.version, b.checksum FROM objects o JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
-    WHERE o.interest = ? AND o.key = ?`,
+  current: `SELECT k.id, o.body, b.length, b.version, b.checksum
+    FROM keys k JOIN objects o ON o.interest = ?1 AND o.key = k.id LEFT JOIN bodies b ON b.id = o.body WHERE k.key = ?2`,
+  addKey:
+    'INSERT INTO keys (key, objects) VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET objects = objects + 1 RETURNING id',
+  letGoOfKey: 'UPDATE keys SET objects = objects - 1 WHERE id = ?',
+  dropKey: 'DELETE FROM keys WHERE id = ? AND objects = 0',
+  letGoOfKeys: 'UPDATE keys SET objects = objects - 1 WHERE id IN (SELECT key FROM objects WHERE interest = ?)',
+  dropKeys: 'DELETE FROM keys WHERE objects = 0 AND id IN (SELECT key FROM objects WHERE interest = ?)',
   addBody: 'INSERT INTO bodies (version, checksum, segment, start, length, name) VALUES (?, ?, ?, ?, ?, ?)',
   named: 'SELECT id, version, checksum FROM bodies WHERE name = ? ORDER BY id DESC LIMIT 1',
   shareBody: 'UPDATE bodies SET holders = holders + 1 WHERE id = ?',
@@ -109,18 +115,16 @@ const queries = {
   dropName: 'UPDATE bodies SET name = NULL WHERE name = ? RETURNING id',
   // All but what a process can refer to when it begins: the objects that are there.
   otherNames: `SELECT name FROM bodies
-    WHERE name IS NOT NULL AND (holders = 0 OR id NOT IN (SELECT body FROM heads))`,
+    WHERE name IS NOT NULL AND (holders = 0 OR id NOT IN (SELECT body FROM objects))`,
   dropUnheld: 'DELETE FROM bodies WHERE id = ? AND holders = 0 AND name IS NULL RETURNING segment, length',
   bodiesOf: 'SELECT id, segment, start, length, checksum FROM bodies WHERE segment = ? LIMIT ?',
   moveBody: 'UPDATE bodies SET segment = ?, start = ? WHERE id = ?',
-  addHead: 'INSERT INTO heads (body) VALUES (?)',
-  setHead: 'UPDATE heads SET body = ? WHERE id = ?',
-  dropHead: 'DELETE FROM heads WHERE id = ?',
+  setObject: 'UPDATE objects SET body = ?3 WHERE interest = ?1 AND key = ?2',
   addObject: 'INSERT INTO objects VALUES (?, ?, ?)',
   dropObject: 'DELETE FROM objects WHERE interest = ? AND key = ?',
-  objects: `SELECT o.key, b.version, b.id, b.holders, b.name, b.segment, b.start, b.length, b.checksum
-    FROM objects o LEFT JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body
-    WHERE o.interest = ? ORDER BY o.key`,
+  objects: `SELECT k.key, b.version, b.id, b.holders, b.name, b.segment, b.start, b.length, b.checksum
+    FROM objects o CROSS JOIN keys k ON k.id = o.key LEFT JOIN bodies b ON b.id = o.body
+    WHERE o.interest = ? ORDER BY k.key`,
   addEntry: 'INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   // No body has this number: reading the entry finds its body missing.
   loseBody: `UPDATE history SET body = -1
@@ -134,15 +138,14 @@ const queries = {
     FROM history h LEFT JOIN bodies b ON b.id = h.body LEFT JOIN bodies p ON p.id = h.previous
     WHERE h.interest = ?1 AND (h.version, h.position) > (?2, ?3) ORDER BY h.version, h.position`,
   // In an interest a body belongs to its object, or to the entry that replaced it.
-  bodiesOfInterest: `SELECT h.body FROM objects o JOIN heads h ON h.id = o.head WHERE o.interest = ?1
+  bodiesOfInterest: `SELECT body FROM objects WHERE interest = ?1
     UNION ALL SELECT previous FROM history WHERE interest = ?1 AND previous IS NOT NULL`,
-  dropHeads: 'DELETE FROM heads WHERE id IN (SELECT head FROM objects WHERE interest = ?)',
   dropObjects: 'DELETE FROM objects WHERE interest = ?',
   dropHistory: 'DELETE FROM history WHERE interest = ?',
   recordBody: `SELECT r.body, b.checksum FROM records r LEFT JOIN bodies b ON b.id = r.body
     WHERE r.kind = ? AND r.key = ?`,
-  objectSums: `SELECT o.interest, o.key, b.version, b.checksum
-    FROM objects o LEFT JOIN heads h ON h.id = o.head LEFT JOIN bodies b ON b.id = h.body`,
+  objectSums: `SELECT o.interest, coalesce(k.key, ''), b.version, b.checksum
+    FROM objects o LEFT JOIN keys k ON k.id = o.key LEFT JOIN bodies b ON b.id = o.body`,
   recordSums: 'SELECT r.kind, r.key, b.checksum FROM records r LEFT JOIN bodies b ON b.id = r.body',
   // An empty body keeps no segment.
   used: 'SELECT DISTINCT segment FROM bodies WHERE length > 0',

@@ -150,9 +150,12 @@ test('[D4] an index that cannot be read to its end is made again', () =>
 
 /** What a disk may do to a page of the index without SQLite noticing. */
 const silently = [
-  "DELETE FROM objects WHERE key = 'a'",
-  "UPDATE objects SET head = (SELECT head FROM objects WHERE key = 'b') WHERE key = 'a'",
-  'UPDATE bodies SET version = version - 1 WHERE id = (SELECT body FROM heads LIMIT 1)',
+  "DELETE FROM objects WHERE key = (SELECT id FROM keys WHERE key = 'a')",
+  `UPDATE objects SET body = (SELECT body FROM objects WHERE key = (SELECT id FROM keys WHERE key = 'b'))
+    WHERE key = (SELECT id FROM keys WHERE key = 'a')`,
+  "DELETE FROM keys WHERE key = 'a'",
+  "UPDATE keys SET key = 'z' WHERE key = 'a'",
+  'UPDATE bodies SET version = version - 1 WHERE id = (SELECT body FROM objects LIMIT 1)',
   'UPDATE interests SET floor = 7',
   "UPDATE interests SET name = '/pots'",
   'UPDATE applied SET sequence = sequence + 1',

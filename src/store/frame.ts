@@ -93,7 +93,8 @@ export function draftFrame({ changes, interests = [], records = [] }: Batch): Dr
     const sharing = body === undefined || shared === undefined ? 0 : isShared
     head.uint8(kinds.indexOf(kind) | (body === undefined ? 0 : withBody) | (same ? sameInterest : 0) | sharing)
     head.number(version)
-    head.number(position)
+    // Of a seed it means nothing: where interests overlap there are many of them.
+    if (sharing === 0 || kind !== 'seed') head.number(position)
     if (!same) head.text(interest)
     head.text(key)
     if (body !== undefined) place(body)
@@ -279,7 +280,7 @@ class HeadReader {
     const kind = kinds[flags & kindBits]
     if (kind === undefined) throw new RangeError('no such kind')
     const version = this.#number()
-    const position = this.#number()
+    const position = (flags & isShared) !== 0 && kind === 'seed' ? 0 : this.#number()
     const interest = (flags & sameInterest) === 0 ? this.#text() : last
     const key = this.#text()
     if ((flags & isShared) === 0) return { interest, position, version, key, kind, body: this.#piece(flags) }

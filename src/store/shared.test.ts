@@ -63,7 +63,9 @@ function counts(folder: string): { bodies: number; live: number; names: number }
   try {
     const live = one('SELECT coalesce(sum(live), 0) FROM segments')
     assert.equal(live, one('SELECT coalesce(sum(length), 0) FROM bodies'), 'a segment is counted wrongly')
-    const holders = `SELECT count(*) FROM heads WHERE body = b.id`
+    const keys = 'SELECT count(*) FROM keys k WHERE objects <> (SELECT count(*) FROM objects o WHERE o.key = k.id)'
+    assert.equal(one(keys), 0, 'a key is counted wrongly')
+    const holders = `SELECT count(*) FROM objects WHERE body = b.id`
     const replaced = `SELECT count(*) FROM history WHERE previous = b.id`
     assert.equal(one(`SELECT count(*) FROM bodies b WHERE holders <> (${holders}) + (${replaced})`), 0, 'wrong holders')
     return { bodies: one('SELECT count(*) FROM bodies'), live, names: one('SELECT count(name) FROM bodies') }

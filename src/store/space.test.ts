@@ -30,9 +30,12 @@ function audit(folder: string): { live: number } {
   const db = new DatabaseSync(join(folder, 'ake.db'))
   const one = (sql: string) => Object.values(db.prepare(sql).get() as object)[0] as number
   try {
-    const owned = `SELECT body FROM heads UNION SELECT body FROM records
+    const owned = `SELECT body FROM objects UNION SELECT body FROM records
       UNION SELECT previous FROM history WHERE previous IS NOT NULL`
     assert.equal(one(`SELECT count(*) FROM bodies WHERE id NOT IN (${owned})`), 0, 'a body is nobody’s')
+    const miscounted =
+      'SELECT count(*) FROM keys k WHERE objects <> (SELECT count(*) FROM objects o WHERE o.key = k.id)'
+    assert.equal(one(miscounted), 0, 'a key is counted wrongly')
     const wrong = `SELECT count(*) FROM segments s
       WHERE live <> (SELECT coalesce(sum(length), 0) FROM bodies b WHERE b.segment = s.number)`
     assert.equal(one(wrong), 0, 'a segment is counted wrongly')

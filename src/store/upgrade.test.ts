@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { mock, test } from 'node:test'
 import { crc32 } from 'node:zlib'
+import { restoreBase } from './base.ts'
+import { BodySegments } from './bodysegments.ts'
 import { openDurable } from './durable.ts'
 import { Index } from './index.ts'
 import { migrate, migrations } from './schema.ts'
-import { logFolder } from './segment.ts'
+import { logFolder, makeLogFolder } from './segment.ts'
 import { HistoryGone, type Store } from './store.ts'
 import { objectsOf } from './world.test-support.ts'
 
@@ -88,7 +90,7 @@ for (const schema of [1, 2] as const) {
       db.close()
       assert.deepEqual(
         tables.map((row) => row.name),
-        ['applied', 'bodies', 'heads', 'history', 'interests', 'objects', 'records', 'segments'],
+        ['applied', 'bodies', 'history', 'interests', 'keys', 'objects', 'records', 'segments'],
       )
     }))
 }
@@ -167,3 +169,73 @@ test('[D4] an older schema is migrated step by step', () => {
   assert.deepEqual({ ...row }, { name: '/pods', note: null })
   assert.deepEqual({ ...db.prepare('PRAGMA user_version').get() }, { user_version: next.to })
 })
+
+test('[D4] a file of schema 4, also one made of its base, opens with every object of every interest', () =>
+  inFolder(async (folder) => {
+    const db = new DatabaseSync(join(folder, 'ake.db'))
+    migrate(db, steps.slice(0, 4))
+    makeLogFolder(logFolder(folder))
+    const kept = new BodySegments({ folder: logFolder(folder), segmentBytes: 1 << 20, last: undefined })
+    const bodies = ['one', 'two', 'three'].map((text, i) => {
+      const { segment, start } = kept.add(Buffer.from(text))
+      return [i + 1, i + 2, crc32(text), segment, start, text.length] as const
+    })
+    kept.sync()
+    kept.close()
+    restoreBase(db, [
+      [
+        'interests',
+        [
+          [1, '/pods', 0, 9, 0, null],
+          [2, '/some', 0, 9, 0, null],
+        ],
+      ],
+      ['bodies', bodies],
+      [
+        'heads',
+        [
+          [5, 1],
+          [6, 2],
+          [7, 3],
+          [8, 99],
+        ],
+      ],
+      [
+        'objects',
+        [
+          [1, 'a', 5],
+          [1, 'b', 6],
+          [2, 'a', 7],
+          [2, 'lost', 8],
+        ],
+      ],
+      ['segments', [[bodies[0]?.[3] as number, 11, 11]]],
+      ['applied', [[1, 0, 0, 1, 0, 0, 0, 0, null]]],
+    ])
+    db.close()
+    const store = openDurable({ folder, historyBytesMax: 1 << 20 })
+    try {
+      const found = (await store.load()).interests.map(({ name, objects, corrupt }) => {
+        return [name, objects.map(({ key, version, body }) => `${key} ${version} ${body}`), corrupt]
+      })
+      assert.deepEqual(found, [
+        ['/pods', ['a 2 one', 'b 3 two'], []],
+        ['/some', ['a 4 three'], ['lost']],
+      ])
+      await store.commit({ changes: [], interests: [{ interest: '/pods', forget: true }], synced: true })
+    } finally {
+      await store.close()
+    }
+    const after = new DatabaseSync(join(folder, 'ake.db'))
+    assert.deepEqual(
+      after
+        .prepare('SELECT key, objects FROM keys ORDER BY key')
+        .all()
+        .map((row) => Object.values(row)),
+      [
+        ['a', 1],
+        ['lost', 1],
+      ],
+    )
+    after.close()
+  }))
