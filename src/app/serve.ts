@@ -79,10 +79,9 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
         measures,
       ],
       clock,
-      log,
     })
-    const ours = { authentication: access, authorization: access, answering, catalog: resources }
-    const endpoint = new Endpoint({ ...ours, measures, log })
+    const asked = { authentication: access, authorization: access, catalog: resources }
+    const endpoint = new Endpoint({ ...asked, answering, measures, log })
     handle = (request) => endpoint.handle(request)
     const url = serverUrl(host, port)
     await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)

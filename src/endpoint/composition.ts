@@ -1,6 +1,5 @@
 /** What each composition supplies to the way of a request: whom to believe, what to allow, what to answer with. */
 import type { Verdict } from '../access/access.ts'
-import type { Log } from '../base/log.ts'
 import type { AuthorityCopy } from '../cache/authoritycopy.ts'
 import type { Caller } from '../kube/caller.ts'
 import type { Catalog } from '../kube/schema/catalog.ts'
@@ -46,5 +45,4 @@ export type EndpointParts = ReadParts & {
   readonly catalog: Catalog<Served>
   readonly writer: Writing
   readonly authentication: Authentication
-  readonly log: Log
 }

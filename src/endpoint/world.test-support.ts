@@ -57,10 +57,9 @@ export async function openWorld(parts: Parts = {}): Promise<World> {
   const discovery = new Discovery({ resources, serverAddress: '192.0.2.1:6443', paths: ['/healthz', '/version'] })
   const documents = parts.documents === true ? [health, discovery, measures] : [measures]
   const access = new OwnAccess()
-  const ours = { copy, catalog: resources, writer, authentication: access, documents, clock, log }
-  const answering = new AuthorityAnswers(ours)
-  const ways = { authentication: access, authorization: access, answering, catalog: resources }
-  const endpoint = new Endpoint({ ...ways, measures, log })
+  const asked = { authentication: access, authorization: access, catalog: resources }
+  const answering = new AuthorityAnswers({ ...asked, copy, writer, documents, clock })
+  const endpoint = new Endpoint({ ...asked, answering, measures, log })
   const handle = (method: string, url: string, body: unknown, headers: Request['headers'] = {}) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
     const whole = Buffer.isBuffer(body) ? body : Buffer.from(bytes)
