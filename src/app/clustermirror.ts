@@ -20,6 +20,7 @@ import { Front } from '../endpoint/request/front.ts'
 import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
+import { Comparison } from '../mirror/comparison.ts'
 import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { CloudRelease } from '../mirror/documents/cloudrelease.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
@@ -92,12 +93,14 @@ export async function openMirror(parts: ClusterParts) {
   const { access, tokens: keeper, watches, changes, nowMs, run: runAccess } = asking
   interests.attach(copy)
   const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
+  const comparison = new Comparison({ all: () => interests.all, reachability: upstream.reachability, clock, log })
   let roles: Roles | undefined
 
   return {
     access,
     copy,
     interests,
+    comparison,
 
     /** From here on it answers. */
     serve({ measures, cluster, damage: before }: AroundCluster): Endpoint {
@@ -137,6 +140,7 @@ export async function openMirror(parts: ClusterParts) {
     async run({ ended, drained }: Running): Promise<void> {
       await Promise.all([
         interests.run(drained),
+        comparison.run(drained),
         roles?.run(drained),
         documents.run(drained),
         release.run(drained),

@@ -10,7 +10,6 @@ import { tokenCallers } from '../endpoint/forward/fairupstream.ts'
 import { Server } from '../endpoint/sockets/server.ts'
 import type { Candidate } from '../mirror/cluster.ts'
 import { ClusterGate } from '../mirror/clustergate.ts'
-import type { Interests } from '../mirror/interests.ts'
 import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
 import { openPki } from '../pki/pki.ts'
 import type { Store } from '../store/store.ts'
@@ -18,7 +17,7 @@ import { dialTcp } from '../upstream/dial.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/files.ts'
 import type { Gate, Upstream } from '../upstream/upstream.ts'
-import { openMirror } from './clustermirror.ts'
+import { type ClusterMirror, openMirror } from './clustermirror.ts'
 import type { EdgeConfig } from './config.ts'
 import { openOrSetAside } from './datafolder.ts'
 import { endInOrder } from './ending.ts'
@@ -55,7 +54,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const { known } = found.opened
     const pki = await openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() })
     const { copy } = found.opened.mirror
-    const measures = new Measures({ copy, store, more: () => figuresOf(upstream, mirrors.current.interests, known) })
+    const measures = new Measures({ copy, store, more: () => figuresOf(upstream, mirrors.current, known) })
     const damage = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
     const around = { measures, cluster: () => clusterStatus(known), damage }
     const mirrors = new Mirrors({ store, config, upstream, log, gate: known, around }, found.opened.mirror)
@@ -151,7 +150,7 @@ function otherText({ uid, at }: Candidate): string {
   return `another cluster (${uid === '' ? 'of unknown uid' : uid}) answers at ${at.join(', ')}: nothing is taken from it`
 }
 
-function figuresOf({ reachability }: Upstream, interests: Interests, gate: ClusterGate): string[] {
+function figuresOf({ reachability }: Upstream, { interests, comparison }: ClusterMirror, gate: ClusterGate): string[] {
   const states = (['reachable', 'suspect', 'unreachable'] as const).map(
     (state) => [seriesOf({ state }), reachability.state === state ? 1 : 0] as const,
   )
@@ -163,6 +162,9 @@ function figuresOf({ reachability }: Upstream, interests: Interests, gate: Clust
     gauge('ake_cluster_changes_total', 'Copies begun anew for another cluster since the start.', [['', gate.changes]]),
     gauge('ake_cluster_other', 'Whether another cluster answers in place of the mirrored one.', [
       ['', gate.candidate === undefined ? 0 : 1],
+    ]),
+    gauge('ake_mirror_silent_differences_total', 'Objects found to differ from the API server without a sign of it.', [
+      ['', comparison.found],
     ]),
     gauge(
       'ake_interests',

@@ -68,7 +68,7 @@ export class Cache {
     clock: Clock
     pace: Pace
     loaded?: LoadedInterest<Item> | undefined
-    /** Whether a version that lies ahead of this copy can never come: it is of a past that no longer exists. */
+    /** Whether a version was never given out, or in a past that no longer exists. */
     isGone?: (version: number) => boolean
     /** Whether what is mirrored was put back to an older state, and has not come as far again. */
     isSetBack?: () => boolean
@@ -76,7 +76,7 @@ export class Cache {
     shared?: SharedItems
   }) {
     const { loaded, plan } = parts
-    this.#isGone = parts.isGone ?? (() => true)
+    this.#isGone = parts.isGone ?? ((version) => version > this.version)
     this.#isSetBack = parts.isSetBack ?? (() => false)
     this.#shared = parts.shared
     this.interest = parts.interest
@@ -135,7 +135,7 @@ export class Cache {
 
   /** A version ahead of us is waited for where truth comes from elsewhere; an authority knows that it never gave it out. */
   isGone(version: number): boolean {
-    return version > this.version && this.#isGone(version)
+    return this.#isGone(version)
   }
 
   /** Versions of a past that no longer exists lie ahead: whoever names one may be of that past. */

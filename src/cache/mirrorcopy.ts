@@ -10,6 +10,7 @@ import { type LabelRecord, labelRecordKind } from './cloudstate.ts'
 import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
 import { asSpelled } from './history.ts'
 import { type Item, makeItem } from './item.ts'
+import { LostPast } from './lostpast.ts'
 import { Progress } from './progress.ts'
 import { SharedItems, seedOf } from './shareditems.ts'
 
@@ -68,11 +69,12 @@ export class MirrorCopy extends Copy {
     const { store, clock, planOf } = this.parts
     const progress = new Progress(label)
     const synced = new Progress(record?.synced ?? label)
-    const isSetBack = () => progress.version <= this.#lostOf(interest)
+    const lost = () => this.#lostOf(interest)
+    const past = new LostPast({ progress, lost, clock, isLoaded: loaded !== undefined })
     const cache = new Cache({
       ...{ interest, loaded, store, plan: planOf(interest), progress, synced, label: record, clock, pace: this.pace },
-      // A version that lies ahead is waited for, unless the cluster was put back and that version went with it.
-      ...{ isGone: isSetBack, isSetBack, shared: this.#sharedOf(interest) },
+      ...{ isGone: (named: number) => past.isGone(named), isSetBack: () => progress.version <= lost() },
+      shared: this.#sharedOf(interest),
     })
     this.opened.set(interest, cache)
     this.#saved.set(interest, label)

@@ -41,7 +41,7 @@ export type Fault =
   | { readonly kind: 'slow'; readonly ms: number }
 
 export type ServerRequest = {
-  readonly what: 'list' | 'page' | 'probe' | 'watch'
+  readonly what: 'list' | 'page' | 'probe' | 'watch' | 'identities'
   readonly resource: string
   readonly path: string
   readonly query: URLSearchParams
@@ -87,6 +87,9 @@ export class ApiServer implements Upstream {
     this.reachability = new Switch(this.clock)
     this.#random = parts.random ?? (() => 0)
   }
+
+  /** From 0 up to, not including, 1. */
+  readonly random = () => this.#random(1 << 16) / (1 << 16)
 
   /** Creates or changes; answers the version. */
   put(resource: string, key: string, thing: Thing = {}): number {
@@ -176,7 +179,7 @@ export class ApiServer implements Upstream {
   }
 
   async ask(asked: Asked): Promise<Answered> {
-    const request = read(asked.path)
+    const request = read(asked)
     this.requests.push(request)
     if (this.reachability.state === 'unreachable') throw new Unreachable('unreachable', false)
     const fault = this.fault(request)
@@ -201,7 +204,7 @@ export class ApiServer implements Upstream {
     return { status, headers: { 'content-type': 'application/json', ...retry }, body, heardAt: () => body.heardAtMs }
   }
 
-  #page({ resource, query, path }: ServerRequest): string {
+  #page({ what, resource, query, path }: ServerRequest): string {
     const namespace = namespaceOf(path)
     const prefix = namespace === '' ? '' : `${namespace}/`
     const token = query.get('continue')
@@ -227,7 +230,9 @@ export class ApiServer implements Upstream {
     const page = rest.slice(0, Math.min(this.pageMax, Number(query.get('limit') ?? this.pageMax)))
     const more = page.length < rest.length ? encodeContinue(page.at(-1)?.key ?? '', version, 0, prefix) : ''
     const metadata = { resourceVersion: String(version), ...(more === '' ? {} : { continue: more }) }
-    const items = page.map((one) => one.text).join(',')
+    const items = page.map((one) => (what === 'identities' ? metadataOf(one) : one.text)).join(',')
+    if (what === 'identities')
+      return `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":${JSON.stringify(metadata)},"items":[${items}]}\n`
     return `{"kind":"${kinds[resource]}List","apiVersion":"${apiVersionOf(resource)}","metadata":${JSON.stringify(metadata)},"items":[${items}]}\n`
   }
 
@@ -296,6 +301,11 @@ function apiVersionOf(resource: string): string {
   return resource.endsWith('rolebindings') ? 'rbac.authorization.k8s.io/v1' : 'v1'
 }
 
+function metadataOf({ key, uid, version, thing }: Stored): string {
+  const { metadata } = JSON.parse(textOf({ key, uid, version, thing })) as { metadata: object }
+  return JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata })
+}
+
 function textOf({ key, uid, version, thing }: Omit<Stored, 'text'>): string {
   const slash = key.indexOf('/')
   const place = slash < 0 ? {} : { namespace: key.slice(0, slash) }
@@ -305,11 +315,13 @@ function textOf({ key, uid, version, thing }: Omit<Stored, 'text'>): string {
   return JSON.stringify({ metadata, spec, value: thing.value ?? '' })
 }
 
-function read(path: string): ServerRequest {
+function read({ path, headers }: Asked): ServerRequest {
   const [bare = '', search = ''] = path.split('?')
   const query = new URLSearchParams(search)
   const resource = bare.split('/').at(-1) ?? ''
   const list = query.has('continue') ? 'page' : query.get('limit') === '1' ? 'probe' : 'list'
+  if (/PartialObjectMetadataList/.test(String(headers?.accept)))
+    return { what: 'identities', resource, path: bare, query }
   return { what: query.get('watch') === 'true' ? 'watch' : list, resource, path: bare, query }
 }
 

@@ -19,8 +19,8 @@ function feed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): voi
   if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return
   // Strictly wider: two that cover each other would feed each other and hear of nothing.
   if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
-  // The cluster was put back: the narrow one has to find out by itself, and to begin anew.
-  if (wide.cache.isGone(narrow.cache.cloud.version)) return
+  // The cluster may have been put back: each has to find out by itself, and to begin anew.
+  if (narrow.isDoubted || wide.isDoubted) return
   const filter = (plan: FieldPlan) => filterOf(narrow, plan, find)
   try {
     filter(wide.cache.plan)

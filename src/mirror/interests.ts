@@ -44,6 +44,8 @@ export type InterestsParts = {
   readonly upstream: Upstream
   /** Where the truth about an interest comes from. */
   readonly follow: OpenFollow
+  /** Spreads what would come at once; from 0 up to 1. */
+  readonly random?: () => number
   readonly clock: Clock
   readonly log: Log
   /** What discovery knows of a resource; undefined while nothing does. */
@@ -228,7 +230,7 @@ export class Interests {
   }
 
   #add(interest: Interest, record: InterestRecord, firstVersion?: number): MirroredInterest {
-    const { upstream, follow, clock, log } = this.#parts
+    const { upstream, follow, random, clock, log } = this.#parts
     this.#records.set(interest.name, record)
     const mirrored = new MirroredInterest({
       interest,
@@ -236,6 +238,7 @@ export class Interests {
       plan: () => this.planOf(interest.name),
       upstream,
       follow,
+      random,
       copy: this.#copy as MirrorCopy,
       room: () => this.budget.roomOf(interest, record),
       clock,

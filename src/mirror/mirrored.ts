@@ -5,7 +5,7 @@ import type { Cache } from '../cache/cache.ts'
 import type { Filter } from '../cache/filter.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
-import type { OpenFollow } from '../upstream/follow/follow.ts'
+import type { Follower, Identities, OpenFollow } from '../upstream/follow/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
 import type { Interest } from './interest.ts'
@@ -20,6 +20,7 @@ export type MirroredInterestParts = {
   readonly plan: () => FieldPlan
   readonly upstream: Upstream
   readonly follow: OpenFollow
+  readonly random?: (() => number) | undefined
   readonly copy: MirrorCopy
   readonly clock: Clock
   readonly log: Log
@@ -43,6 +44,7 @@ export class MirroredInterest {
   readonly record: InterestRecord
   readonly #parts: MirroredInterestParts
   readonly #way: WayBack
+  readonly #follower: Follower
   readonly #stopping = new AbortController()
   readonly #waiting = new Set<(outcome: Outcome) => void>()
   #reflector: Reflector | undefined
@@ -56,6 +58,10 @@ export class MirroredInterest {
     this.#parts = parts
     this.interest = parts.interest
     this.record = parts.record
+    const { interest, record, copy, plan, room } = parts
+    const { custom, kind } = record
+    const planNow = () => copy.caches.get(interest.name)?.plan ?? plan()
+    this.#follower = parts.follow({ scope: interest, custom, kind, room, plan: planNow })
     this.#way = new WayBack({ clock: parts.clock, isHeld: parts.copy.caches.has(parts.interest.name) })
   }
 
@@ -116,19 +122,16 @@ export class MirroredInterest {
 
   /** Begins to keep it with a reflector of its own. */
   start(): void {
-    const { interest, upstream, follow, copy, clock, log, plan, room, firstVersion } = this.#parts
-    const { custom, kind } = this.record
+    const { interest, upstream, copy, random, clock, log, firstVersion } = this.#parts
     const stop = this.#nextRun()
     this.#way.take('broken')
     const reflector = new Reflector({
       interest: interest.name,
-      follow: follow({
-        ...{ scope: interest, custom, kind, room },
-        plan: () => copy.caches.get(interest.name)?.plan ?? plan(),
-      }),
+      follow: this.#follower.follow,
       way: this.#way,
       reachability: upstream.reachability,
       copy,
+      random,
       clock,
       log,
       firstVersion,
@@ -139,7 +142,7 @@ export class MirroredInterest {
         await this.#parts.save(this)
         this.#parts.onRestored(this)
       },
-      onTrusted: () => this.#trusted(),
+      onTrusted: (wasDoubted) => this.#trusted(wasDoubted),
     })
     this.#reflector = reflector
     this.#running = this.#running.then(() => reflector.run(stop.signal))
@@ -152,8 +155,25 @@ export class MirroredInterest {
     if (this.#way.take('doubt') === 'again' && this.#reflector !== undefined) this.start()
   }
 
-  #trusted(): void {
+  /** It was seen to differ from what the cloud has: all of it is compared. */
+  differs(): void {
+    if (this.#way.take('differs') === 'again' && this.#reflector !== undefined) this.start()
+  }
+
+  /** What the API server has of it, without the contents. */
+  identities(of: Parameters<Follower['identities']>[0], signal: AbortSignal): Promise<Identities> {
+    return this.#follower.identities(of, signal)
+  }
+
+  /** Whether its past may be a lost one. */
+  get isDoubted(): boolean {
+    return this.#way.doubtedAtMs !== undefined
+  }
+
+  #trusted(wasDoubted: boolean): void {
     if (this.readable !== undefined) this.#settle('synced')
+    // What was in doubt was fed by none, and fed none.
+    if (wasDoubted) this.#parts.onSynced(this)
   }
 
   /** Whatever it was refused for may be over. */
@@ -201,7 +221,7 @@ export class MirroredInterest {
 
   #begun(): void {
     void this.#parts.save(this).catch(() => {})
-    this.#trusted()
+    this.#trusted(false)
     this.#parts.onSynced(this)
   }
 

@@ -13,7 +13,7 @@ import { Expired, type Follow, type Followed, type From, Refused, TooLarge } fro
 import { type Reachability, Unreachable } from '../upstream/upstream.ts'
 import { FirstSync } from './firstsync.ts'
 import { Ended, livedMsMin, Retries } from './retries.ts'
-import { askOf, type WayBack } from './wayback.ts'
+import { askOf, type WayBack, type WayInput } from './wayback.ts'
 
 /** What may wait for the disk before the watch is read no further. */
 const queuedBytesMax = 8 * 1024 * 1024
@@ -38,15 +38,15 @@ export type ReflectorParts = {
   readonly copy: MirrorCopy
   readonly clock: Clock
   readonly log: Log
-  readonly random?: () => number
+  readonly random?: (() => number) | undefined
   /** A watch came first, with this version: the first sync is taken at exactly that, where the API server still has it. */
   readonly firstVersion?: number | undefined
   /** The first sync is committed, or the interest began anew. */
   readonly onBegun: () => void
   /** All of it was read, first or again: how the API server calls the list. */
   readonly onListed: (listKind: string) => void
-  /** Clients may read the copy, if they could not. */
-  readonly onTrusted: () => void
+  /** The cloud has spoken for the copy: clients may read it, if they could not because it was in doubt. */
+  readonly onTrusted: (wasDoubted: boolean) => void
   /** Before an interest begins anew: everything up to this version is of a past that no longer exists. */
   readonly onLost: (version: number) => Promise<void>
 }
@@ -167,7 +167,7 @@ export class Reflector {
             await this.#take(step, intake as Intake)
             break
           default:
-            if (way.take(step.kind) === 'trust') this.#parts.onTrusted()
+            this.#advance(step.kind)
             if (step.kind === 'lost') return
         }
         if (signal.aborted) break
@@ -199,14 +199,19 @@ export class Reflector {
   }
 
   async #differ(step: Extract<Followed, { kind: 'difference' }>): Promise<void> {
-    const { copy, way, onTrusted } = this.#parts
+    const { copy } = this.#parts
     this.#read(step)
     const intake = new Intake({ copy, cache: this.#cache as Cache })
     await intake.repair(step.repaired)
     await intake.differ(step)
-    way.take('listed')
     this.#first.listed()
-    onTrusted()
+    this.#advance('listed')
+  }
+
+  #advance(input: WayInput): void {
+    const { way, onTrusted } = this.#parts
+    const wasDoubted = way.doubtedAtMs !== undefined
+    if (way.take(input) === 'trust') onTrusted(wasDoubted)
   }
 
   #read({ listKind, askedAtMs }: { readonly listKind: string; readonly askedAtMs: number }): void {

@@ -21,6 +21,7 @@ import { followDirect } from '../upstream/follow/direct.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
 import { type Asked, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
+import { Comparison } from './comparison.ts'
 import type { BudgetLimits } from './eviction.ts'
 import { type Interest, interestOf, resourceOfName } from './interest.ts'
 import { Interests } from './interests.ts'
@@ -116,6 +117,7 @@ type WorldParts = {
   limits?: ListingLimits
   log?: Log
   budget?: Partial<BudgetLimits>
+  compares?: boolean
 }
 
 export class MirrorWorld {
@@ -126,6 +128,9 @@ export class MirrorWorld {
   readonly log: Log
   /** Resources that discovery does not know. */
   readonly unknown = new Set<string>()
+  /** Whether the copy is compared with the cloud at leisure. */
+  readonly #compares: boolean
+  comparison!: Comparison
   confirms = false
   refusing = false
   store: Store
@@ -141,6 +146,7 @@ export class MirrorWorld {
     this.server = parts.server ?? new ApiServer()
     this.store = parts.store ?? openMemory({ historyBytesMax: 1 << 30 })
     this.log = parts.log ?? silentLog
+    this.#compares = parts.compares ?? false
     this.limits = parts.limits ?? { objects: 10_000, bytes: 1 << 28 }
     this.#budget = parts.budget ?? {}
   }
@@ -164,6 +170,7 @@ export class MirrorWorld {
       upstream,
       follow: followDirect({ upstream, limits: this.limits, clock }),
       budget: this.#budget,
+      random: this.server.random,
       clock,
       log: this.log,
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
@@ -176,8 +183,18 @@ export class MirrorWorld {
     this.copy = await MirrorCopy.open({ store, clock, log: silentLog, planOf, lostOf, resourceOf: resourceOfName })
     this.interests.attach(this.copy)
     this.front = new Front({ interests: this.interests, upstream, clock })
+    const { interests, log } = this
+    const all = () => interests.all
+    this.comparison = new Comparison({
+      all,
+      reachability: upstream.reachability,
+      clock,
+      log,
+      random: this.server.random,
+    })
     const { signal } = this.#stopping
-    this.#running = Promise.all([this.interests.run(signal), this.copy.run(signal)])
+    const comparing = this.#compares ? this.comparison.run(signal) : undefined
+    this.#running = Promise.all([this.interests.run(signal), this.copy.run(signal), comparing])
   }
 
   /** The process is killed: whatever was under way never happened, unless it was committed. */

@@ -145,7 +145,7 @@ test('[A10] what was cut is followed again only once it is known whom', async ()
   }
   const follow = followDirect({ upstream, limits: { objects: 1, bytes: 1 }, clock: systemClock, confirm })
   const scope = scopeOf({})
-  const steps = follow({ scope, custom: false, kind: 'Pod', plan: () => planFields([]) })
+  const { follow: steps } = follow({ scope, custom: false, kind: 'Pod', plan: () => planFields([]) })
   const from = { held: undefined, start: 'anew', check: true } as const
   await assert.rejects(async () => {
     for await (const _ of steps(from, new AbortController().signal));

@@ -89,7 +89,7 @@ async function past(
     return expired(inconsistentText, encodeContinue(last, undefined, Math.floor(nowMs / 1000), prefix))
   }
   const old = token?.issuedSeconds !== undefined && nowMs / 1000 - token.issuedSeconds > CONTINUE_TTL_SECONDS
-  if (old && token.version !== undefined) throw gone()
+  if ((old && token.version !== undefined) || cache.isGone(version)) throw gone()
   try {
     return await cache.listAt(version, filter)
   } catch (error) {

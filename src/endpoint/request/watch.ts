@@ -85,6 +85,7 @@ async function refusalOf(
   }
   // A version that was never given out, or not in this past: its owner's copy is of another one.
   if (cache.isGone(version)) {
+    if (version <= cache.version) return tooOld(version, cache.version)
     return failure(410, 'Expired', `too large resource version: ${version}, current: ${cache.version}`)
   }
   return version < cache.history.floor ? tooOld(version, cache.history.floor) : undefined

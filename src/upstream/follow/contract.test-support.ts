@@ -3,11 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Item } from '../../cache/item.ts'
 import type { FieldPlan } from '../../kube/object.ts'
-import { Expired, type Follow, type Followed, type From, type Held } from './follow.ts'
+import { Expired, type Followed, type Follower, type From, type Held, type Identity } from './follow.ts'
 
 /** One interest in a cluster that the test commands; keys are `NAMESPACE/NAME`. */
-export type FollowWorld = {
-  readonly follow: Follow
+export type FollowWorld = Follower & {
   readonly plan: FieldPlan
   /** Creates or changes; answers the version. */
   put(key: string, value: string): number
@@ -217,6 +216,82 @@ export function followContract(name: string, open: () => FollowWorld): void {
       anew.end()
     },
   )
+
+  check(
+    '[A3] a cluster that was put back and has overtaken the copy is noticed by an object that is older',
+    async (world) => {
+      const backup = world.put('a/1', 'x')
+      world.put('a/1', 'y')
+      const copy = await held(world)
+      world.restore(backup)
+      for (let i = 0; i < 5; i++) world.put(`b/${i}`, 'x')
+      for (const from of [{ start: 'resume', check: true }, { start: 'compare' }] as const) {
+        const reader = await reading(world, { held: copy, ...from })
+        assert.deepEqual([reader.kinds, reader.isOver, reader.fault], [['lost'], true, undefined])
+      }
+    },
+  )
+
+  check('[A3] … or by one that is gone without ever having been deleted', async (world) => {
+    const backup = world.put('a/1', 'x')
+    world.put('a/2', 'x')
+    const copy = await held(world)
+    world.restore(backup)
+    for (let i = 0; i < 5; i++) world.put(`b/${i}`, 'x')
+    const reader = await reading(world, { held: copy, start: 'resume', check: true })
+    world.put('b/9', 'x')
+    world.tellProgress()
+    await world.settle()
+    assert.deepEqual([reader.kinds.at(-1), reader.isOver, reader.fault], ['lost', true, undefined])
+  })
+
+  check('[A2] what was changed, deleted or made again meanwhile is no sign of another past', async (world) => {
+    for (const key of ['a/0', 'a/1', 'a/2', 'a/3']) world.put(key, 'x')
+    const copy = await held(world)
+    const expected = [`-a/3@${world.remove('a/3')}`, `a/2@${world.put('a/2', 'y')}`, `-a/1@${world.remove('a/1')}`]
+    expected.push(`a/1@${world.put('a/1', 'made again')}`)
+    const reader = await reading(world, { held: copy, start: 'resume', check: true })
+    expected.push(`b/1@${world.put('b/1', 'x')}`)
+    await world.settle()
+    assert.deepEqual([reader.kinds.slice(0, 2), reader.changes], [['verified', 'live'], expected])
+    reader.end()
+  })
+
+  check('a change that the copy has missed is found by a check, and the difference is told', async (world) => {
+    world.put('a/1', 'x')
+    const missed = await held(world)
+    world.put('a/1', 'y')
+    const version = world.put('a/2', 'x')
+    const copy = heldOf(world, version, [...missed.all()])
+    const reader = await reading(world, { held: copy, start: 'resume', check: true })
+    assert.deepEqual(reader.kinds, ['verified', 'difference', 'live'])
+    assert.deepEqual(
+      reader.step('difference').changed.map(({ key }) => key),
+      ['a/1', 'a/2'],
+    )
+    reader.end()
+  })
+
+  check('[L6] names, uids and versions can be had by themselves, in the order of their keys', async (world) => {
+    for (const key of ['b/1', 'a/2', 'a/1']) world.put(key, 'x')
+    const copy = await held(world)
+    const entries: Identity[] = []
+    const { signal } = new AbortController()
+    for (let part = ''; ; ) {
+      const found = await world.identities({ part }, signal)
+      entries.push(...found.entries)
+      part = found.next
+      assert.ok(found.version >= copy.version && found.bytes > 0)
+      if (part === '') break
+    }
+    assert.deepEqual(
+      entries,
+      [...copy.all()].sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ key, uid, version }) => ({ key, uid, version })),
+    )
+    const one = await world.identities({ key: 'a/2' }, signal)
+    assert.deepEqual(one.entries, [entries[1]])
+    assert.deepEqual((await world.identities({ key: 'a/9' }, signal)).entries, [])
+  })
 
   check('a line that breaks ends it with an error, and never as if it were over', async (world) => {
     world.put('a/1', 'x')

@@ -11,7 +11,7 @@ function open(pageMax: number): FollowWorld {
   const limits = { objects: 1_000, bytes: 1 << 20 }
   const follow = followDirect({ upstream: server, limits, clock: server.clock })
   return {
-    follow: follow({ scope: scopeOf({}), custom: false, kind: resource.kind, plan: () => plan }),
+    ...follow({ scope: scopeOf({}), custom: false, kind: resource.kind, plan: () => plan }),
     plan,
     put: (key, value) => server.put('pods', key, { value }),
     remove: (key) => server.remove('pods', key),

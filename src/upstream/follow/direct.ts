@@ -5,9 +5,19 @@ import type { Frame } from '../../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import type { Upstream } from '../upstream.ts'
-import { type Change, Expired, type Followed, type From, type Held, type OpenFollow, type Wanted } from './follow.ts'
-import { type Listing, type ListingLimits, listItemOf, readListing, statusCode, versionOf } from './listing.ts'
-import { Ahead, errorOf, Source, type WatchStream, watchSecondsMin } from './source.ts'
+import {
+  type Change,
+  Expired,
+  type Followed,
+  type From,
+  type Held,
+  type OpenFollow,
+  Refused,
+  type Wanted,
+} from './follow.ts'
+import { type Listing, type ListingLimits, listItemOf, readListing } from './listing.ts'
+import { Ahead, errorOf, Source, statusCode, versionOf, type WatchStream, watchSecondsMin } from './source.ts'
+import { hear, witnessesOf } from './witnesses.ts'
 
 /** A list of what is mirrored may be so many times what is held, or may be held, before memory is spared. */
 const relistTimesMax = 4
@@ -25,7 +35,10 @@ export function followDirect(parts: Parts): OpenFollow {
   return (wanted) => {
     // Lists of custom objects are named as their definition says, which may not be known yet.
     const source = new Source({ ...parts, scope: wanted.scope, kind: wanted.custom ? '' : wanted.kind })
-    return (from, signal) => new Following({ ...parts, wanted, source, from, signal }).steps()
+    return {
+      follow: (from, signal) => new Following({ ...parts, wanted, source, from, signal }).steps(),
+      identities: (of, signal) => source.identities(of, signal),
+    }
   }
 }
 
@@ -39,6 +52,8 @@ type FollowingParts = Parts & {
 class Following {
   readonly #parts: FollowingParts
   #version: number
+  /** Objects that were found to be gone, with the version by which the watch has to have told so. */
+  readonly #awaited = new Map<string, number>()
 
   constructor(parts: FollowingParts) {
     this.#parts = parts
@@ -47,28 +62,34 @@ class Following {
 
   async *steps(): AsyncGenerator<Followed> {
     const { source, from, clock, signal } = this.#parts
-    const { held, start } = from
+    const { held } = from
+    let { start } = from
     // First of all: another cluster's past says nothing about this one's.
     if (from.check) await this.#parts.confirm?.()
     if (held !== undefined && from.check) {
-      if (await this.#wentBack(held)) return yield { kind: 'lost' }
+      const past = await this.#examine(held)
+      if (past === 'lost') return yield { kind: 'lost' }
       yield { kind: 'verified' }
+      if (past === 'differs' && start === 'resume') start = 'compare'
     }
     let watch: WatchStream | undefined
     try {
       if (start !== 'resume') {
         // A list is as new as the moment it was asked for.
         const askedAtMs = clock.steady()
-        const { objects, version, listKind, ...listed } = await this.#list(from)
+        const { objects, version, listKind, ...listed } = await this.#list({ ...from, start })
         watch = listed.watch
         if (held !== undefined && start !== 'anew') {
-          if (version < held.version) return yield { kind: 'lost' }
+          if (version < held.version || (hasFallen(objects, held) && !(await this.#isForgotten(held.version))))
+            return yield { kind: 'lost' }
           yield { kind: 'difference', version, listKind, askedAtMs, ...differ(held, objects, start === 'repair') }
         } else {
           yield { kind: 'snapshot', items: [...objects.values()].filter((found) => found !== 'same') }
           yield { kind: 'complete', version, listKind, askedAtMs }
         }
         this.#version = version
+        // The list has told what is gone.
+        this.#awaited.clear()
       }
       watch ??= await source.watch(this.#version, signal)
       yield* this.#watched(watch)
@@ -77,10 +98,41 @@ class Following {
     }
   }
 
-  /** Whether a linearizable read is older than the copy is: then the cluster was put back to an earlier state. */
-  async #wentBack(held: Held): Promise<boolean> {
-    const { version } = await this.#parts.source.page({ objects: 1 }, this.#parts.signal)
-    return version < held.version
+  /** Whether the cluster was put back to an earlier state, as far as a linearizable read and the newest objects tell. */
+  async #examine(held: Held): Promise<'ours' | 'lost' | 'differs'> {
+    const { source, signal } = this.#parts
+    const witnesses = witnessesOf(held)
+    for (const witness of witnesses) {
+      const { namespace, name, key } = witness
+      const page = await source.page({ objects: 1, only: { namespace, name } }, signal).catch(unlessRefused)
+      // An authorizer may look at names: then the interest itself has to do, which says how far the cluster is.
+      if (page === undefined) break
+      if (page.version < held.version) return 'lost'
+      const [scan] = page.items.map((item) => scanObject(item))
+      const found = scan === undefined ? undefined : { uid: scan.uid, version: versionOf(scan.resourceVersion) }
+      const testimony = hear(witness, found, held.version)
+      if (testimony === 'same') return 'ours'
+      if (testimony === 'differs') return 'differs'
+      if (testimony === 'fell') return (await this.#isForgotten(held.version)) ? 'differs' : 'lost'
+      if (testimony === 'absent') this.#awaited.set(key, page.version)
+      if (witness === witnesses.at(-1)) return 'ours'
+    }
+    const { version } = await source.page({ objects: 1 }, signal)
+    return version < held.version ? 'lost' : 'ours'
+  }
+
+  /**
+   * Whether the API server itself resumes nothing from this version. A restore that lets versions go on far ahead says so of
+   * every version before: then none of them will come again, and the difference is all that clients need.
+   */
+  async #isForgotten(version: number): Promise<boolean> {
+    try {
+      await this.#parts.source.page({ objects: 1, exactly: version }, this.#parts.signal)
+      return false
+    } catch (error) {
+      if (error instanceof Expired) return true
+      throw error
+    }
   }
 
   async #list({ held, start, exactly }: From): Promise<Listing> {
@@ -115,9 +167,16 @@ class Following {
       }
       // What came whole before something that is not counts.
       if (changes.length > 0) yield { kind: 'changes', changes, plan }
+      // What is gone in this past and was never deleted in it was never there: the copy has it from another.
+      if (this.#isOverdue()) return yield { kind: 'lost' }
       if (fault !== undefined) throw fault
     }
     if (clock.steady() - openedAtMs >= 1000 * watchSecondsMin) yield { kind: 'over' }
+  }
+
+  #isOverdue(): boolean {
+    if (this.#awaited.size > 0) for (const version of this.#awaited.values()) if (this.#version > version) return true
+    return false
   }
 
   #take(frame: Frame, plan: FieldPlan, changes: Change[]): void {
@@ -130,9 +189,14 @@ class Following {
     if (version <= this.#version) return
     if (frame.type !== 'BOOKMARK') this.#parts.source.check(frame.object, scan)
     this.#version = version
-    if (frame.type === 'BOOKMARK') changes.push({ type: 'progress', version })
-    else if (mirrored) changes.push({ type: 'put', item: listItemOf(frame.object, scan, { custom, version }) })
-    else changes.push({ type: 'remove', key: objectKey(scan.namespace, scan.name), version })
+    if (frame.type === 'BOOKMARK') {
+      changes.push({ type: 'progress', version })
+      return
+    }
+    const key = objectKey(scan.namespace, scan.name)
+    if (this.#awaited.size > 0) this.#awaited.delete(key)
+    if (mirrored) changes.push({ type: 'put', item: listItemOf(frame.object, scan, { custom, version }) })
+    else changes.push({ type: 'remove', key, version })
   }
 }
 
@@ -146,6 +210,19 @@ function limitsOf({ limits, wanted }: FollowingParts): ListingLimits {
       return Math.min(limits.bytes, room())
     },
   }
+}
+
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof Refused)) throw error
+}
+
+/** Whether an object is older than it was. */
+function hasFallen(objects: Listing['objects'], held: Held): boolean {
+  for (const found of objects.values()) {
+    if (found === 'same' || held.isCorrupt(found.key)) continue
+    if (found.version < (held.peek(found.key)?.version ?? 0)) return true
+  }
+  return false
 }
 
 /** What is mirrored already stays mirrored, however it grew; what grows without end between two lists is no cluster. */

@@ -56,7 +56,7 @@ type Whole = {
 export type Followed =
   /** The cluster is the one the copy is of. */
   | { readonly kind: 'verified' }
-  /** It was put back to an earlier state: what is held is of a past that no longer exists. Nothing follows. */
+  /** It was put back to an earlier state, behind the copy or already beyond it: that past no longer exists. Nothing follows. */
   | { readonly kind: 'lost' }
   /** Some of the objects of a first reading, or of one anew; `complete` follows the last of them. */
   | { readonly kind: 'snapshot'; readonly items: readonly Item[] }
@@ -69,10 +69,33 @@ export type Followed =
   /** It ends in its own time: whatever answers next is the same cluster. Any other end says nothing of the kind. */
   | { readonly kind: 'over' }
 
+/** An object as far as it can be told from others without its contents. */
+export type Identity = { readonly key: string; readonly uid: string; readonly version: number }
+
+/** A part of what the collection holds at a version: everything behind the last part's last key, up to its own. */
+export type Identities = {
+  readonly version: number
+  /** In the order of their keys. */
+  readonly entries: readonly Identity[]
+  /** Asks for the next part; '' behind the last. */
+  readonly next: string
+  /** What it cost on the line. */
+  readonly bytes: number
+}
+
 /** Taking the next step means that the last one is taken over. Rejects with one of the errors below or `Unreachable`. */
 export type Follow = (from: From, signal: AbortSignal) => AsyncIterable<Followed>
 
-export type OpenFollow = (wanted: Wanted) => Follow
+export type Follower = {
+  readonly follow: Follow
+  /** For a comparison at leisure: the part that the one before named, or the object of a key. Rejects as `follow` does. */
+  readonly identities: (
+    of: { readonly part: string } | { readonly key: string },
+    signal: AbortSignal,
+  ) => Promise<Identities>
+}
+
+export type OpenFollow = (wanted: Wanted) => Follower
 
 /** The API server said no: who, what, or where is wrong. Changes no data by itself. */
 export class Refused extends Error {

@@ -14,7 +14,7 @@ import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { Unreachable } from '../upstream.ts'
 import { Busy, Expired, TooLarge } from './follow.ts'
-import { errorOf, type Source, type WatchStream } from './source.ts'
+import { errorOf, type Source, statusCode, versionOf, type WatchStream } from './source.ts'
 
 /** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
 const heldBytesMax = 32 * 1024 * 1024
@@ -289,18 +289,4 @@ export function listItemOf(
 ): Item {
   const form = listItemForm(object, custom)
   return itemOfScan(scan, form, version, object.length - form.length)
-}
-
-export function versionOf(text: string): number {
-  const version = Number(text)
-  if (!/^[1-9]\d*$/.test(text) || !Number.isSafeInteger(version)) throw new Error(`no resourceVersion: "${text}"`)
-  return version
-}
-
-export function statusCode(object: Buffer): number {
-  try {
-    return Number((JSON.parse(object.toString()) as { code?: number }).code ?? 500)
-  } catch {
-    return 500
-  }
 }

@@ -1,13 +1,15 @@
 /** What is asked of the API server for one interest: pages of a list, and a watch. Refusals become errors with names. */
 import type { Clock } from '../../base/clock.ts'
 import { retryAfterMs } from '../../base/retryafter.ts'
+import { FieldSelector } from '../../kube/fieldselector.ts'
 import { type Frame, FrameReader } from '../../kube/frames.ts'
 import { type ListPage, readListPage } from '../../kube/listpage.ts'
-import type { Scan } from '../../kube/object.ts'
+import { type Scan, scanObject } from '../../kube/object.ts'
+import { objectKey } from '../../kube/resource.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
 import type { Answered, Upstream } from '../upstream.ts'
 import { AnswerTooLarge, readWhole } from '../whole.ts'
-import { Busy, Expired, Refused, TooLarge } from './follow.ts'
+import { Busy, Expired, type Identities, type Identity, Refused, TooLarge } from './follow.ts'
 
 /** Objects in a page: what client-go's pager asks for. */
 const pageObjects = 500
@@ -22,6 +24,11 @@ const watchHeadMsMax = 15_000
 export const watchSecondsMin = 1_800
 const watchSecondsSpread = 1_800
 const errorBytesMax = 64 * 1024
+/** Identities in one part of a comparison, each some 100 bytes on the line. */
+const identitiesObjects = 200
+/** What a request and its answer cost besides the identities. */
+const identitiesBytesMin = 500
+const identitiesForm = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 
 /** The version asked for lies ahead of the API server. */
 export class Ahead extends Error {}
@@ -34,7 +41,13 @@ export type WatchStream = {
   close(): void
 }
 
-export type PageQuery = { readonly continueToken?: string; readonly exactly?: number; readonly objects?: number }
+export type PageQuery = {
+  readonly continueToken?: string
+  readonly exactly?: number
+  readonly objects?: number
+  /** Only the object of this name in this namespace. */
+  readonly only?: { readonly namespace: string; readonly name: string }
+}
 
 export class Source {
   readonly #upstream: Upstream
@@ -73,9 +86,10 @@ export class Source {
   }
 
   async page(
-    { continueToken = '', exactly, objects = pageObjects }: PageQuery,
+    { continueToken = '', exactly, objects = pageObjects, only }: PageQuery,
     signal: AbortSignal,
   ): Promise<ListPage> {
+    const scope = only === undefined ? this.#scope : narrowed(this.#scope, only)
     const limit = Math.min(objects, this.#objectsMax)
     const query: Record<string, string> = { limit: String(limit) }
     if (continueToken !== '') query.continue = continueToken
@@ -87,7 +101,8 @@ export class Source {
     const late = new AbortController()
     const cancel = this.#clock.setTimer(pageMsMax, () => late.abort())
     try {
-      const answer = await this.#ask(query, listHeadMsMax, AbortSignal.any([signal, late.signal]))
+      const asked = { scope, query, headMsMax: listHeadMsMax, signal: AbortSignal.any([signal, late.signal]) }
+      const answer = await this.#ask(asked)
       bytes = await readWhole(answer, this.#pageBytes)
     } catch (error) {
       if (late.signal.aborted) throw new Busy(`a page that has not come within ${pageMsMax / 60_000} minutes`, 0)
@@ -120,7 +135,7 @@ export class Source {
     signal.addEventListener('abort', close)
     if (signal.aborted) close()
     try {
-      const answer = await this.#ask(query, watchHeadMsMax, closing.signal)
+      const answer = await this.#ask({ query, headMsMax: watchHeadMsMax, signal: closing.signal })
       return { frames: framesOf(answer), heardAt: () => answer.heardAt(), close }
     } catch (error) {
       close()
@@ -128,11 +143,40 @@ export class Source {
     }
   }
 
-  async #ask(query: Record<string, string>, headMsMax: number, signal: AbortSignal): Promise<Answered> {
+  /** Names, uids and versions of some objects, in the order of their keys. */
+  async identities(of: { part: string } | { key: string }, signal: AbortSignal): Promise<Identities> {
+    const query: Record<string, string> = { limit: String(identitiesObjects) }
+    if ('part' in of && of.part !== '') query.continue = of.part
+    const scope = 'key' in of ? narrowed(this.#scope, placeOf(of.key)) : this.#scope
+    const answer = await this.#ask({ scope, query, headMsMax: listHeadMsMax, accept: identitiesForm, signal })
+    let bytes = identitiesBytesMin
+    async function* counted(body: AsyncIterableIterator<Buffer>) {
+      for await (const chunk of body) {
+        bytes += chunk.length
+        yield chunk
+      }
+    }
+    const whole = await readWhole({ headers: answer.headers, body: counted(answer.body) }, this.#pageBytes)
+    const { version, items, continueToken } = readListPage(whole)
+    const entries = items.map((item): Identity => {
+      const { name, namespace, uid, resourceVersion } = scanObject(item)
+      return { key: objectKey(namespace, name), uid, version: versionOf(resourceVersion) }
+    })
+    return { version, entries, next: continueToken, bytes }
+  }
+
+  async #ask(asked: {
+    query: Record<string, string>
+    headMsMax: number
+    signal: AbortSignal
+    scope?: Scope
+    accept?: string
+  }): Promise<Answered> {
+    const { query, headMsMax, signal, scope = this.#scope, accept = 'application/json' } = asked
     const answer = await this.#upstream.ask({
       method: 'GET',
-      path: pathOf(this.#scope, query),
-      headers: { accept: 'application/json', 'accept-encoding': query.watch === undefined ? 'gzip' : 'identity' },
+      path: pathOf(scope, query),
+      headers: { accept, 'accept-encoding': query.watch === undefined ? 'gzip' : 'identity' },
       identity: { kind: 'edge' },
       headMsMax,
       signal,
@@ -140,6 +184,17 @@ export class Source {
     if (answer.status !== 200) throw await refusalOf(answer, this.#clock.now())
     return answer
   }
+}
+
+/** What the interest holds of one name: asked as the interest itself is, so that whoever may read that may read this. */
+function narrowed(scope: Scope, { namespace, name }: { namespace: string; name: string }): Scope {
+  const named = { field: 'metadata.name', operator: '=', value: name } as const
+  return { ...scope, namespace, fields: new FieldSelector([...scope.fields.requirements, named]) }
+}
+
+function placeOf(key: string): { namespace: string; name: string } {
+  const slash = key.indexOf('/')
+  return slash < 0 ? { namespace: '', name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
 }
 
 function startsWith(bytes: Buffer, head: Buffer): boolean {
@@ -188,5 +243,19 @@ export function errorOf(code: number, bytes: Buffer, retryMs = 0): Error {
       return new Expired(message, String(status.metadata?.continue ?? ''))
     default:
       return new Busy(message, Math.max(retryMs, retryAfterMs(status.details?.retryAfterSeconds, 0)))
+  }
+}
+
+export function versionOf(text: string): number {
+  const version = Number(text)
+  if (!/^[1-9]\d*$/.test(text) || !Number.isSafeInteger(version)) throw new Error(`no resourceVersion: "${text}"`)
+  return version
+}
+
+export function statusCode(object: Buffer): number {
+  try {
+    return Number((JSON.parse(object.toString()) as { code?: number }).code ?? 500)
+  } catch {
+    return 500
   }
 }
