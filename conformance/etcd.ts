@@ -24,9 +24,15 @@ export async function putEtcd(port: number, key: string, value: Buffer): Promise
   await ask(port, 'put', { key: Buffer.from(key).toString('base64'), value: value.toString('base64') })
 }
 
-type Answered = { readonly header: { readonly revision: string } }
+export async function getEtcd(port: number, key: string): Promise<Buffer> {
+  const { kvs = [] } = await ask(port, 'range', { key: Buffer.from(key).toString('base64') })
+  if (kvs[0] === undefined) throw new Error(`etcd has no ${key}`)
+  return Buffer.from(kvs[0].value, 'base64')
+}
 
-function ask(port: number, call: 'put' | 'compaction', body: object): Promise<Answered> {
+type Answered = { readonly header: { readonly revision: string }; readonly kvs?: readonly { readonly value: string }[] }
+
+function ask(port: number, call: 'put' | 'range' | 'compaction', body: object): Promise<Answered> {
   return new Promise((done, fail) => {
     const sent = request(
       { host: '127.0.0.1', port, path: `/v3/kv/${call}`, method: 'POST', agent: false },

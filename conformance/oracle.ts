@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Binary, buildKubernetes } from './build.ts'
 import { apiserverArguments, controllersArguments, etcdArguments, type Places } from './controlplane.ts'
-import { compactEtcd, putEtcd, restoreEtcd } from './etcd.ts'
+import { compactEtcd, getEtcd, putEtcd, restoreEtcd } from './etcd.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { makeClient, makePki } from './pki.ts'
 import { freePorts } from './ports.ts'
@@ -19,6 +19,7 @@ import { Program } from './program.ts'
 /** Cold, on two busy cores, it has needed 30 s. */
 const readyWithinMs = 120_000
 const askAgainMs = 200
+const systemKey = '/registry/namespaces/kube-system'
 
 export type Part = 'etcd' | 'apiserver' | 'controllers'
 
@@ -65,6 +66,8 @@ export type Oracle = {
   expire(): Promise<number>
   /** Writes into etcd behind its back: an object that it would never accept can be read from it all the same. */
   plant(key: string, value: Buffer): Promise<void>
+  /** As another cluster: its kube-system gets this uid, behind its back. Answers the one it had. */
+  reidentify(uid: string): Promise<string>
   /** A copy of the whole state, for `restore`; everything is away for some seconds. */
   snapshot(): Promise<string>
   /** Back to the state of a copy: at its revisions, or so far above them (`bump`), with all history compacted. */
@@ -143,6 +146,16 @@ export async function startOracle(options: OracleOptions): Promise<Oracle> {
     restart,
     compact: () => compactEtcd(store),
     plant: (key, value) => putEtcd(store, key, value),
+    reidentify: async (uid) => {
+      const body = JSON.parse((await ask(admin, '/api/v1/namespaces/kube-system')).body) as {
+        metadata: { uid: string }
+      }
+      const before = body.metadata.uid
+      // Of the same length, so that what is stored in protobuf stays readable.
+      const stored = (await getEtcd(store, systemKey)).toString('latin1').replace(before, uid)
+      await putEtcd(store, systemKey, Buffer.from(stored, 'latin1'))
+      return before
+    },
     expire: async () => {
       const revision = await compactEtcd(store)
       await restart({ only: ['apiserver'] })

@@ -29,6 +29,7 @@ export type Kept = {
 
 export type EdgeStatus = {
   readonly upstream: { readonly state: string; readonly why: string }
+  readonly cluster: { readonly uid?: string; readonly other?: string; readonly changes: number }
   readonly interests: readonly Kept[]
 }
 

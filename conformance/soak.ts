@@ -15,6 +15,8 @@ import { Prober, prepareProbing, Reader, Through } from './soakers.ts'
 import type { Step, StepResult } from './step.ts'
 
 const churnPerSecond = 30
+/** Longer than a moment's trouble takes to be noticed and undone, short enough for a short run. */
+const otherClusterAfter = '4s'
 const healedMsMax = 60_000
 const verifySeconds = 60
 /** After so many troubles the world stands still for a moment, and everything is compared. */
@@ -54,7 +56,7 @@ async function soak({ dir, seed, ms, troubles: chosen, signal, progress }: Soak)
   const story: string[] = []
   try {
     await prepareProbing(site)
-    const edge = await site.edge('edge')
+    const edge = await site.edge('edge', ['--other-cluster-after', otherClusterAfter])
     const informers = await startInformers({
       kubeconfig: edge.kubeconfig,
       direct: site.oracle.kubeconfig,

@@ -1,13 +1,15 @@
 /**
  * Everything that happens to an edge in the field, one trouble at a time: its line is cut in each way, its API server ends,
- * restarts and forgets its history, it ends itself, its disk lies. Each leaves the line whole and everything running.
+ * restarts and forgets its history, another cluster takes its place, it ends itself, its disk lies. Each leaves the line whole and everything running.
  */
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import type { Mode } from '../link.ts'
-import { type Edge, type Random, type Site, untilReachable } from '../site.ts'
+import { type Edge, type EdgeStatus, type Random, type Site, untilReachable } from '../site.ts'
 
 /** A half-open or silent line is noticed by the pings of a quiet connection and by the probe: seconds, never minutes. */
 const noticedMsMax = 20_000
@@ -175,7 +177,43 @@ const cloud: readonly Trouble[] = [
   },
 ]
 
-export const troubles: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, ...cloud]
+/** Every connection is made anew: over each the edge asks which cluster it leads to. */
+async function redial(site: Site): Promise<void> {
+  await site.link.set('reset')
+  await site.link.set('up')
+}
+
+function untilEdges(site: Site, what: string, holds: (cluster: EdgeStatus['cluster']) => boolean): Promise<unknown> {
+  const look = async () =>
+    (await Promise.all(site.edges().map((edge) => edge.status()))).every((one) => holds(one.cluster))
+  return until(look, what, { withinMs: noticedMsMax, everyMs: 100, signal: site.signal })
+}
+
+const clusters: readonly Trouble[] = [
+  {
+    name: 'another cluster answers for a moment',
+    run: async (site) => {
+      const known = await site.oracle.reidentify(randomUUID())
+      await redial(site)
+      await untilEdges(site, 'the other cluster is noticed', ({ other }) => other !== undefined)
+      await site.oracle.reidentify(known)
+      await untilReachable(site, true, noticedMsMax)
+      await untilEdges(site, 'the known cluster is believed in', ({ uid }) => uid === known)
+    },
+  },
+  {
+    name: 'another cluster',
+    run: async (site) => {
+      const next = randomUUID()
+      await site.oracle.reidentify(next)
+      await redial(site)
+      await untilEdges(site, 'the other cluster is believed in', ({ uid }) => uid === next)
+      await untilReachable(site, true, noticedMsMax)
+    },
+  },
+]
+
+export const troubles: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, ...clusters, ...cloud]
 
 /** What a short run can do many of: those of the API server take half a minute each on a busy machine. */
-export const quickTroubles: readonly Trouble[] = [...cuts, ...ends, disk, ...folders]
+export const quickTroubles: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, ...clusters]
