@@ -19,6 +19,8 @@ class World {
   /** What answers at each address: a uid, a status, or a page. */
   readonly answers = new Map<string, string | number>([['x', 'a']])
   authority = 'ca'
+  server = 'one'
+  isOwn = true
   asked = 0
 
   static async open(): Promise<World> {
@@ -48,6 +50,8 @@ class World {
     return {
       address,
       addresses: [...this.answers.keys()],
+      server: this.server,
+      isOwn: this.isOwn,
       authorities: [this.authority],
       get: async () => {
         this.asked++
@@ -207,4 +211,22 @@ test('[A10] over a connection that stays, a gateway may lead elsewhere: that is 
   world.asked = 0
   assert.equal(await world.admits(), true)
   assert.equal(world.asked, 3, 'where another was seen lately, once is not enough')
+})
+
+test('[A10] a balancer may lead a caller elsewhere than the edge: a server that was seen to be of another cluster gets nothing', async () => {
+  const world = await World.open()
+  await world.admits()
+  world.answers.set('x', 'b')
+  world.server = 'two'
+  assert.equal(await world.admits(), false)
+  world.answers.set('x', 'a')
+  world.isOwn = false
+  assert.equal(await world.admits(), false, 'although the edge itself reaches the known one')
+  world.server = 'one'
+  assert.equal(await world.admits(), true)
+  world.server = 'two'
+  world.isOwn = true
+  assert.equal(await world.admits(), true)
+  world.isOwn = false
+  assert.equal(await world.admits(), true, 'one that has answered for the known one since')
 })

@@ -23,6 +23,8 @@ const againMs = 30_000
 /** After another cluster was seen at an address, connections to it are asked several times, and again at each probe. */
 const warinessMs = 10 * 60_000
 const waryAsks = 3
+/** A cluster has a few API servers; one that shows another certificate each time is no reason to remember them all. */
+const foreignMax = 64
 
 const recordKind = 'cluster'
 const recordKey = 'known'
@@ -42,6 +44,8 @@ export class ClusterGate implements Gate {
   #candidate: Candidate | undefined
   /** Where another cluster was seen, and when, by the steady clock. */
   readonly #strange = new Map<string, number>()
+  /** Certificates of servers that answer for another cluster, and not for the known one too. */
+  readonly #foreign = new Set<string>()
   readonly #askedAt = new Map<string, number>()
   #said = ''
   #isSaved = true
@@ -80,6 +84,8 @@ export class ClusterGate implements Gate {
   }
 
   async admit(arrival: Arrival): Promise<string | undefined> {
+    // The edge's own connections may lead elsewhere than this one, behind a balancer: whom it reaches was seen before.
+    if (!arrival.isOwn && this.#foreign.has(arrival.server)) return 'a server of another cluster answers'
     const asks = this.#isWary(arrival.address) ? waryAsks : 1
     for (let asked = 0; asked < asks; asked++) {
       const why = await this.#ask(arrival)
@@ -115,6 +121,7 @@ export class ClusterGate implements Gate {
     this.#lost = lost
     this.#candidate = undefined
     this.#strange.clear()
+    this.#foreign.clear()
     this.#changes++
     this.#isChanging = false
   }
@@ -139,8 +146,13 @@ export class ClusterGate implements Gate {
     }
     this.#askedAt.set(arrival.address, clock.steady())
     if (this.#known === undefined || isSame(this.#known, sight, arrival)) {
+      if (arrival.isOwn) this.#foreign.delete(arrival.server)
       await this.#confirm(sight, arrival)
       return undefined
+    }
+    if (arrival.isOwn && arrival.server !== '') {
+      if (this.#foreign.size >= foreignMax) this.#foreign.clear()
+      this.#foreign.add(arrival.server)
     }
     return this.#refuse(this.#known, sight, arrival)
   }

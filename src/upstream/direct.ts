@@ -213,7 +213,12 @@ export class DirectUpstream implements Upstream {
         if (address === this.#addresses.current && address.pools.get(name) === pool) this.#checker.suspect(why)
       },
       // A connection in a caller's name cannot be asked as the edge: the edge asks over its own, once that one is made.
-      admit: gate && ((ask) => gate.admit(this.#arrival(address, name === 'edge' ? ask : undefined))),
+      admit:
+        gate &&
+        ((ask, server) => {
+          const isOwn = name === 'edge'
+          return gate.admit({ ...this.#arrival(address, isOwn ? ask : undefined), server, isOwn })
+        }),
     })
     address.pools.set(name, pool)
     return pool
@@ -243,6 +248,8 @@ export class DirectUpstream implements Upstream {
     const { urls, trust } = this.#upstreams
     return {
       address: address.url.href,
+      server: '',
+      isOwn: true,
       addresses: urls.map(({ href }) => href),
       authorities: authoritiesOf(trust),
       get: async (path) => {

