@@ -186,7 +186,7 @@ async function redial(site: Site): Promise<void> {
 function untilEdges(site: Site, what: string, holds: (cluster: EdgeStatus['cluster']) => boolean): Promise<unknown> {
   const look = async () =>
     (await Promise.all(site.edges().map((edge) => edge.status()))).every((one) => holds(one.cluster))
-  return until(look, what, { withinMs: noticedMsMax, everyMs: 100, signal: site.signal })
+  return until(look, what, { withinMs: 2 * noticedMsMax, everyMs: 100, signal: site.signal })
 }
 
 const clusters: readonly Trouble[] = [

@@ -34,6 +34,8 @@ export const identityPath = '/api/v1/namespaces/kube-system'
 
 /** However short the time: one answer, or two in one moment, may be anything. */
 const sightsMin = 3
+/** A pause this long begins it anew, or one as long as it has to last: probes of an address may be a minute apart. */
+const pauseMsMin = 5 * 60_000
 const uidMax = 128 // a uid has 36 characters; it is written down and shown
 const uidForm = /^[\w.:-]+$/
 
@@ -73,7 +75,7 @@ export type Sighting = {
   readonly address: string
   readonly site: Site
   readonly nowMs: number
-  /** How long it has to last; a pause as long as that begins it anew. */
+  /** How long it has to last. */
   readonly spanMs: number
 }
 
@@ -81,7 +83,7 @@ export function sighted(before: Candidate | undefined, { sight, address, site, n
   const next = refreshed({ uid: '', ...site }, sight, site)
   const goesOn =
     before !== undefined &&
-    nowMs - before.lastMs <= spanMs &&
+    nowMs - before.lastMs <= Math.max(spanMs, pauseMsMin) &&
     before.uid === next.uid &&
     before.authorities.join() === next.authorities.join() &&
     before.addresses.join() === next.addresses.join()
