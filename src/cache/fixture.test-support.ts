@@ -94,10 +94,6 @@ export function shortened(frame: string): string {
 /** Rounds of the event loop after which a pull of what is in memory has long been answered. */
 const idleTurns = 20
 
-async function turnsPass(): Promise<void> {
-  for (let turn = 0; turn < idleTurns; turn++) await nextTurn()
-}
-
 /** Pulls what a watch or a stream tells, one pull at a time. */
 abstract class Puller {
   readonly frames: string[] = []
@@ -121,12 +117,15 @@ abstract class Puller {
    * a store in another thread `frames` says how many there have to be before that counts.
    */
   async drain(frames = 0): Promise<string[]> {
-    const deadlineMs = Date.now() + 5_000
+    const deadlineMs = Date.now() + 20_000
     while (!this.ended) {
-      const pulled = this.pull().then(() => true)
-      const idle = turnsPass().then(() => false)
-      if ((await Promise.race([pulled, idle])) || (this.frames.length < frames && Date.now() < deadlineMs)) continue
-      break
+      let isOver = false
+      const pulled = this.pull().finally(() => {
+        isOver = true
+      })
+      for (let turn = 0; turn < idleTurns && !isOver; turn++) await nextTurn()
+      if (isOver) await pulled
+      else if (this.frames.length >= frames || Date.now() > deadlineMs) break
     }
     return this.frames
   }
