@@ -1,6 +1,7 @@
 /**
  * What comments and documents point at exists: decisions by their number ("decision 3 of docs/architecture.md", "decisions 5
- * and 11"), and places in backticks (`cache/copy`, `endpoint/sockets`). A pointer to nothing is worse than none.
+ * and 11"), and places in backticks (`cache/copy`, `endpoint/sockets`). A pointer to nothing is worse than none. And comments
+ * of src name who acts.
  */
 import { posix } from 'node:path'
 import { readTexts, report } from './tree.ts'
@@ -24,6 +25,22 @@ export function checkMentions(files: ReadonlyMap<string, string>, architecture: 
   return faults
 }
 
+/** Words that hide who acts: a comment names the caller, client, edge, API server, reader, writer or operator. */
+const faceless = /\b(?:whoever|nobody|somebody|anybody|everybody)\b/i
+/** A comment on lines of its own, or behind code; what tests are called and messages say is no comment. */
+const comment = /^\s*(?:\/\*\*?|\*|\/\/)(?<own>.*)|\s\/\/\s(?<behind>.*)/
+
+export function checkActors(files: ReadonlyMap<string, string>): string[] {
+  return [...files].flatMap(([path, text]) => {
+    if (!path.startsWith('src/')) return []
+    return text.split('\n').flatMap((line, at) => {
+      const { own, behind } = comment.exec(line)?.groups ?? {}
+      const word = faceless.exec(own ?? behind ?? '')?.[0]
+      return word === undefined ? [] : [`${path}:${at + 1}: who is "${word}"? a comment names the actor`]
+    })
+  })
+}
+
 /** Files and folders of src as prose names them: without `src/` and `.ts`. */
 function placesOf(paths: readonly string[]): Set<string> {
   const places = new Set<string>()
@@ -36,5 +53,5 @@ function placesOf(paths: readonly string[]): Set<string> {
 
 if (import.meta.main) {
   const files = readTexts(/^(?:src|test|bench|conformance|scripts|docs)\/(?!gate\.test).*\.(?:ts|md)$|^README\.md$/)
-  report(checkMentions(files, files.get('docs/architecture.md') ?? ''))
+  report([...checkMentions(files, files.get('docs/architecture.md') ?? ''), ...checkActors(files)])
 }

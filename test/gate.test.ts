@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkImports } from '../scripts/imports.ts'
 import { checkLeaks } from '../scripts/leaks.ts'
-import { checkMentions } from '../scripts/mentions.ts'
+import { checkActors, checkMentions } from '../scripts/mentions.ts'
 import { renewParts } from '../scripts/readme.ts'
 import { checkRules } from '../scripts/rules.ts'
 
@@ -125,4 +125,23 @@ test('registry addresses and private folders are found', () => {
   assert.deepEqual(found('a.md', `x\nsee ${home}notes`), [`a.md:2 carries the path ${home}`])
   assert.deepEqual(found('a.md', 'in /app/x'), ['a.md:1 carries the path /app/'])
   assert.deepEqual(found('a.ts', "import '../app/x.ts' // /tmp/x, src/app/y"), [])
+})
+
+test('a comment of src that hides who acts is named; titles, messages and other folders are not', () => {
+  const files = new Map([
+    [
+      'src/a.ts',
+      "/** For whoever asks. */\nconst a = 1 // Nobody knows\ntest('nobody is told', () => 'https://anybody')\n",
+    ],
+    ['src/b.ts', '/**\n * A caller, and its body: the busybody is nobodyless.\n * For everybody.\n */\n'],
+    ['test/c.ts', '// somebody\n'],
+  ])
+  assert.deepEqual(
+    checkActors(files).map((fault) => fault.split(': ').slice(0, 2).join(' ')),
+    [
+      'src/a.ts:1 who is "whoever"? a comment names the actor',
+      'src/a.ts:2 who is "Nobody"? a comment names the actor',
+      'src/b.ts:3 who is "everybody"? a comment names the actor',
+    ],
+  )
 })

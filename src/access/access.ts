@@ -20,7 +20,7 @@ export type Verdict =
   | 'denied'
   /** The API server does not accept the credential, or it has expired. */
   | 'unauthorized'
-  /** Nobody could be asked: a refusal for local answers; while the cloud is reachable the request may go there itself. */
+  /** The API server could not be asked: a refusal for local answers; while it is reachable the request may go there itself. */
   | 'unknown'
 
 /** What became of a request that was passed on. */
@@ -35,7 +35,7 @@ export interface Access {
   held(identity: Identity): Caller | undefined
   /** Whether the API server said within seconds that it does not accept the credential. */
   isRefused(identity: Identity): boolean
-  /** Who it is; asks when it must, as long as a read may wait. Undefined: not accepted, or nobody could be asked. */
+  /** Who it is; asks when it must, as long as a read may wait. Undefined: not accepted, or the cloud could not be asked. */
   caller(identity: Identity): Promise<Caller | undefined>
   /** Immediate whenever a decision is held that counts: while the API server can be asked, a fresh one. */
   decide(identity: Identity, question: Question): Verdict | Promise<Verdict>

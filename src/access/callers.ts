@@ -55,7 +55,7 @@ type Parts = {
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
   /** Changes when the credential configured for that common name does. */
   readonly credentialVersion: (name: string) => string
-  /** A credential stands for somebody else than it did: what was asked with it meanwhile may have been said of either. */
+  /** A credential stands for another caller than it did: what was asked with it meanwhile may have been said of either. */
   readonly changed: (id: string) => void
 }
 
@@ -66,7 +66,7 @@ export class Callers {
   readonly #refused = new Map<string, { readonly usedAt: number }>()
   readonly #flights = new Map<string, Review>()
   readonly #failed: Lately
-  /** Of tokens, as long as somebody else holds on to them. */
+  /** Of tokens, as long as another part holds on to them. */
   readonly #digests = new WeakMap<Identity, string>()
 
   constructor(parts: Parts) {
@@ -80,7 +80,7 @@ export class Callers {
     this.#evict()
   }
 
-  /** Without asking; `refused`: the API server does not accept the credential, or it has expired and nobody can be asked. */
+  /** Without asking; `refused`: the API server does not accept the credential, or cannot be asked and it has expired. */
   held(identity: Identity): Known | 'refused' | undefined {
     if (identity.kind === 'edge') return administrator
     if (identity.kind === 'anonymous') return anonymous
@@ -105,7 +105,7 @@ export class Callers {
     return now - confirmedAt < validMs
   }
 
-  /** One that will soon have to be asked about is asked about now, and nobody waits. */
+  /** One that will soon have to be asked about is asked about now, and no request waits. */
   keepFresh(identity: Identity, { confirmedAt }: Known, now: number): void {
     if (now - confirmedAt >= askAgainMs) this.review(identity)
   }
@@ -133,7 +133,7 @@ export class Callers {
       if (subject.kind === 'unauthorized') this.#refuse(digest)
       if (subject.kind === 'failed') this.#failed.add(digest)
       if (subject.kind !== 'caller') return undefined
-      // Somebody was told 401 after this was asked: that is the newer word.
+      // A client was told 401 after this was asked: that is the newer word.
       if ((this.#refused.get(digest)?.usedAt ?? Number.NEGATIVE_INFINITY) >= flight.sentAt) return undefined
       return this.#keep(digest, subject.caller, lifetime(identity, this.#parts.latest), flight.sentAt)
     })

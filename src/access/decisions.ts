@@ -1,6 +1,6 @@
 /**
  * What a caller may do, as the API server said last. While it can be reached only what is fresh counts (I5): an allowance
- * that will soon be too old is asked again beside the requests of a busy caller, and whoever comes later waits for a new one,
+ * that will soon be too old is asked again beside the requests of a busy caller, and a later caller waits for a new one,
  * as long as any read may. While it cannot be reached the last decision holds, for as long as the credential counts. A review
  * that fails changes nothing that is known.
  */
@@ -124,7 +124,7 @@ export class Decisions implements Access {
     if (settled !== 'unknown') return settled
     const probe = async () => void (await reachability.probe())
     const verdict = await this.#asked(identity, question, { flight: undefined, probe })
-    // What only counts while nobody can be asked is no news.
+    // What only counts while the API server cannot be asked is no news.
     return this.#isOnline ? verdict : 'unknown'
   }
 
@@ -172,7 +172,7 @@ export class Decisions implements Access {
     return now - checkedAt < freshMs && checkedAt >= this.#parts.changes.since(namespace) && !implied
   }
 
-  /** Asks who it is and what it may do, both at once where somebody is known already. */
+  /** Asks who it is and what it may do, both at once where the caller is known already. */
   async #asked(identity: Identity, question: Question, waiting: Waiting): Promise<Verdict> {
     const { callers, clock } = this.#parts
     let known = callers.held(identity)
@@ -244,7 +244,7 @@ export class Decisions implements Access {
       if (this.#asking.get(at) === asking) this.#asking.delete(at)
       if (answer.kind === 'decision') {
         const now = callers.held(identity)
-        // It was said of whoever the credential stands for: that has to be the same caller still.
+        // It was said of the caller the credential stands for: that has to be the same caller still.
         const isSame = typeof now === 'object' && now.id === known.id
         if (isSame || !answer.allowed) this.#apply(known.id, question, { ...answer, askedAt: flight.sentAt })
       } else if (answer.kind === 'unauthorized') callers.refuse(identity)

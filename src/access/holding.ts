@@ -9,7 +9,7 @@ import { type Question, widerOf } from './question.ts'
 
 export type Decision = {
   allowed: boolean
-  /** Nobody asked this question: a part of it was denied. */
+  /** This question was not asked: a part of it was denied. */
   implied: boolean
   /** Why not, as the authorizer put it. */
   reason: string

@@ -1,5 +1,5 @@
 /**
- * Who a caller is, as one short text: the same for every credential of the same caller, another for whoever an authorizer
+ * Who a caller is, as one short text: the same for every credential of the same caller, another for callers that an authorizer
  * could tell apart; and the form in which a caller is written down.
  */
 import { hash } from 'node:crypto'

@@ -1,5 +1,5 @@
 /**
- * Access put together: reads what was stored, so that a restart without the cloud knows everybody it knew before.
+ * Access put together: reads what was stored, so that a restart without the cloud knows every caller it knew before.
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'

@@ -68,7 +68,7 @@ export function widerOf(question: Question): Wider[] {
   const wider: Wider[] = []
   for (let without = 1; without <= given; without++) {
     if ((without & ~given) !== 0) continue
-    // A name in no namespace is nobody's question, unless a selector asks for it.
+    // A name in no namespace is no question, unless a selector asks for it.
     if (fields === '' && (without & 1) !== 0 && (given & ~without & 2) !== 0) continue
     const left = { ...question }
     parts.forEach((part, i) => {

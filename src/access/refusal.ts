@@ -7,7 +7,7 @@ import { quoted } from '../kube/json/gotext.ts'
 import { denied, qualified, type StatusDetails, type StatusError } from '../kube/status.ts'
 import type { Question } from './question.ts'
 
-/** Appended where the refusal is ignorance, so that nobody looks for a missing role. */
+/** Appended where the refusal is ignorance, so that no operator looks for a missing role. */
 export const noDecision = 'no decision is known for this caller while the API server cannot be reached'
 
 /** `reason` is what the authorizer gave for its denial, '' for none. */

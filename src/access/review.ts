@@ -1,7 +1,7 @@
 /**
  * The two questions put to the API server, in the caller's own name: who am I (SelfSubjectReview), may I do this
  * (SelfSubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
- * changes nothing that is known. At most a few are under way at a time (`turns.ts`); whoever finds the queue full is not
+ * changes nothing that is known. At most a few are under way at a time (`turns.ts`); a caller that finds the queue full is not
  * asked for.
  */
 import type { Clock } from '../base/clock.ts'
@@ -26,7 +26,7 @@ export type Flight<T> = {
   readonly sentAt: number
 }
 
-const reviewMsMax = 10_000 // an answer later than this is of no use to anybody
+const reviewMsMax = 10_000 // an answer later than this is of no use to any caller
 const replyBytesMax = 1 << 20 // a user with thousands of groups fits
 
 const refused: Unanswered = { kind: 'failed', lost: false }

@@ -212,7 +212,7 @@ async function revoke(world: World): Promise<void> {
   bench.cloud.users.delete(token)
   world.revokedAt.set(token, bench.clock.steady())
   world.rotate(caller)
-  // Mostly nobody is told.
+  // Mostly the edge is not told.
   if (bench.cloud.reachability.state !== 'reachable' || world.next() < 0.7) return
   bench.access.learn({ kind: 'token', token }, questions[0] as Question, { status: 401, askedAt: bench.clock.steady() })
   world.refusedTokens.add(token)

@@ -110,7 +110,7 @@ export class TokenKeeper {
     this.#dropAll((_, key) => key === keyOf(asked))
   }
 
-  /** The account is no more, or another one by now: whoever has a token of it, for whatever. `uid`: of the one that is gone. */
+  /** The account is no more, or another one by now: all its tokens go, whatever for. `uid`: of the one that is gone. */
   dropAccount(namespace: string, account: string, uid = ''): void {
     this.#dropAll((kept) => {
       return isOf(kept, { namespace, account }) && (uid === '' || (uidOf(kept) ?? uid) === uid)
@@ -135,7 +135,7 @@ export class TokenKeeper {
   }
 
   /**
-   * Whoever shows this token is known without asking, if it is one for the API server. A token for another audience is
+   * A client that shows this token is known without asking, if it is one for the API server. A token for another audience is
    * shown to others, and must open nothing here.
    */
   #introduce({ namespace, account, request }: TokenAsked, reply: TokenRequestFacts, claims: Claims | undefined): void {

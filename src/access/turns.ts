@@ -8,7 +8,7 @@ const atOnceOfOneMax = 16 // an authenticator that is slow for one caller leaves
 const atOnceOfStrangersMax = 8 // all of them together: they come one by one, or they are a flood
 const queuedMax = 1024 // more than the distinct questions of a node that starts; beyond it the cloud is too slow to help
 const queuedOfOneMax = 768 // more than the interests it may begin; what is left is for the others
-const queuedOfStrangersMax = 256 // whoever does not fit is judged by the API server itself
+const queuedOfStrangersMax = 256 // a caller that does not fit is judged by the API server itself
 
 /** The name under which all strangers take their turns. */
 export const strangers = ''
@@ -16,13 +16,13 @@ export const strangers = ''
 type Lane = { running: number; readonly waiting: (() => void)[] }
 
 export class Turns {
-  /** By caller; whoever was served last is last. */
+  /** By caller; the one that was served last is last. */
   readonly #lanes = new Map<string, Lane>()
   #running = 0
   /** Of callers who are no strangers. */
   #queued = 0
 
-  /** Calls `go` now or when it is its turn; whoever went says so by `leave`. False: too many wait already. */
+  /** Calls `go` now or when it is its turn; a caller that went says so by `leave`. False: too many wait already. */
   enter(who: string, go: () => void): boolean {
     const lane = this.#lanes.get(who) ?? { running: 0, waiting: [] }
     this.#lanes.set(who, lane)

@@ -1,6 +1,6 @@
 /**
- * The watches that are open here, so that whoever loses the right to one does not go on hearing: each is asked about every few
- * minutes, and at once when roles or bindings are seen to change. A caller that is told no gets the end of its stream, and its
+ * The watches that are open here, so that a caller without the right to one any more does not go on hearing: each is asked
+ * about every few minutes, and at once when roles or bindings are seen to change. A caller that is told no gets the end of its stream, and its
  * next watch meets the refusal. Only a no of the API server ends one: not a review that failed, nor a cloud that is away.
  */
 import { type Clock, sleep } from '../base/clock.ts'
@@ -10,7 +10,7 @@ import type { Changes } from './changes.ts'
 import { everywhere } from './changes.ts'
 import type { Question } from './question.ts'
 
-const everyMs = 300_000 // where nobody shows changes: as long as the API server keeps what a webhook allowed
+const everyMs = 300_000 // where changes are not seen: as long as the API server keeps what a webhook allowed
 const everySpread = 0.4 // of it, so that the watches of a node do not all come at once
 const retryMs = 30_000 // after a review that failed
 const lookEveryMs = 5_000
@@ -53,7 +53,7 @@ export class OpenWatches {
     parts.changes.observe((namespace) => this.#changed(namespace))
   }
 
-  /** `end` ends the stream; the answer says that it has ended. The administrator's own are nobody's to ask about. */
+  /** `end` ends the stream; the answer says that it has ended. The administrator's own are not asked about. */
   add(identity: Identity, question: Question, end: () => void): () => void {
     if (identity.kind === 'edge') return () => {}
     const { keyOf, clock, changes } = this.#parts

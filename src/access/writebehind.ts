@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { RecordChange, Records } from './access.ts'
 
-const behindMs = 500 // a crash costs at most what was learned for this long: offline its caller would be nobody
+const behindMs = 500 // a crash costs at most what was learned for this long: offline its caller would be unknown
 const retryMs = 10_000 // a full disk does not get better sooner
 
 type Parts = { readonly records: Records; readonly clock: Clock; readonly log: Log }

@@ -77,7 +77,7 @@ nobody answers.`,
   },
 }
 
-/** How long a server that was told to end waits for whoever reads what it printed: nobody may keep it alive that way. */
+/** How long a server that was told to end waits for the reader of what it printed, which may not keep it alive that way. */
 const lastWordsMsMax = 2_000
 
 /** Answers the exit code, once everything that was printed has been taken: a pipe holds less than a long status. */
@@ -129,7 +129,7 @@ async function untilSignal<C extends 'serve' | 'edge' | 'demo'>(
   const config = await readConfig(command, { args, env: process.env })
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
-      // The second time somebody is impatient: the store opens clean after any end.
+      // The second time the operator is impatient: the store opens clean after any end.
       if (stop.signal.aborted) process.exit(1)
       stop.abort()
     })

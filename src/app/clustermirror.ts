@@ -1,6 +1,6 @@
 /**
  * Everything an edge has of one cluster, and what answers from it: the copy, who may read it, the documents, what is passed
- * on. Another cluster gets another one, so that nothing anybody remembered can be carried over.
+ * on. Another cluster gets another one, so that nothing that was remembered can be carried over.
  */
 import { openAccess } from '../access/open.ts'
 import { systemClock } from '../base/clock.ts'
@@ -64,7 +64,7 @@ type Running = {
 
 export type ClusterMirror = Awaited<ReturnType<typeof openMirror>>
 
-/** Reads what is stored before anybody is served. */
+/** Reads what is stored before any client is served. */
 export async function openMirror(parts: ClusterParts) {
   const { config, upstream, log, lost } = parts
   const clock = systemClock

@@ -28,7 +28,7 @@ export function openStore({ data, history, log }: FolderParts): Store {
   })
 }
 
-/** Why a start ends here, in words for whoever started it. */
+/** Why a start ends here, in words for the operator. */
 export function refuse(error: unknown, folder: string): never {
   if (!(error instanceof StoreUnusable)) throw error
   const advice = error.damaged ? ': restore the folder from a backup, or start anew with another one (--data)' : ''
@@ -37,7 +37,7 @@ export function refuse(error: unknown, folder: string): never {
 
 /**
  * Opens with `open`; where what is stored is beyond repair it is set aside, since all of it can be mirrored again. One
- * earlier set is kept, for whoever wants to look. Anything else that is wrong is refused by name.
+ * earlier set is kept, for an operator who wants to look. Anything else that is wrong is refused by name.
  */
 export async function openOrSetAside<Opened>(
   parts: FolderParts,

@@ -1,6 +1,6 @@
 /**
  * `ake demo`: the main job, visible. A small site in a cloud of its own (`ake serve`), an edge in front of it, and a cloud
- * that goes away again and again: whoever reads at the edge does not notice. Until Ctrl-C, in a temporary folder.
+ * that goes away again and again: clients of the edge do not notice. Until Ctrl-C, in a temporary folder.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type ClientHttp2Session, connect } from 'node:http2'
@@ -131,7 +131,7 @@ function say(sentence: string): void {
   process.stdout.write(`${process.stdout.isTTY ? '\r\x1b[2K' : ''}${sentence}\n`)
 }
 
-/** What everybody on an edge node does all day. */
+/** What every client on an edge node does all day. */
 async function look(client: ClientHttp2Session, seen: Seen): Promise<void> {
   seen.reads++
   await send(client, 'GET', '/apis/edge.example.com/v1/sensors?resourceVersion=0').catch(() => seen.refused++)

@@ -9,7 +9,7 @@ import { reasonOf, UsageError } from '../base/fault.ts'
 import { makePrivateFolder } from '../pki/privatefile.ts'
 
 const sqliteBusy = 5
-/** Damaged, or no database at all: whoever held it would be met first, as busy. */
+/** Damaged, or no database at all: a process that held it would be met first, as busy. */
 const sqliteUnreadable = [11, 26]
 
 // A lock whose owner forgot it must not be collected, and so released, while the process lives.
@@ -38,7 +38,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   }
 }
 
-/** On a full disk nobody can be named, which is no reason not to start. */
+/** On a full disk the holder cannot be named, which is no reason not to start. */
 function notePid(pidFile: string): void {
   try {
     writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
@@ -59,7 +59,7 @@ function openOrReplace(path: string): DatabaseSync {
 }
 
 function openLock(path: string): DatabaseSync {
-  // SQLite would make it readable by everybody. Never an open and close of one that is there: that drops locks on it.
+  // SQLite would make it readable by every user. Never an open and close of one that is there: that drops locks on it.
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   else if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600)
   const database = new DatabaseSync(path, { timeout: 0 })

@@ -1,6 +1,6 @@
 /**
  * How many connections the system's limit on open files leaves room for. Where that is lower than ours, new connections
- * would fail before ours is reached and anybody is chosen to go, and so would the files of the store.
+ * would fail before ours is reached and a connection is chosen to go, and so would the files of the store.
  */
 import { readFileSync } from 'node:fs'
 import { standardLimits } from '../endpoint/sockets/limits.ts'

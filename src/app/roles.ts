@@ -1,5 +1,5 @@
 /**
- * Roles and bindings, which an edge keeps if it may read them: they answer nobody, but a change of them says at once that what
+ * Roles and bindings, which an edge keeps if it may read them: they answer no read, but a change of them says at once that what
  * was decided has to be asked again. Where the edge may not read them that is no fault: decisions grow old by themselves.
  */
 import { type Changes, everywhere } from '../access/changes.ts'
@@ -17,7 +17,7 @@ const resources = ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings
 
 /** After a review that failed. */
 const retryMs = 5_000
-/** Somebody may give the edge the right later. */
+/** An operator may give the edge the right later. */
 const deniedMs = 600_000
 
 type Parts = {
@@ -38,7 +38,7 @@ export class Roles {
     const { interests, changes } = parts
     for (const resource of resources) {
       interests.onResource(resourceName(group, version, resource), (cache) => {
-        // Nobody has told of what changed before it was here.
+        // What changed before it was here was not told.
         changes.note(everywhere)
         cache.observe(({ item, previous }) => changes.note((item ?? previous)?.namespace ?? everywhere))
       })

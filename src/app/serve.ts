@@ -70,7 +70,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
           version: builtinFacts().version,
           checks: [
             { name: 'store', ready: true, run: () => (copy.healthy ? undefined : 'the disk refuses writes') },
-            // It serves all the same; but what it accepted and no longer has is for somebody to know.
+            // It serves all the same; but what it accepted and no longer has is for the operator to know.
             { name: 'data', ready: true, run: () => damageOf(copy, store).join('; ') || undefined },
           ],
         }),

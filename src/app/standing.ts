@@ -1,5 +1,5 @@
 /**
- * What an edge keeps whether anybody asks or not: the definitions and API services that say what exists, and what its
+ * What an edge keeps whether it is asked for or not: the definitions and API services that say what exists, and what its
  * options name. A resource that does not exist yet is waited for.
  */
 import type { TokenKeeper } from '../access/tokens.ts'
@@ -76,7 +76,7 @@ function follow(
   })
 }
 
-/** The bound object or the account itself is no more: nobody may have its token again. One that only left a selector is elsewhere still. */
+/** The bound object or the account itself is gone, and its token is not given again. One that only left a selector still exists. */
 function forgetTokens({ interests, keeper }: Parts, kind: string, resource: string, event: Event): void {
   const { item, previous, key } = event
   if (previous === undefined || (item !== undefined && item.uid === previous.uid)) return

@@ -58,7 +58,7 @@ export type StatusDocument = {
   readonly version: string
 }
 
-/** An edge answers from memory: whoever takes longer than this is stuck. */
+/** An edge answers from memory: one that takes longer than this is stuck. */
 const answerMsMax = 5_000
 /** Some hundred bytes for each interest: far more than an edge can hold. */
 const answerBytesMax = 16 * 1024 * 1024

@@ -1,4 +1,4 @@
-/** What is forgotten by age, and for whom: a clock of its own that counts only the time in which anybody could have asked. */
+/** What is forgotten by age, and for whom: a clock of its own that counts only the time in which a client could have asked. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,10 +1,10 @@
 /**
- * History is bounded by age too: whoever may list Secrets today has no claim to what was rotated last month. Now and then
+ * History is bounded by age too: a caller that may list Secrets today has no claim to what was rotated last month. Now and then
  * it is noted how far each interest has come; once such a mark is old enough everything up to it is forgotten, by a floor
  * that is committed like any change, so that the log itself tells it.
  *
  * Age is time in which this process ran, at an edge with the cloud reachable: a device without a battery learns the time
- * of day late, and who slept through an outage resumes after it. No clock that somebody sets is asked.
+ * of day late, and who slept through an outage resumes after it. No clock that an operator sets is asked.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Batch, InterestChange } from '../store/store.ts'

@@ -117,7 +117,7 @@ export class AuthorityCopy extends Copy {
 }
 
 /**
- * An authority has nobody to ask again. Where changes were lost no client resumes from before: it would miss those in
+ * An authority has no server to ask again. Where changes were lost no client resumes from before: it would miss those in
  * silence. And a version that may have been given out is written down as such. A disk that refuses it is heard of later.
  */
 async function settle(store: Store, { version, interests }: Opened): Promise<number> {

@@ -1,5 +1,5 @@
 /**
- * One interest's live copy: its objects in key order, the newest part of its history, and everybody who watches it.
+ * One interest's live copy: its objects in key order, the newest part of its history, and its watchers.
  *
  * Bytes are kept once per object version and shared by lists, frames and history. Reads never touch the disk, except a
  * watch or a list that asks for a version older than memory holds. What is in here has been committed (D1): `publish` is
@@ -138,7 +138,7 @@ export class Cache {
     return this.#isGone(version)
   }
 
-  /** Versions of a past that no longer exists lie ahead: whoever names one may be of that past. */
+  /** After a restore a client may hold a version of the lost past, which lies ahead. */
   get isSetBack(): boolean {
     return this.#isSetBack()
   }
@@ -196,7 +196,7 @@ export class Cache {
   /** The objects as they were at a version, by undoing what came after. Rejects with HistoryGone below the floor. */
   async listAt(version: number, filter: Filter): Promise<Item[]> {
     if (version === this.version) return this.list(filter)
-    // What is forgotten on disk may still be in memory: it is nobody's any more.
+    // What is forgotten on disk may still be in memory: it is not shown any more.
     if (version < this.history.floor) throw new HistoryGone(this.interest, this.history.floor)
     return this.history.undo(version, (before) => {
       const items = this.list(filter).filter((item) => !before.has(item.key))

@@ -15,7 +15,7 @@ export function isSame(item: Pick<Item, 'uid' | 'version'>, uid: string, version
 
 /**
  * `found` by key; 'same' where its reader has compared already and kept no bytes. `followed`: every watch has heard all that
- * is held, so that what is damaged here is damaged here only, and is repaired without a word to anybody.
+ * is held, so that what is damaged here is damaged here only, and is repaired without a word to any watcher.
  */
 export function differ(
   held: Held,

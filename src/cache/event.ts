@@ -11,7 +11,7 @@ export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED'
 export interface Form {
   frame(type: FrameType, item: Item): Buffer
   bookmark(version: number, initialEventsEnd: boolean): Buffer
-  /** A frame is more than spliced: whoever needs many of them at once has them made in turns, a few at a time. */
+  /** A frame is more than spliced: a reader that needs many of them at once has them made in turns, a few at a time. */
   readonly isLaborious?: boolean
   /** Frames made for a watch were not sent: what is told only once has to be told again. */
   dropped?(): void

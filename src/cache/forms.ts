@@ -1,6 +1,6 @@
 /**
- * Items in another form than their JSON: made when it is first asked for and kept for whoever asks next. All forms of a
- * process share one limit, and those that nobody has asked for lately go first. Items have no field for it, so that where
+ * Items in another form than their JSON: made when it is first asked for and kept for the next reader. All forms of a
+ * process share one limit, and those that were not asked for lately go first. Items have no field for it, so that where
  * only JSON is asked for nothing is paid.
  */
 import type { Item } from './item.ts'

@@ -48,7 +48,7 @@ export class History {
 
   /**
    * The next events after the cursor: `ready` from memory (all there are), or a promise of a page from disk. Entries the
-   * disk holds but nobody has published yet are left for the window to bring.
+   * disk holds but that are not published yet are left for the window to bring.
    */
   next(cursor: Cursor): Iterable<Event> | Promise<Event[]> {
     return this.window.reaches(cursor) ? this.window.after(cursor) : this.#page(cursor)
@@ -61,7 +61,7 @@ export class History {
     return entries.map((entry) => this.#event(entry))
   }
 
-  /** A gap's own entry becomes an event that concerns no object, and so nobody. */
+  /** A gap's own entry becomes an event that concerns no object, and so no watcher. */
   #event(entry: Entry): Event {
     const { position, version, key } = entry
     const previous = entry.previous && makeItem(entry.previous, entry.previousVersion, this.#plan)
@@ -107,7 +107,7 @@ export class History {
     let cursor = after
     for (;;) {
       let seen = 0
-      // Taken at once: while somebody waits between two events, the window moves on.
+      // Taken at once: while the reader waits between two events, the window moves on.
       for (const event of [...(await this.next(cursor))]) {
         if (event.version > upTo.version) return
         seen++

@@ -1,7 +1,7 @@
 /**
  * An object at one version as the cache holds it: its bytes (in list-item form) and what a scan of them found. Never
  * changed after it is made; histories, watchers and answers share it. There are tens of thousands of these, so what can be
- * read from the key or the bytes when somebody wants it is not kept besides.
+ * read from the key or the bytes when a reader wants it is not kept besides.
  */
 import { type FieldPlan, type Labels, type Scan, scanObject, uidIn } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
@@ -69,7 +69,7 @@ export function makeItem(bytes: Buffer, version: number, plan: FieldPlan): Item 
   return new Item(objectKey(scan.namespace, scan.name), version, bytes, scan)
 }
 
-/** The same as `makeItem` of the form, for whoever has scanned the object as it came: `cut` bytes of its front are missing. */
+/** The same as `makeItem` of the form, of an object scanned as it came: `cut` bytes of its front are missing. */
 export function itemOfScan(scan: Scan, form: Buffer, version: number, cut: number): Item {
   const moved = (at: number) => (at < 0 ? at : at - cut)
   return new Item(objectKey(scan.namespace, scan.name), version, form, {

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../base/clock.ts'
 
-/** Two events at 100 a second; well under what anybody notices. */
+/** Two events at 100 a second; well under what a client notices. */
 const windowMs = 20
 /** Deliveries in one window before the next ones wait: a whole edge node's watches hear of an event at once. */
 const promptMax = 256

@@ -1,4 +1,4 @@
-/** A definition changes its selectable fields while somebody watches and somebody writes. */
+/** A definition changes its selectable fields while one client watches and another writes. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planFields } from '../kube/object.ts'

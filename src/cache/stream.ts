@@ -1,6 +1,6 @@
 /**
  * The events of an interest from a cursor on, as an async iterable of batches: a feed copies them, a peer sends them, a
- * controller acts on them. A reader that takes its time holds no more than a burst and delays nobody (A8): beyond that its
+ * controller acts on them. A reader that takes its time holds no more than a burst and delays no other (A8): beyond that its
  * events are read from history when it comes for them.
  */
 import type { StatusError } from '../kube/status.ts'

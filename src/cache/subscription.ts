@@ -1,7 +1,7 @@
 /**
  * One reader's way through an interest's history: the objects it begins with (if asked for), then what history has after
  * its cursor, then live, where it is told each event in the turn that publishes it. Until it is live the reader reads pages
- * at its own pace. A live reader that has no room goes back to history: it delays nobody and costs no memory (A8). Below
+ * at its own pace. A live reader that has no room goes back to history: it delays no other and costs no memory (A8). Below
  * the floor of history it gets 410, as from kube-apiserver.
  *
  * It knows neither frames nor queues: `stream.ts` makes batches of events of it, `watcher.ts` frames for a client. Both

@@ -1,6 +1,6 @@
 /**
  * The newest part of an interest's history, in memory: from here most watches resume without touching the disk. What it
- * drops stays on disk, so dropping costs nobody a relist.
+ * drops stays on disk, so dropping costs no client a relist.
  */
 import type { Cursor } from '../store/store.ts'
 import type { Event } from './event.ts'

@@ -54,7 +54,7 @@ export class EdgeCloud implements Upstream {
   readonly documents: DocumentCloud
   readonly judge = new FakeCloud()
   readonly reachability: ApiServer['reachability']
-  /** What came in somebody's name other than the edge's, and all that a script may look at. */
+  /** What came in another name than the edge's, and all that a script may look at. */
   readonly asked: Asked[] = []
   readonly connects: Asked[] = []
   script: (asked: Asked) => Scripted | Promise<Scripted> = () => undefined

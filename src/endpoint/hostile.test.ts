@@ -1,4 +1,4 @@
-/** What somebody with few rights, or none, tries at an edge: to see more, to stop it, to fill its memory. */
+/** What a caller with few rights, or none, tries at an edge: to see more, to stop it, to fill its memory. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { questionOf } from '../access/question.ts'
@@ -56,7 +56,7 @@ test('a namespace that reads like selectors is no other interest, and stops nobo
   const [mirrored] = world.interests.all
   const known = world.catalog.find('', 'v1', 'configmaps')
   assert.ok(mirrored !== undefined && known !== undefined)
-  // Whoever asked would wait for the one that is there, again and again: it is synced, and covers nothing of this.
+  // A caller would wait for the one that is there, again and again: it is synced, and covers nothing of this.
   const strange = { group: '', version: 'v1', resource: 'configmaps', namespace: 'a?app=web&' }
   assert.notEqual(interestOf(strange).name, mirrored.interest.name)
   const second = world.later('GET', '/api/v1/namespaces/a%3Fapp=web&/configmaps?resourceVersion=0')

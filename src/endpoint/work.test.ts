@@ -113,7 +113,7 @@ test('[A8] a selector is parsed once for a request, however many ask for it, whe
       // The form of a refusal is read from its URL anew.
       const [first] = asked.mock.calls
       const texts = asked.mock.calls.filter((call) => call.this === first?.this).map(({ arguments: [name] }) => name)
-      // Whoever decides also wants the text, for what cannot be parsed; whether there is a name is a question of its own.
+      // The decision also wants the text, for what cannot be parsed; whether there is a name is a question of its own.
       assert.ok(texts.filter((name) => name === 'labelSelector').length <= 2, `${texts}`)
       assert.ok(texts.filter((name) => name === 'fieldSelector').length <= 3, `${texts}`)
     } finally {

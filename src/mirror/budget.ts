@@ -35,7 +35,7 @@ type MirroredHeld = Held & { readonly mirrored: MirroredInterest }
 export class Budget {
   readonly #parts: Parts
   readonly #limits: BudgetLimits
-  /** Callers, and for what, who found no room since the last tick: whoever floods is refused at the price of a look. */
+  /** Callers, and for what, who found no room since the last tick: a caller that floods is refused at the price of a look. */
   readonly #full = new Map<string, string>()
   readonly #turnedAway = new Map<
     string,

@@ -1,7 +1,7 @@
 /**
  * An interest that a wider one covers needs no watch of its own: what differs when it changes over goes into its history
  * like any difference, and from then on the wider one's changes come through its filter. Its versions, its floor and its
- * history stay what they are, so that nobody who watches it notices.
+ * history stay what they are, so that none of its watchers notices.
  */
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'

@@ -68,7 +68,7 @@ for (const [name, { fault, why, state = 'failing' }] of Object.entries(causes)) 
     assert.match('why' in mirrored.state ? mirrored.state.why : '', why)
     assert.ok(mirrored.hopeless)
     assert.equal(await mirrored.synced(10_000), 'refused')
-    // It is asked for every few minutes, where only a right is missing twice a minute, and nobody is held again meanwhile.
+    // It is asked for every few minutes, where only a right is missing twice a minute, and no caller is held again meanwhile.
     await world.pass(20 * 60_000, 600)
     const before = server.requests.length
     await world.pass(10 * 60_000, 600)

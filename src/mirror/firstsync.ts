@@ -1,6 +1,6 @@
 /**
  * Whether an interest has come about: its first list is committed and a watch after it lived. What has not within its time is
- * passed through, because whoever asks wants an answer and not a place in a queue; it is tried on, rarely.
+ * passed through, because a caller wants an answer and not a place in a queue; it is tried on, rarely.
  */
 import type { Clock } from '../base/clock.ts'
 import { mirrorLimits } from './mirror.ts'

@@ -100,7 +100,7 @@ test('covering goes on from one to the next, and everything covers itself', () =
   const holds = fc.property(wish, wish, wish, (a, b, c) => {
     const [wide, middle, narrow] = [scopeOf(a), scopeOf(b), scopeOf(c)]
     assert.ok(covers(wide, wide))
-    // One that asks for two namespaces at once matches nothing: whether that is covered is anybody's guess.
+    // One that asks for two namespaces at once matches nothing: whether that is covered does not matter.
     const place = narrow.fields.required('metadata.namespace')
     fc.pre(narrow.namespace === '' || place === undefined || place === narrow.namespace)
     if (covers(wide, middle) && covers(middle, narrow)) assert.ok(covers(wide, narrow))

@@ -1,5 +1,5 @@
 /**
- * An interest: what somebody wants mirrored. Resource, namespace and both selectors, normalised, so that two spellings of
+ * An interest: what a caller wants mirrored. Resource, namespace and both selectors, normalised, so that two spellings of
  * one wish are the same interest. Which interest covers which read is decided here, conservatively: every requirement of
  * the interest must stand in the request.
  */

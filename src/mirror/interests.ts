@@ -22,7 +22,7 @@ import type { Mirrored } from './mirror.ts'
 import { MirroredInterest } from './mirrored.ts'
 import { type Beginning, type InterestRecord, InterestRecords, isNode, noteBeginning, noteCaller } from './records.ts'
 
-/** The time nobody asked is written down this often: a restart may forget as much of it. */
+/** The time in which no caller asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
 
 type Options = Beginning & {
@@ -132,7 +132,7 @@ export class Interests {
     }
   }
 
-  /** Those the disk has lost the record of: they are doubted, and read again once somebody asks for them. */
+  /** Those the disk has lost the record of: they are doubted, and read again once a caller asks for them. */
   get lost(): string[] {
     return [...(this.#copy?.caches.keys() ?? [])].filter(
       (name) => !this.#mirrored.has(name) && this.#records.isLost(name),
@@ -165,7 +165,7 @@ export class Interests {
     const present = this.#mirrored.get(interest.name)
     if (present !== undefined) {
       if (noteBeginning(present.record, options)) this.#save(present)
-      // The cloud has said no to it: whoever asks is passed on, and told so by the cloud itself.
+      // The cloud has said no to it: its callers are passed on, and told so by the cloud itself.
       return present.withdrawnAtMs === undefined ? present : undefined
     }
     if (this.#ended) return undefined
@@ -282,7 +282,7 @@ export class Interests {
       mirrored.cache?.replan(this.planOf(name))
       this.#save(mirrored)
     }
-    // Whose fields nobody knew until now can be fed.
+    // Those whose fields were unknown until now can be fed.
     if (this.#started) for (const mirrored of this.#mirrored.values()) this.#widened(mirrored)
   }
 
@@ -292,9 +292,9 @@ export class Interests {
     this.#mirrored.delete(name)
     this.#byResource.get(resourceName(group, version, resource))?.delete(mirrored)
     await mirrored.stop()
-    // Somebody asked for it again meanwhile, and goes on with what is here.
+    // A caller asked for it again meanwhile, and goes on with what is here.
     if (this.#mirrored.has(name)) return
-    // In one turn: whoever asks from here on begins with nothing.
+    // In one turn: a caller that asks from here on begins with nothing.
     await Promise.allSettled([this.#records.drop(mirrored), this.#copy?.end(name, 'over')])
   }
 

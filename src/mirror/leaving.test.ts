@@ -57,7 +57,7 @@ test('what somebody watches, what an option names and what the cloud cannot tell
   world.server.cutWatches()
   await world.pass(3 * mirrorLimits.emptyUnaskedMsMax, 300)
   assert.equal(world.interests.size, 3)
-  // Reachable, and its watch cannot be opened: nobody knows that it is still empty.
+  // Reachable, and its watch cannot be opened: it is unknown whether it is still empty.
   world.server.fault = () => ({ kind: 'status', code: 500 })
   world.server.reachability.set('reachable')
   await world.pass(3 * mirrorLimits.emptyUnaskedMsMax, 300)
@@ -86,7 +86,7 @@ test('an empty interest in a namespace that is no more ends within minutes, once
   server.fault = () => undefined
   await world.pass(12 * minuteMs, 200)
   assert.deepEqual(names(world), ['v1/configmaps?app=none&', 'v1/pods@a', 'v1/pods@b'])
-  // One that exists is asked for rarely, and one that nobody has emptied not at all.
+  // One that exists is asked for rarely, and one that is not empty not at all.
   const asked = server.requests.filter(({ resource }) => resource === 'namespaces').length
   await world.pass(60 * minuteMs, 800)
   const again = server.requests.filter(({ resource }) => resource === 'namespaces').length - asked

@@ -1,6 +1,6 @@
 /**
- * When an interest ends: unasked for a day, refused for good, or of something that no longer exists and that nobody has asked
- * for during minutes. Nothing ends while the cloud is away, nor what somebody watches, nor what an option names.
+ * When an interest ends: unasked for a day, refused for good, or of something that no longer exists and that no caller has
+ * asked for during minutes. Nothing ends while the cloud is away, nor what a client watches, nor what an option names.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -10,7 +10,7 @@ import { type Interest, scopeOfName } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { MirroredInterest } from './mirrored.ts'
 
-/** How often somebody looks; what a restart forgets of a time is at most this, and what is written down less often. */
+/** How often it looks; what a restart forgets of a time is at most this, and what is written down less often. */
 export const tickMs = 5_000
 /** Namespaces asked for at one tick: a run of tests leaves hundreds. */
 const namespacesPerTick = 10
@@ -41,7 +41,7 @@ export class Leaving {
     const empty = new Map<string, MirroredInterest[]>()
     for (const mirrored of all) {
       if ((mirrored.cache?.watchers.size ?? 0) > 0) mirrored.asked(clock.now())
-      // Whoever watches hears nothing: the next watch goes where something happens.
+      // Its watchers hear nothing: their next watch goes where something happens.
       if (mirrored.isBlind) mirrored.finishWatches()
       const { record, interest } = mirrored
       record.unaskedMs += tickMs
@@ -56,14 +56,14 @@ export class Leaving {
     await this.#endGone(empty, signal)
   }
 
-  /** Of those that hold nothing and that nobody asks for: the ones whose namespace is no more. */
+  /** Of those that hold nothing and that no caller asks for: the ones whose namespace is no more. */
   async #endGone(empty: ReadonlyMap<string, readonly MirroredInterest[]>, signal: AbortSignal): Promise<void> {
     const nowMs = this.#parts.clock.steady()
     for (const namespace of this.#asksAt.keys()) if (!empty.has(namespace)) this.#asksAt.delete(namespace)
     const due = [...empty.keys()].filter((namespace) => (this.#asksAt.get(namespace) ?? 0) <= nowMs)
     for (const namespace of due.slice(0, namespacesPerTick)) {
       this.#asksAt.set(namespace, nowMs + namespaceEveryMs)
-      // Whoever may not be asked, or does not answer, has not said that it is gone.
+      // An API server that may not be asked, or does not answer, has not said that it is gone.
       if (!(await this.#isGone(namespace, signal).catch(() => false))) continue
       for (const mirrored of empty.get(namespace) ?? [])
         if (isLeft(mirrored)) await this.#parts.end(mirrored, 'its namespace is no more')
@@ -104,7 +104,7 @@ export class Leaving {
   }
 }
 
-/** Whether it holds nothing, as far as the cloud tells now, and nobody has asked for it lately. */
+/** Whether it holds nothing, as far as the cloud tells now, and no caller has asked for it lately. */
 function isLeft({ record, readable, state }: MirroredInterest): boolean {
   if (record.unaskedMs < mirrorLimits.emptyUnaskedMsMax) return false
   return (state.kind === 'synced' || state.kind === 'fed') && readable?.size === 0 && !readable.isDamaged

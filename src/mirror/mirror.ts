@@ -1,5 +1,5 @@
 /**
- * A durable copy of what somebody on this machine reads from the cloud, kept in step with it. An *interest* says what is
+ * A durable copy of what clients on this machine read from the cloud, kept in step with it. An *interest* says what is
  * wanted, a *reflector* keeps it in step, the *front* tells a face for each read whether the copy answers it or the cloud
  * has to; the *catalog* knows what exists, from discovery that is itself mirrored.
  *
@@ -24,7 +24,7 @@ export type Mirrored = {
 export const mirrorLimits = {
   /** Each costs a stream upstream and some tens of KB here; a kubelet with 110 pods and their secrets needs a few hundred. */
   interestsMax: 1_000,
-  /** Whoever may list something can ask for it with any number of selectors. The node's own callers are not counted. */
+  /** A caller that may list something can ask for it with any number of selectors. The node's own callers are not counted. */
   interestsPerCallerMax: 300,
   /** What was not asked for during this time may be evicted for something new of equal worth. */
   idleMsMin: 600_000,
@@ -36,15 +36,15 @@ export const mirrorLimits = {
   holdMsMax: 10_000,
   /** How long reads are held for a first sync that does not come about, or for a copy in doubt, before they are passed on. */
   firstSyncMsMax: 20_000,
-  /** A list without a version, or a name that does not exist, is somebody's loop if it is asked for again within this time. */
+  /** A list without a version, or a name that does not exist, is a client's loop if it is asked for again within this time. */
   repeatedWithinMs: 600_000,
-  /** What nobody has asked for during this time, counted while running and reachable, is let go. */
+  /** What no caller has asked for during this time, counted while running and reachable, is let go. */
   unaskedMsMax: 24 * 3_600_000,
-  /** What is empty because its object, or its namespace, is no more goes this long after somebody last asked. */
+  /** What is empty because its object, or its namespace, is no more goes this long after a caller last asked. */
   emptyUnaskedMsMax: 5 * 60_000,
   /** A list is as fresh as its watch: a connection that gave a sign of life within this time is alive. */
   freshMs: 5_000,
-  /** How long a refusal has to last before anybody believes it, and how long its data stay after that. */
+  /** How long a refusal has to last before the edge believes it, and how long its data stay after that. */
   refusalMsMin: 5 * 60_000,
   withdrawnMsMin: 10 * 60_000,
 } as const

@@ -34,7 +34,7 @@ export type MirroredInterestParts = {
   readonly onRestored: (mirrored: MirroredInterest) => void
 }
 
-/** How often somebody who waits for a first sync looks whether it can still be had. */
+/** How often a caller that waits for a first sync looks whether it can still be had. */
 const lookEveryMs = 100
 
 type Outcome = 'synced' | 'refused' | 'late'
@@ -51,7 +51,7 @@ export class MirroredInterest {
   #feed: Feed | undefined
   #running: Promise<void> = Promise.resolve()
   #stopRun: AbortController | undefined
-  /** The cloud has confirmed that it may not be read, or is no more: it answers nobody. */
+  /** The cloud has confirmed that it may not be read, or is no more: it answers no read. */
   withdrawnAtMs: number | undefined
 
   constructor(parts: MirroredInterestParts) {
@@ -241,7 +241,7 @@ export class MirroredInterest {
         this.#waiting.delete(tell)
         resolve(outcome)
       }
-      // Whoever waits is told as soon as it is hopeless.
+      // Waiting callers are told as soon as it is hopeless.
       const look = () => {
         if (this.hopeless) tell('refused')
         else if (this.readable !== undefined) tell('synced')

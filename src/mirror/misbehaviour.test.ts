@@ -25,7 +25,7 @@ const watches =
     return { kind: 'text', text: typeof text === 'string' ? text : text(server), open }
   }
 
-/** Something happens in the cluster each time somebody watches. */
+/** Something happens in the cluster each time an edge watches. */
 const changed = (server: ApiServer) => {
   server.put('pods', 'a/x')
   return frame('MODIFIED', `{"kind":"Pod","apiVersion":"v1",${server.get('pods', 'a/x')?.text.slice(1)}`)

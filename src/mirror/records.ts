@@ -16,7 +16,7 @@ export type InterestRecord = {
   standing: boolean
   /** See Copy's lostOf. */
   lost: number
-  /** How long nobody has asked, counted while running and reachable. */
+  /** How long no caller has asked, counted while running and reachable. */
   unaskedMs: number
   askedAtMs: number
   /** The callers who asked for it, the first of them: in their shares it counts. */
@@ -66,7 +66,7 @@ export function isNode(caller: string): boolean {
   return caller.startsWith('system:node:')
 }
 
-/** Whether it is one object by its name, which nobody watches. */
+/** Whether it is one object by its name, which no client watches. */
 export function isByName({ fields }: Interest, { watched }: Pick<InterestRecord, 'watched'>): boolean {
   return !watched && fields.required('metadata.name') !== undefined
 }

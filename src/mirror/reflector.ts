@@ -309,7 +309,7 @@ export class Reflector {
     this.#wake()
   }
 
-  /** What waits for the line is cut short when that comes back: nobody sleeps on through good news. */
+  /** What waits for the line is cut short when that comes back: no reflector sleeps on through good news. */
   #pause(ms: number, signal: AbortSignal, forLine = false): Promise<void> {
     const { clock, reachability } = this.#parts
     if (ms <= 0 || signal.aborted) return Promise.resolve()

@@ -55,7 +55,7 @@ export class Retries {
     if (gained && (error instanceof Ended || error instanceof Unreachable))
       return this.#pause(this.#failures, cutPauseMsMax)
     const pauseMs = this.#pause(this.#failures, pauseMsMaxOf(error, passed))
-    // Whoever was told the same time comes spread over a pause of its own.
+    // Reflectors that were told the same time come spread over pauses of their own.
     return error instanceof Busy && error.retryMs > 0 ? error.retryMs + pauseMs : pauseMs
   }
 

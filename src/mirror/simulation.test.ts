@@ -144,7 +144,7 @@ class Simulation {
   }
 
   #drop(): void {
-    // Nobody watches it, and whoever is covered by it has another.
+    // It has no watchers, and what it covers has another.
     for (const mirrored of this.world.interests.all) {
       if (mirrored.cache === undefined || mirrored.cache.watchers.size > 0) continue
       const others = [...this.world.interests.all].filter((one) => one !== mirrored && one.cache !== undefined)
@@ -159,7 +159,7 @@ class Simulation {
     }
   }
 
-  /** Everything works again, and time enough passes for everybody to notice. */
+  /** Everything works again, and time enough passes for every client to notice. */
   async heal(seconds = 150): Promise<void> {
     this.server.fault = () => undefined
     this.world.refusing = false
@@ -167,7 +167,7 @@ class Simulation {
     await this.#pass(seconds * 1_000, seconds / 3)
     this.server.bookmark()
     await this.#pass(20_000, 20)
-    // A client takes a frame at a time: whoever has many before it gets the time to take them all.
+    // A client takes a frame at a time: one that has many before it gets the time to take them all.
     for (let turn = 0; turn < 300 && !this.clients.every((client) => client.idle); turn++) await this.#pass(100, 1)
   }
 
@@ -285,7 +285,7 @@ class Simulation {
     this.#checkExpired()
     this.#checkWatches()
     if (!restoring) assert.equal(this.world.comparison.found, 0, 'a copy that was never put back differs in silence')
-    // Whoever comes now finds the same, and so does whoever comes after a restart without the cloud.
+    // A client that comes now finds the same, and so does one that comes after a restart without the cloud.
     this.server.reachability.set('unreachable')
     this.server.cutWatches()
     this.world.crash()

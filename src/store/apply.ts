@@ -30,7 +30,7 @@ export class Applier {
   readonly segments: Segments
   historyBytes = 0
   applied: Position
-  /** Of the log; 0 while nobody has given it one. */
+  /** Of the log; 0 while it has none. */
   identity: number
   /** What was lost may have borne versions up to here; 0 if nothing was, or what followed is newer. */
   raised: number
@@ -213,7 +213,7 @@ export class Applier {
     this.#changed.add(interest)
   }
 
-  /** False where history has an entry at this place already, which nobody who counts positions writes. */
+  /** False where history has an entry at this place already, which no writer that counts positions writes. */
   #addEntry(
     interest: InterestRow,
     { key, version, position, kind }: FrameChange,
@@ -236,7 +236,7 @@ export class Applier {
       this.#use.shareBody.run(found[0])
       return found[0]
     }
-    // Lost with the frame that held it: whoever reads it is told.
+    // Lost with the frame that held it: its reader is told.
     return this.#addBody(version, { ...piece, start: 0 }, { segment: nowhere, offset: 0, sequence: 0 })
   }
 
@@ -306,7 +306,7 @@ export class Applier {
     return row
   }
 
-  /** A floor that is said: nobody can ask for what lies below it, and its bodies go. */
+  /** A floor that is said: no reader can ask for what lies below it, and its bodies go. */
   #forgetUpTo(interest: InterestRow, floor: number): void {
     interest.floor = floor
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * What recovery takes out of the way without knowing that nobody needs it goes into `log/aside`, under a name that says
- * where it was. What was lost of the log is noted there too, and counts as lost until somebody removes the note.
+ * What recovery takes out of the way without knowing that it is not needed goes into `log/aside`, under a name that says
+ * where it was. What was lost of the log is noted there too, and counts as lost until an operator removes the note.
  */
 import {
   copyFileSync,
@@ -17,12 +17,12 @@ import { basename, join } from 'node:path'
 import { ownerOnly, segmentPath, syncFolder } from './segment.ts'
 import type { Hole } from './tail.ts'
 
-/** All of it together: enough for somebody to look at, little enough for a small flash. The oldest goes first. */
+/** All of it together: enough for an operator to look at, little enough for a small flash. The oldest goes first. */
 const asideBytesMax = 64 * 1024 * 1024
 const asideFilesMax = 64
 const ownerOnlyFolder = 0o700
 
-/** A part of the log that is lost: where it was, and how many frames; 0 where nobody knows. */
+/** A part of the log that is lost: where it was, and how many frames; 0 where that is unknown. */
 export type Loss = { readonly segment: number; readonly offset: number; readonly frames: number }
 
 export class Aside {
@@ -42,7 +42,7 @@ export class Aside {
     this.#bound()
   }
 
-  /** Keeps what is about to be cut off. A disk that takes nothing keeps nobody from starting. */
+  /** Keeps what is about to be cut off. A disk that takes nothing does not keep the program from starting. */
   keepEnd(path: string, from: number): void {
     try {
       this.#make()

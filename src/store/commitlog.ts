@@ -64,7 +64,7 @@ export class CommitLog {
   readonly #sealed: Segment[] = []
   /** Not known of a file that a killed process has left. */
   #folderSynced = false
-  /** Everything before here is on the disk, as far as anybody can know, and what lies between there and the end. */
+  /** Everything before here is on the disk, as far as can be known, and what lies between there and the end. */
   #synced = logStart
   #unsynced: Unsynced[] = []
   #unsyncedBytes = 0
@@ -248,7 +248,7 @@ export class CommitLog {
     const segment = await this.#create(end, buffers)
     if (this.#segment !== undefined) this.#sealed.push(this.#segment)
     this.#segment = segment
-    // Not waited for: a full segment is of no concern to whoever asked for no sync.
+    // Not waited for: a full segment is of no concern to a writer that asked for no sync.
     if (this.#sealed.length > 0) void this.sync().catch(() => {})
     return { segment: segment.number, offset: headerBytes, sequence: end.sequence }
   }

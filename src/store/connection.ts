@@ -72,7 +72,7 @@ function keepPrivate(path: string): void {
   }
 }
 
-/** After bodies have moved out of the file, or far fewer objects than once: what nobody needs goes back to the disk. */
+/** After bodies have moved out of the file, or far fewer objects than once: what is not needed goes back to the disk. */
 function shrink(db: DatabaseSync): void {
   const count = (name: string) => Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0] as number
   const free = count('freelist_count')

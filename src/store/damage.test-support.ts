@@ -13,7 +13,7 @@ import { copyKilled, filesIn, type Limits, type Random, World } from './world.te
 export const small: Limits = { historyBytesMax: 6_000, segmentBytes: 2_000 }
 const interests = ['/a', '/b', '/c']
 
-/** Nobody turns the power off here: without syncs it is ten times as fast. */
+/** The power is not turned off here: without syncs it is ten times as fast. */
 export const disk: Disk = { ...systemDisk, sync: async () => {}, syncFolder: async () => {} }
 
 export function withoutSyncs(): void {
@@ -31,7 +31,7 @@ type State = { readonly version: number; readonly body: string }
 /** What clients were told: an authority's writes, each synced before it is acknowledged. */
 export class Told {
   readonly objects = new Map<string, State>()
-  /** What the last frame has changed: without an index nobody can tell its loss from a torn end. */
+  /** What the last frame has changed: without an index its loss cannot be told from a torn end. */
   last = new Set<string>()
   version = 1
 
@@ -91,7 +91,7 @@ export type Folder = {
 
 const isSegment = (path: string) => path.endsWith('.log')
 
-/** Something happens to the log. Answers what, for whoever reads that it failed. */
+/** Something happens to the log. Answers what, for the reader of a failure. */
 export function harmLog(
   { at, lastFrameAt }: Folder,
   random: Random,

@@ -154,7 +154,7 @@ test('[D2] [D4] a recovery that is cut before any of its writes is done again, w
         const isDone = calls() < last
         withSyncs()
         withoutSyncs()
-        // Elsewhere: nobody closes what the cut has left open.
+        // Elsewhere: what the cut has left open is never closed.
         const again = join(folder, `again-${last}`)
         copyKilled(at, again)
         assert.deepEqual(outcomeOf(again), expected, `cut before write ${last}`)

@@ -1,6 +1,6 @@
 /**
  * The durable engine: a log, which is the truth, and an index of it in a SQLite file that a thread of its own keeps. A
- * commit is one write to the log and waits for nothing else; whoever asks about the past first has the index brought up
+ * commit is one write to the log and waits for nothing else; a reader that asks about the past first has the index brought up
  * to what was committed.
  */
 import { join } from 'node:path'

@@ -14,11 +14,11 @@ const bodiesAt = 8
 const sequenceAt = 12
 export const prefixBytes = 20
 const countsBytes = 12
-/** Far above what one batch holds, and what a length in a damaged prefix may claim before anybody believes it. */
+/** Far above what one batch holds, and what a length in a damaged prefix may claim before it is believed. */
 const headBytesMax = 256 * 1024 * 1024
 const bodiesBytesMax = 1024 * 1024 * 1024
 
-/** What a change takes at least, in the head alone: so many of them may have been in bytes that nobody can read. */
+/** What a change takes at least, in the head alone: so many of them may have been in bytes that cannot be read. */
 export const changeBytesMin = 21
 
 /** A kind is written as its place in this row. */

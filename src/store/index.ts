@@ -36,7 +36,7 @@ export type IndexParts = {
   readonly segmentBytes: number
 }
 
-/** What somebody has to hear of. `remade`: why the index could not be used. */
+/** What the owner of the store has to hear of. `remade`: why the index could not be used. */
 export type IndexNews = {
   readonly losses: readonly Loss[]
   readonly cuts: readonly Cut[]
@@ -318,7 +318,7 @@ export class Index {
       this.#applier = this.#readTables()
       this.#kept.cutTo(this.#lastKept())
     } catch {
-      // A disk that fails in the middle of a rollback leaves a connection nobody should trust.
+      // A disk that fails in the middle of a rollback leaves a connection that cannot be trusted.
       if (this.#db.isOpen) this.#db.close()
     }
   }

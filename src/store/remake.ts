@@ -1,6 +1,6 @@
 /**
  * Makes the index again from the log: from the newest base, if segments were ever removed, otherwise from nothing. What
- * it takes the place of is set aside, never removed: whoever wants to know what became of it can look.
+ * it takes the place of is set aside, never removed: an operator who wants to know what became of it can look.
  */
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'

@@ -9,7 +9,7 @@ import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, stat
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 
-/** Secrets and tokens lie in them: nobody but their owner reads them. */
+/** Secrets and tokens lie in them: only their owner reads them. */
 export const ownerOnly = 0o600
 const ownerOnlyFolder = 0o700
 

@@ -101,7 +101,7 @@ export function packPage(
     const placed = place(body)
     const placedPrevious = place(previous)
     if (placed === undefined || placedPrevious === undefined) {
-      // As good as forgotten: whoever needs this step has to list again.
+      // As good as forgotten: a client that needs this step has to list again.
       if (rows.length === 0) throw new HistoryGone(interest, entry.version)
       return { rows, bytes, more: true }
     }

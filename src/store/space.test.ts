@@ -25,7 +25,7 @@ function sizeOf(folder: string): number {
   return readdirSync(log).reduce((sum, name) => sum + statSync(join(log, name)).size, 0)
 }
 
-/** The counts of the tables agree with each other, and every body belongs to somebody. */
+/** The counts of the tables agree with each other, and every body belongs to an object or an entry. */
 function audit(folder: string): { live: number } {
   const db = new DatabaseSync(join(folder, 'ake.db'))
   const one = (sql: string) => Object.values(db.prepare(sql).get() as object)[0] as number

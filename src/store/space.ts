@@ -77,7 +77,7 @@ function removeDead(parts: SpaceParts): Base | undefined {
     else segments.remove(segment)
   }
   const base = makeBase(parts)
-  // From here on nobody needs them, whichever of the two files is lost.
+  // From here on they are not needed, whichever of the two files is lost.
   for (const segment of removed) {
     parts.bodies.close(segment)
     removeFile(segmentPath(parts.folder, segment))

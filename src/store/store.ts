@@ -12,8 +12,8 @@
  * Records are small things beside the interests (tokens, decisions, documents), by kind and key.
  *
  * History is bounded by bytes. The engine forgets the oldest entries of the interest that holds the most; what it forgot
- * raises that interest's floor, and only that one's: a quiet interest never expires. How old it may get is up to whoever
- * writes: a `floor` that is said forgets what lies below.
+ * raises that interest's floor, and only that one's: a quiet interest never expires. How old it may get is up to the
+ * writer: a `floor` that is said forgets what lies below.
  */
 
 /** One step in the history of one interest. */
@@ -44,7 +44,7 @@ export type SharedBody = { name: number }
 
 /**
  * `seed` puts an object without a history entry and drops what it replaces; its position is ignored. What history there
- * is of the replaced object goes with it: whoever needs that step finds `HistoryGone`.
+ * is of the replaced object goes with it: a reader that needs that step finds `HistoryGone`.
  */
 export type Change = {
   readonly interest: string
@@ -134,7 +134,7 @@ export type StoreFigures = {
   bytesWritten: number
   historyBytes: number
   failures: number
-  /** Frames of the log that are lost, and a sentence for each place: until somebody has removed the note of it. */
+  /** Frames of the log that are lost, and a sentence for each place: until an operator has removed the note of it. */
   lostFrames: number
   /** Records that were asked for and whose bytes fail their checksum. */
   damagedRecords: readonly { readonly kind: string; readonly key: string }[]

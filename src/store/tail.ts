@@ -28,7 +28,7 @@ export type Hole = {
   readonly bytes: number
   /** The newest version that is known to have been among them, where that is known. */
   readonly version?: number
-  /** Nobody knows how many: nothing follows them. */
+  /** It is unknown how many: nothing follows them. */
   readonly isEnd?: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * The files of the log after a start: what was torn is cut off, what nobody needs is removed, and only then; whatever
+ * The files of the log after a start: what was torn is cut off, what is not needed is removed, and only then; whatever
  * else is in the way is set aside.
  */
 import { randomInt } from 'node:crypto'
@@ -39,7 +39,7 @@ export function tidyFiles(parts: {
         aside.take(path, `torn-${basename(path)}`)
       }
     } else if (segment < end.segment && !counts.has(segment)) {
-      // What a base does without is nobody's, nor is what an index that is whole knows nothing of.
+      // What a base does without is not needed, nor is what an index that is whole knows nothing of.
       if (segment > 0 ? segment < (base?.head.segment ?? 0) : base !== undefined || !isRemade) removeFile(path)
       else aside.take(path)
     }

@@ -1,7 +1,7 @@
 /**
  * Files of the first two schemas hold the bodies themselves. Here they go into segments, in the order in which they will
  * be read, inside the transaction that makes the file a current one: a crash before its end leaves the old file as it
- * was, and segments that nobody refers to: the next start writes over them or removes them.
+ * was, and segments that nothing refers to: the next start writes over them or removes them.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { BodySegments } from './bodysegments.ts'

@@ -29,7 +29,7 @@ export function seeded(seed: number): Random {
 
 export type Limits = { historyBytesMax: number; segmentBytes: number }
 
-/** What is known to be on the disk. Real syncs are left out: nobody turns the power off. */
+/** What is known to be on the disk. Real syncs are left out: the power stays on. */
 export class Synced {
   readonly files = new Map<string, Buffer>()
   readonly names = new Set<string>()
@@ -159,7 +159,7 @@ export function copyKilled(folder: string, to: string): void {
 /** A folder as a power cut leaves it. */
 export function copyCut(folder: string, to: string, { synced, random }: { synced: Synced; random: Random }): void {
   fs.mkdirSync(join(to, 'log'), { recursive: true })
-  // Nobody counts on the index: it is of some earlier moment, of this one, or not there.
+  // Recovery does not count on the index: it is of some earlier moment, of this one, or not there.
   const index = random(4)
   for (const name of index === 0 ? [] : ['ake.db', 'ake.db-wal']) {
     const path = join(folder, name)

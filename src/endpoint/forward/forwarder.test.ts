@@ -1,4 +1,4 @@
-/** What is passed on: in whose name, untouched both ways, and what is said when nobody can tell what became of it. */
+/** What is passed on: in whose name, untouched both ways, and what is said when it is unknown what became of it. */
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'

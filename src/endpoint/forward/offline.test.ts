@@ -52,7 +52,7 @@ test('creating what exists is 409, in JSON and in protobuf, to whoever may creat
   assert.equal(await create({ token: aliceToken, body: { metadata: { generateName: 'cm' } } }), 503)
   assert.equal(await create({ token: aliceToken, body: 'not JSON' }), 503)
   assert.equal(await create({ peer: admin }, '/api/v1/namespaces/b/configmaps'), 503, 'another namespace')
-  // Whether it exists is nobody's business who may not create.
+  // Whether it exists is not told to a caller that may not create.
   assert.notEqual(await create({ token: 'a-stranger' }), 409)
   assert.notEqual(await create({ peer: admin, headers: { 'impersonate-user': 'x' } }), 409)
 })

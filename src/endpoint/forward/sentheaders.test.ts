@@ -12,7 +12,7 @@ import type { Upgraded } from '../sockets/upgrade.ts'
 import { sentHeaders } from './sentheaders.ts'
 
 const groups = Array.from({ length: 300 }, (_, at) => ['Impersonate-Group', `g${at}`] as const)
-/** Names in UTF-8, as Go sends them, are bytes to everybody in between. */
+/** Names in UTF-8, as Go sends them, are bytes to every proxy in between. */
 const umlaut = Buffer.from('jürgen').toString('latin1')
 const lines: readonly (readonly [string, string])[] = [
   ['Impersonate-User', umlaut],

@@ -189,7 +189,7 @@ test('[I1] an account or a bound object that is gone takes along every token tha
   for (const gone of ['serviceaccounts', 'pods']) {
     await using world = await offline()
     world.cloud.reachability.set('reachable')
-    // The next wish is for another audience, and by somebody else.
+    // The next wish is for another audience, and by another caller.
     const name = gone === 'pods' ? 'p' : 'robot'
     world.cloud.script = ({ path }) => (path === url ? answered(404, refused(gone, name)) : undefined)
     assert.equal((await ask(world, 'bob-token', wish({ audiences: ['vault'] }))).status, 404)

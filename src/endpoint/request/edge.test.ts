@@ -1,4 +1,4 @@
-/** The way of a request at an edge: no local answer without a decision, documents, unknown resources, what is nobody else's. */
+/** The way of a request at an edge: no local answer without a decision, documents, unknown resources, its own paths. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'

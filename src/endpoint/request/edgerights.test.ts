@@ -1,4 +1,4 @@
-/** Rights that change while somebody reads: what was decided counts for moments, and open watches end with the right. */
+/** Rights that change while a caller reads: what was decided counts for moments, and open watches end with the right. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { piecesOf } from '../answer/pieces.ts'

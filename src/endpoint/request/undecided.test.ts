@@ -1,4 +1,4 @@
-/** What somebody hears about whom nothing is decided yet. */
+/** What a caller hears about whom nothing is decided yet. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EdgeWorld } from '../edgeworld.test-support.ts'

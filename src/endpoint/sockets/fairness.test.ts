@@ -1,4 +1,4 @@
-/** What nobody in particular may take of a server, however many of them there are, and what is left for callers. */
+/** What strangers may take of a server, however many of them there are, and what is left for callers. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'

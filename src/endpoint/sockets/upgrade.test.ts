@@ -137,7 +137,7 @@ test('whichever side breaks ends the other', () =>
     const second = await open(server)
     second.write(ask)
     await readUntil(second, 'early;')
-    // Nobody is there any more: that only shows to whoever still sends.
+    // The client is gone: that only shows to an end that still sends.
     const drip = setInterval(() => farEnd?.write('anybody?'), 5)
     second.destroy()
     await until(() => farEnd?.destroyed, 'the far end hears of it').finally(() => clearInterval(drip))

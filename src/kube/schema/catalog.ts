@@ -1,5 +1,5 @@
 /**
- * The catalog: which resources exist, and what reading and writing each takes. Everybody asks it the same, however it is fed:
+ * The catalog: which resources exist, and what reading and writing each takes. All parts ask it the same, however it is fed:
  * an authority's from facts and its own definitions (`endpoint/owncatalog`), a mirror's from discovery and the cloud's
  * definitions (`mirror/documents/catalog`). What a definition says of a resource is read here for both.
  */
@@ -44,7 +44,7 @@ export type Definition = {
   readonly terminating: boolean
 }
 
-/** What a definition adds to the catalog, version by version; of `versions` each schema is one object, whoever asks. */
+/** What a definition adds to the catalog, version by version; of `versions` each schema is one object for all readers. */
 export function definedResources(
   crd: JsonObject,
   versions = definitionVersions(crd),

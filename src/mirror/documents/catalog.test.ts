@@ -85,7 +85,7 @@ test('never mirrored by default: events, what cannot be watched, what another se
   }
   const service = (spec: unknown) => Buffer.from(JSON.stringify({ metadata: { name: 'v1.pasture.test' }, spec }))
   const own = { group: 'pasture.test', version: 'v1' }
-  // Nobody has said yet whose it is: another server might show each caller something else (I1).
+  // It is not said yet whose it is: another server might show each caller something else (I1).
   assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, false)
   catalog.applyApiService('v1.pasture.test', service(own))
   assert.equal(catalog.find('pasture.test', 'v1', 'oxen')?.mirrorable, true)

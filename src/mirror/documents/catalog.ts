@@ -20,7 +20,7 @@ export type Known = Cataloged & {
   readonly defined: boolean
   /** Another server answers for it, through this one. */
   readonly aggregated: boolean
-  /** May be kept here when somebody asks for it. */
+  /** May be kept here when a caller asks for it. */
   readonly mirrorable: boolean
 }
 
@@ -175,7 +175,7 @@ export class CloudCatalog implements Catalog<Known> {
     const aggregated = this.#aggregated.has(`${version}.${group}`)
     const { columns, deprecation, selectable = [] } = defined ?? {}
     const isDefined = defined !== undefined
-    // Another server may show each caller something else: what nobody knows to be the API server's own is not mirrored.
+    // Another server may show each caller something else: what is not known to be the API server's own is not mirrored.
     const own = isDefined || isKubernetes(group) || this.#local.has(`${version}.${group}`)
     const fingerprint = JSON.stringify([resource, isDefined, aggregated, own, columns, selectable, deprecation])
     const before = this.#served.get(group, version, plural)
@@ -223,7 +223,7 @@ function resourceOf(group: string, version: string, found: Discovered, defined: 
   }
 }
 
-/** Kubernetes' own too, but off unless somebody turns them on: no facts of them. */
+/** Kubernetes' own too, but off unless an operator turns them on: no facts of them. */
 const optionalGroups: ReadonlySet<string> = new Set(['internal.apiserver.k8s.io', 'storagemigration.k8s.io'])
 
 /** All that Kubernetes' own groups hold is its own, also versions that other releases of it have. */

@@ -130,7 +130,7 @@ test('[A6] a refused group takes its versions and their OpenAPI with it; the ref
     assert.equal(answer.body.toString('utf8'), 'no')
   }
   assert.equal(await body(world, '/apis/apps/v1', json), world.cloud.document('/apis/apps/v1').body)
-  // Whoever says that there is no discovery at all is no API server.
+  // A server that says that there is no discovery at all is no API server.
   world.cloud.turn('reachable')
   world.cloud.refusals.set('/apis', 404)
   assert.equal(await world.get('/apis', { accept: aggregated }), 'forward')
@@ -235,7 +235,7 @@ test('[A6] a late answer: what is held with a warning, and its slowness is nobod
   assert.ok(typeof answer === 'object')
   assert.equal(answer.body.toString('utf8'), old)
   assert.match(answer.warning ?? '', /as last seen: .* within 300 ms/)
-  // Whoever comes next does not wait a second time; the answer comes in behind them.
+  // The next caller does not wait a second time; the answer comes in behind it.
   const next = await world.get('/version', json)
   assert.match((typeof next === 'object' && next.warning) || '', /as last seen/)
   await world.pass(1_000)

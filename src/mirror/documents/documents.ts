@@ -1,7 +1,7 @@
 /**
  * Documents of the API server that are not objects: discovery, OpenAPI, its version and the keys of its tokens. Mirrored
  * byte for byte, in the form that was asked for, with their own headers. While the API server is reachable each is what it
- * says now: it is asked, by the ETag of what is held, whenever somebody asks. Where its answer is late, and when it is gone,
+ * says now: it is asked, by the ETag of what is held, whenever a caller asks. Where its answer is late, and when it is gone,
  * a document is what it last said. The catalog of resources is read from them.
  */
 import { randomUUID } from 'node:crypto'
@@ -77,15 +77,15 @@ export class CloudDocuments {
     this.#discovery.refresh()
   }
 
-  /** Somebody asked for a resource that the catalog does not know. */
+  /** A caller asked for a resource that the catalog does not know. */
   seek(): void {
     this.#discovery.seek()
   }
 
   /**
    * For a caller who may read the path. `forward`: the API server has to say it (it refuses, redirects, or the path is no
-   * document's). `unknown`: it cannot be reached, and nothing is held. Bodies of discovery are compact JSON; whoever wants
-   * them indented does that himself.
+   * document's). `unknown`: it cannot be reached, and nothing is held. Bodies of discovery are compact JSON; a caller
+   * that wants them indented does that itself.
    */
   async answer(
     path: string,
@@ -99,7 +99,7 @@ export class CloudDocuments {
     if (place === undefined || accept.length > acceptCharactersMax) return this.#isReachable() ? 'forward' : 'unknown'
     const nearest = this.#documentStore.find(place, accept) ?? this.#nearest(place, accept)
     if (!this.#isReachable()) return (await this.#lastWord(place, nearest, headers)) ?? 'unknown'
-    // Whoever asks by a hash keeps the answer for good: another content is for those who cannot have theirs.
+    // A client that asks by a hash keeps the answer for good: another content is for those who cannot have theirs.
     const held = hash === '' || etagOf(nearest) === `"${hash}"` ? nearest : undefined
     const said = await this.#ask(held !== undefined, {
       place,
@@ -138,9 +138,9 @@ export class CloudDocuments {
   }
 
   /**
-   * What the API server says now. Whoever could be shown what is held waits no longer than a read may. That one document is
+   * What the API server says now. A caller that can be shown what is held waits as long as a read may. That one document is
    * slow says nothing about the link (the API server makes OpenAPI anew when it is asked for): it is waited for behind the
-   * answer, and nobody else waits for it meanwhile.
+   * answer, and no other caller waits for it meanwhile.
    */
   async #ask(hasOther: boolean, wanted: Wanted): Promise<Said> {
     const key = `${wanted.path} ${wanted.accept}`
@@ -158,7 +158,7 @@ export class CloudDocuments {
     return Promise.race([asking.finally(cancel), promise])
   }
 
-  /** Rejects only with what nobody expected. */
+  /** Rejects only with what is a fault of ours. */
   async #fetch(wanted: Wanted): Promise<Said> {
     try {
       const fetched = await this.#fetcher.fetchNow(wanted)

@@ -1,5 +1,5 @@
 /**
- * The documents held, each in the forms that somebody asked for. Heads are in memory; bodies, gzipped whichever way they
+ * The documents held, each in the forms that were asked for. Heads are in memory; bodies, gzipped whichever way they
  * came, are in the store and read when wanted: an OpenAPI document is megabytes and asked for once a day.
  */
 import { createHash } from 'node:crypto'
@@ -139,7 +139,7 @@ export class DocumentStore {
     return undefined
   }
 
-  /** The document itself, for whoever reads it. */
+  /** The document itself, for its reader. */
   async content(head: Head): Promise<Buffer | undefined> {
     const body = await this.body(head)
     return body === undefined ? undefined : unpacked(body)
@@ -165,7 +165,7 @@ export class DocumentStore {
     return gone.length > 0
   }
 
-  /** The API server answers that header with another form now; what nobody gets any more is dropped. */
+  /** The API server answers that header with another form now; what no client gets any more is dropped. */
   #unlearn(head: Head, accept: string): RecordChange[] {
     const accepts = head.accepts.filter((one) => one !== accept)
     if (accepts.length === 0) return this.#remove(head)

@@ -5,7 +5,7 @@
 
 type MediaType = { readonly type: string; readonly params: ReadonlyMap<string, string>; readonly quality: number }
 
-/** Longer ones are nobody's: they are passed on and not remembered. */
+/** No client sends longer ones: they are passed on and not remembered. */
 export const acceptCharactersMax = 1024
 
 /** The header in one spelling: clauses in their order, types in lower case, parameters sorted, blanks gone. */

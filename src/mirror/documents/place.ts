@@ -6,7 +6,7 @@ export const indexPlace = '/openapi/v3'
 const hashed = '?hash'
 const others = new Set(['/openapi/v2', indexPlace, '/version', '/openid/v1/jwks', '/.well-known/openid-configuration'])
 
-/** Documents are asked for in the edge's own name: only by what nobody on the way could take for another path. */
+/** Documents are asked for in the edge's own name: only by what no proxy on the way could take for another path. */
 const plainPath = /^(\/[\w-][\w.-]*|\/\.well-known)+\/?$/
 
 /** Where a document is kept, undefined if it is none. Queries other than the hash (`timeout`, `pretty`) change nothing. */
@@ -34,7 +34,7 @@ export function twinOf(place: string): string | undefined {
   return place.endsWith(hashed) ? place.slice(0, -hashed.length) : `${place}${hashed}`
 }
 
-/** The two documents without which nothing is known: whoever says that they do not exist is no API server. */
+/** The two documents without which nothing is known: a server that says that they do not exist is no API server. */
 export function isRoot(place: string): boolean {
   return place === '/api' || place === '/apis'
 }

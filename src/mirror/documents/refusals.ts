@@ -1,6 +1,6 @@
 /**
  * Documents that the API server has taken back: its refusal, in its own words, takes the place of what was held, and is what
- * clients hear while it cannot be asked. Only what was once held is remembered so: a path that somebody made up is not.
+ * clients hear while it cannot be asked. Only what was once held is remembered so: a path that a client made up is not.
  */
 import type { RecordChange, Store } from '../../store/store.ts'
 import type { Headers } from '../../upstream/upstream.ts'

@@ -22,7 +22,7 @@ const heldBytesMax = 32 * 1024 * 1024
 const pageTriesMax = 8
 const pageRetryMsMin = 500
 const pageRetryMsMax = 4_000
-/** Whoever asks for a longer pause than this ends the list: its token would be too old by then. */
+/** A server that asks for a longer pause than this ends the list: its token would be too old by then. */
 const pageAskedMsMax = 10_000
 /** Watches that are opened while one list is read: each page may find that the last one broke off. */
 const watchesMax = 8
@@ -38,7 +38,7 @@ export type Listing = {
   readonly listKind: string
   /** By key. An object that the copy holds in this very version already is only named. */
   readonly objects: ReadonlyMap<string, Item | 'same'>
-  /** Open since the version above, with the frames that came before anybody asked. */
+  /** Open since the version above, with the frames that came before they were read. */
   readonly watch: WatchStream | undefined
 }
 
@@ -189,7 +189,7 @@ class Reading {
   }
 }
 
-/** A watch that nobody reads yet: its frames are kept until somebody does. */
+/** A watch that is not read yet: its frames are kept until it is. */
 class HeldWatch {
   readonly #stream: WatchStream
   #standing: (readonly Frame[])[] = []
@@ -244,7 +244,7 @@ class HeldWatch {
     }
   }
 
-  /** Ends it with this: whoever waits for its next frame hears it. */
+  /** Ends it with this: a reader that waits for its next frame hears it. */
   fail(why: Error): void {
     this.#fault ??= why
     this.close()

@@ -37,7 +37,7 @@ export type WatchStream = {
   /** Frames as they come; ends when the API server ends it, rejects with `Unreachable` or `FrameFault`. */
   readonly frames: AsyncIterableIterator<readonly Frame[]>
   heardAt(): number
-  /** Ends it at once, even while somebody waits for its next frame. */
+  /** Ends it at once, even while a reader waits for its next frame. */
   close(): void
 }
 
@@ -75,7 +75,7 @@ export class Source {
     this.#head = Buffer.from(head)
   }
 
-  /** Refuses what this interest cannot hold, whoever answers for the API server: nothing of it may be kept. */
+  /** Refuses what this interest cannot hold, whatever answers for the API server: nothing of it may be kept. */
   check(object: Buffer, { name, namespace }: Pick<Scan, 'name' | 'namespace'>): void {
     const { namespace: wanted } = this.#scope
     if (name === '') throw new Busy('an object without a name', 0)
@@ -186,7 +186,7 @@ export class Source {
   }
 }
 
-/** What the interest holds of one name: asked as the interest itself is, so that whoever may read that may read this. */
+/** What the interest holds of one name: asked as the interest itself is, so that a caller that may read that may read this. */
 function narrowed(scope: Scope, { namespace, name }: { namespace: string; name: string }): Scope {
   const named = { field: 'metadata.name', operator: '=', value: name } as const
   return { ...scope, namespace, fields: new FieldSelector([...scope.fields.requirements, named]) }

@@ -19,7 +19,7 @@ import { aggregatedAccept, placesOf, plainAccept, plainBasis, readHeld } from '.
 
 /** Several definitions often change together. */
 const hintMs = 500
-/** An API server learns of a new definition a moment after everybody else: a hint is followed by a second look. */
+/** An API server learns of a new definition a moment after its watchers: a hint is followed by a second look. */
 const secondLookMs = 3_000
 /** Requests for what does not exist must not become requests upstream, one for one. */
 const seekMsMin = 5_000
@@ -103,7 +103,7 @@ export class DiscoveryMirror {
     this.#refresher.ring()
   }
 
-  /** Somebody asked for a resource that the catalog does not know. */
+  /** A caller asked for a resource that the catalog does not know. */
   seek(): void {
     const now = this.#clock.steady()
     if (now - this.#soughtAt < seekMsMin) return
