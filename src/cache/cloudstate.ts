@@ -109,6 +109,7 @@ export class CloudState {
   /** A committed change is about to be published. */
   note({ key, version, item, label, shown }: Omit<Labelled, 'position' | 'plan'>): void {
     if (item !== shown || (item === undefined && label > version)) this.labelled = Math.max(this.labelled, label)
+    if (item !== undefined && item !== shown && item === this.#beneath.get(key)) return
     if (this.#beneath.size > 0) this.#drop(key)
     if (item === undefined || item === shown) return
     if (this.#isOver) item.shared?.letGo()
@@ -126,7 +127,7 @@ export class CloudState {
     for (const key of this.#beneath.keys()) this.#drop(key)
   }
 
-  /** Whether something is written down that is no longer so with the next change. */
+  /** Whether something is written down, which the next change has to bring up to date or take back. */
   get isRecorded(): boolean {
     return this.#isRecorded
   }
