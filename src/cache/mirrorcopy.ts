@@ -28,19 +28,18 @@ type MirrorCopyParts = CopyParts & {
 
 export class MirrorCopy extends Copy {
   readonly #lostOf: (interest: string) => number
-  /** Of an interest's resource. */
-  readonly #sharedOf: (interest: string) => SharedItems
+  readonly #sharing: Sharing
   readonly #saved = new Map<string, number>()
   #savedAtMs: number
 
   private constructor(
     parts: MirrorCopyParts,
     { interests, aged }: Opened,
-    sharedOf: (interest: string) => SharedItems,
+    shared: Sharing,
     labels: ReadonlyMap<string, LabelRecord>,
   ) {
     super(parts, aged)
-    this.#sharedOf = sharedOf
+    this.#sharing = shared
     this.#lostOf = parts.lostOf ?? (() => 0)
     this.#savedAtMs = parts.clock.steady()
     for (const loaded of interests) {
@@ -49,13 +48,13 @@ export class MirrorCopy extends Copy {
   }
 
   static async open(parts: MirrorCopyParts): Promise<MirrorCopy> {
-    const sharedOf = sharing(parts)
+    const shared = new Sharing(parts)
     const opened = await openInterests(parts, (object, plan, interest) => {
       // A label may be newer than its object: one that was put back to an older version.
       const make = () => asSpelled(makeItem(object.body, object.version, plan), plan)
-      return sharedOf(interest).load(object, plan, make)
+      return shared.of(interest).load(object, plan, make)
     })
-    const copy = new MirrorCopy(parts, opened, sharedOf, await labelsOf(parts.store))
+    const copy = new MirrorCopy(parts, opened, shared, await labelsOf(parts.store))
     // A first sync that was cut short: no client was shown any of it.
     const halves = opened.interests.filter(({ synced }) => synced === undefined)
     for (const { objects } of halves) for (const item of objects) item.shared?.letGo()
@@ -74,17 +73,27 @@ export class MirrorCopy extends Copy {
     const cache = new Cache({
       ...{ interest, loaded, store, plan: planOf(interest), progress, synced, label: record, clock, pace: this.pace },
       ...{ isGone: (named: number) => past.isGone(named), isSetBack: () => progress.version <= lost() },
-      shared: this.#sharedOf(interest),
+      shared: this.#sharing.of(interest),
     })
     this.opened.set(interest, cache)
     this.#saved.set(interest, label)
     return cache
   }
 
+  /** What the objects of all interests take, each once, with those before them that watches may still want. */
+  get bytes(): number {
+    return this.#sharing.bytes
+  }
+
+  /** What those of its resource take: another interest of it may bring no more. */
+  bytesLike(interest: string): number {
+    return this.#sharing.of(interest).bytes
+  }
+
   /** An interest begins, or begins anew: these are all of its objects at the version. */
   async begin(interest: string, version: number, items: readonly Item[]): Promise<Cache> {
     const plan = this.parts.planOf(interest)
-    const taken = items.map((item) => this.#sharedOf(interest).take(item, plan))
+    const taken = items.map((item) => this.#sharing.of(interest).take(item, plan))
     try {
       await this.end(interest, 'anew')
       for (let at = 0; at < taken.length; at += seedsPerCommitMax) {
@@ -137,16 +146,30 @@ export class MirrorCopy extends Copy {
   }
 }
 
-function sharing({ store, resourceOf = (interest) => interest }: MirrorCopyParts): (interest: string) => SharedItems {
-  const byResource = new Map<string, SharedItems>()
-  return (interest) => {
-    const resource = resourceOf(interest)
-    let shared = byResource.get(resource)
+/** What is shared, by resource. */
+class Sharing {
+  readonly #parts: MirrorCopyParts
+  readonly #byResource = new Map<string, SharedItems>()
+
+  constructor(parts: MirrorCopyParts) {
+    this.#parts = parts
+  }
+
+  of(interest: string): SharedItems {
+    const { store, resourceOf } = this.#parts
+    const resource = resourceOf?.(interest) ?? interest
+    let shared = this.#byResource.get(resource)
     if (shared === undefined) {
       shared = new SharedItems(store)
-      byResource.set(resource, shared)
+      this.#byResource.set(resource, shared)
     }
     return shared
+  }
+
+  get bytes(): number {
+    let sum = 0
+    for (const { bytes } of this.#byResource.values()) sum += bytes
+    return sum
   }
 }
 

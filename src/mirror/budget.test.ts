@@ -146,3 +146,12 @@ test('what is refused is told: how full it is, what was passed through and why, 
   await world.pass(idleMsMin + 10_000)
   assert.deepEqual(budget.turnedAway, [])
 })
+
+test('bytes that several interests hold count once', async () => {
+  await using world = await opened(10_000)
+  for (let at = 0; at < 5; at++) world.server.put('pods', `a/p${at}`, { value: 'v'.repeat(900), labels: { app: 'x' } })
+  for (let at = 0; at < 6; at++) assert.ok(await asks(world, 'operator', { labels: `app,n!=${at}` }), `${at}`)
+  assert.equal(world.interests.size, 6)
+  const { bytes } = world.interests.budget
+  assert.ok(bytes > 4_500 && bytes < 6_000, `${bytes} bytes`)
+})

@@ -5,7 +5,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Counter, gauge, seriesOf } from '../base/metrics.ts'
-import type { Cache } from '../cache/cache.ts'
+import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Admission, admit, type BudgetLimits, type Held, type Newcomer, overweight, roomFor } from './eviction.ts'
 import type { Interest } from './interest.ts'
@@ -24,7 +24,7 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   readonly all: () => Iterable<MirroredInterest>
-  readonly caches: () => ReadonlyMap<string, Cache>
+  readonly copy: () => MirrorCopy | undefined
 }
 
 /** What a newcomer may bring is worked out this often. */
@@ -41,6 +41,8 @@ export class Budget {
     string,
     { readonly interest: Interest; readonly why: string; readonly untilMs: number }
   >()
+  /** When each was evicted lately. */
+  readonly #evictedAt = new Map<string, number>()
   /** The room of newcomers by kind and caller, since the last tick at most: after a start hundreds ask page by page. */
   readonly #rooms = new Map<string, { readonly room: number; readonly atMs: number }>()
   readonly #evictions = new Counter()
@@ -52,11 +54,9 @@ export class Budget {
     this.#limits = { ...mirrorLimits, ...parts.budget }
   }
 
-  /** What all interests hold together. */
+  /** What all interests hold together, each object once however many of them hold it. */
   get bytes(): number {
-    let sum = 0
-    for (const { bytes } of this.#parts.caches().values()) sum += bytes
-    return sum
+    return this.#parts.copy()?.bytes ?? 0
   }
 
   get bytesMax(): number {
@@ -98,8 +98,12 @@ export class Budget {
     this.#rooms.clear()
   }
 
-  evicted(reason: 'bytes' | 'interests'): void {
+  evicted({ interest: { name } }: MirroredInterest, reason: 'bytes' | 'interests'): void {
     this.#full.clear()
+    this.#evictedAt.delete(name)
+    this.#evictedAt.set(name, this.#parts.clock.steady())
+    const [oldest] = this.#evictedAt.keys()
+    if (this.#evictedAt.size > this.#limits.interestsMax) this.#evictedAt.delete(oldest as string)
     this.#evictions.add(seriesOf({ reason }))
   }
 
@@ -133,14 +137,19 @@ export class Budget {
 
   /** How many bytes a first list may bring now: what is free, and what would go for it. */
   roomOf(interest: Interest, record: InterestRecord): number {
-    const { bytes } = this
-    if (!this.#mayEvict) return Math.max(0, this.bytesMax - bytes)
     const newcomer = this.#newcomerOf(interest, record)
+    const room = this.#mayEvict ? this.#roomFor(newcomer) : Math.max(0, this.bytesMax - this.bytes)
+    // What other interests of its resource hold may be all it brings: whether it is, only the list can tell.
+    const shared = newcomer.isBack ? 0 : (this.#parts.copy()?.bytesLike(interest.name) ?? 0)
+    return Math.min(this.bytesMax, room + shared)
+  }
+
+  #roomFor(newcomer: Newcomer): number {
     const kind = kindOf(newcomer)
     const nowMs = this.#parts.clock.steady()
     const last = this.#rooms.get(kind)
     if (last !== undefined && nowMs - last.atMs < roomMsMax) return last.room
-    const room = roomFor(this.#held(), newcomer, this.#limits, bytes)
+    const room = roomFor(this.#held(), newcomer, this.#limits, this.bytes)
     this.#rooms.set(kind, { room, atMs: nowMs })
     return room
   }
@@ -154,15 +163,18 @@ export class Budget {
       isOwn: record.standing || record.node,
       isStanding: record.standing,
       isName: isByName(interest, record),
+      isBack:
+        this.#parts.clock.steady() - (this.#evictedAt.get(interest.name) ?? Number.NEGATIVE_INFINITY) <
+        this.#limits.idleMsMin,
       callers: record.by,
     }
   }
 
   #held(): MirroredHeld[] {
-    const caches = this.#parts.caches()
+    const caches = this.#parts.copy()?.caches
     return [...this.#parts.all()].map((mirrored) => {
       const { interest, record } = mirrored
-      const cache = caches.get(interest.name)
+      const cache = caches?.get(interest.name)
       return {
         ...this.#newcomerOf(interest, record),
         name: interest.name,
@@ -191,6 +203,6 @@ export class Budget {
 }
 
 /** What is decided alike. */
-function kindOf({ isOwn, isName, callers }: Newcomer): string {
-  return `${isOwn} ${isName} ${callers.join()}`
+function kindOf({ isOwn, isName, isBack, callers }: Newcomer): string {
+  return `${isOwn} ${isName} ${isBack} ${callers.join()}`
 }

@@ -16,6 +16,8 @@ export type Held = {
   /** One object by its name, and never watched. */
   readonly isName: boolean
   readonly isWatched: boolean
+  /** Evicted lately: it comes back for no equal that is in use, so that nothing goes to and fro. */
+  readonly isBack: boolean
   /** Every caller who asked; one that several asked for ranks where it ranks highest. */
   readonly callers: readonly string[]
   readonly unaskedMs: number
@@ -23,7 +25,7 @@ export type Held = {
   readonly bytes: number
 }
 
-export type Newcomer = Pick<Held, 'isOwn' | 'isStanding' | 'isName'> & {
+export type Newcomer = Pick<Held, 'isOwn' | 'isStanding' | 'isName' | 'isBack'> & {
   /** Of one that is here already, its name: it makes no room for itself. */
   readonly name?: string
   readonly callers: readonly string[]
@@ -70,14 +72,14 @@ export function admit<H extends Held>(all: readonly H[], newcomer: Newcomer, lim
 export function roomFor(all: readonly Held[], newcomer: Newcomer, limits: BudgetLimits, heldBytes: number): number {
   const before = holdsBefore(all, newcomer, bytesOf)
   let room = limits.bytesMax - heldBytes
-  for (const ranked of leavingOrder(without(all, newcomer), limits, bytesOf)) {
-    const atMost = mayComeFor(ranked, newcomer, before)
-    if (atMost > room) room = Math.min(atMost, room + ranked.held.bytes)
-  }
+  const giving = leavingOrder(without(all, newcomer), limits, bytesOf)
+    .map((ranked) => ({ atMost: mayComeFor(ranked, newcomer, before), bytes: ranked.held.bytes }))
+    .sort((a, b) => (a.atMost === b.atMost ? 0 : b.atMost - a.atMost))
+  for (const { atMost, bytes } of giving) if (atMost > room) room = Math.min(atMost, room + bytes)
   return Math.max(0, room)
 }
 
-/** What goes because all of it together weighs too much; for a newcomer, what was to go for it. */
+/** What goes because all of it together weighs too much: for a newcomer what was to go for it or, where that is not enough, itself. */
 export function overweight<H extends Held>(
   all: readonly H[],
   limits: BudgetLimits,
@@ -87,14 +89,28 @@ export function overweight<H extends Held>(
   const evicted = new Set<H>()
   let excess = heldBytes - limits.bytesMax
   if (excess <= 0) return []
-  const first = newcomer === undefined ? [] : displaced(all, newcomer, limits, bytesOf, newcomer.bytes)
-  for (const held of [...first, ...leavingOrder(all, limits, bytesOf).map((ranked) => ranked.held)]) {
+  for (const held of [
+    ...firstFor(all, newcomer, limits, excess),
+    ...leavingOrder(all, limits, bytesOf).map((ranked) => ranked.held),
+  ]) {
     if (excess <= 0) break
     if (held.bytes === 0 || evicted.has(held)) continue
     evicted.add(held)
     excess -= held.bytes
   }
   return [...evicted]
+}
+
+function firstFor<H extends Held>(
+  all: readonly H[],
+  newcomer: H | undefined,
+  limits: BudgetLimits,
+  excess: number,
+): readonly H[] {
+  if (newcomer === undefined) return []
+  const first = displaced(all, newcomer, limits, bytesOf, newcomer.bytes)
+  const isEnough = first.reduce((sum, { bytes }) => sum + bytes, 0) >= excess
+  return isEnough || newcomer.isOwn ? first : [newcomer]
 }
 
 /** Those that go for a newcomer of this size, the first to go first. */
@@ -118,8 +134,9 @@ function displaced<H extends Held>(
 function mayComeFor({ held, before, isIdle }: Ranked<Held>, newcomer: Newcomer, newcomersBefore: number): number {
   if (newcomer.isOwn) return Number.POSITIVE_INFINITY
   if (newcomer.isName && !held.isName) return 0
-  if (isIdle || (held.isName && !newcomer.isName && before >= newcomersBefore)) return Number.POSITIVE_INFINITY
-  return before - newcomersBefore
+  if (isIdle) return Number.POSITIVE_INFINITY
+  if (held.isName && !newcomer.isName && before >= newcomersBefore) return Number.POSITIVE_INFINITY
+  return newcomer.isBack ? 0 : before - newcomersBefore
 }
 
 /** What its caller has of at least its worth: it comes behind that. */

@@ -80,7 +80,7 @@ export class Interests {
     this.#records = new InterestRecords(parts.store)
     const end = (mirrored: MirroredInterest, why: string) => this.end(mirrored, why)
     this.#leaving = new Leaving({ ...parts, end })
-    this.budget = new Budget({ ...parts, all: () => this.all, caches: () => this.#copy?.caches ?? new Map() })
+    this.budget = new Budget({ ...parts, all: () => this.all, copy: () => this.#copy })
     this.#gathering = new Gathering({
       ...parts,
       end,
@@ -221,7 +221,7 @@ export class Interests {
   }
 
   async #evict(mirrored: MirroredInterest, reason: 'bytes' | 'interests'): Promise<void> {
-    this.budget.evicted(reason)
+    this.budget.evicted(mirrored, reason)
     await this.end(mirrored, reason === 'bytes' ? 'its bytes are needed' : 'its place is needed')
   }
 
