@@ -125,6 +125,24 @@ describe('clusters of its own each', { concurrency: 3 }, () => {
         assert.equal(shown.metadata.uid, theirs.metadata.uid)
         assert.equal((await site.status()).cluster.uid, await site.uidOf(site.other))
         assert.deepEqual(await watched(client, metadata.resourceVersion), [410], 'whoever comes back later')
+        // A client of the new cluster resumes, whatever the old one's versions were.
+        const { metadata: now } = await client.json<Listed>('GET', any)
+        const resumed = Promise.withResolvers<string>()
+        const going = new Watch(client, `${configMaps}?watch=1&resourceVersion=${now.resourceVersion}`, (frame) => {
+          resumed.resolve(`${frame.type} ${frame.object.metadata.name}`)
+        })
+        await going.opened()
+        const direct = site.client(site.other)
+        await direct.ask('POST', configMaps, configMap('later', {}))
+        assert.equal(await resumed.promise, 'ADDED later')
+        // A version of the old one stays gone when the new one has grown beyond it.
+        const isBeyond = async () => {
+          await direct.ask('PUT', `${configMaps}/later`, configMap('later', { at: String(Date.now()) }))
+          const { metadata: at } = await client.json<Listed>('GET', any)
+          return Number(at.resourceVersion) > Number(metadata.resourceVersion) + 1
+        }
+        await until(isBeyond, 'the new cluster grows')
+        assert.deepEqual(await watched(client, metadata.resourceVersion), [410])
         // Of a resource that nothing was mirrored of: its first sync is not taken at a version of the other cluster.
         const pods = new Watch(
           client,

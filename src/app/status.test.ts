@@ -83,6 +83,14 @@ Nothing is mirrored yet: nobody has asked, and no --mirror was given.
   )
 })
 
+test('which cluster is mirrored, and what else answers in its place', () => {
+  const shown = (cluster: StatusDocument['cluster']) =>
+    /Cluster: +(.*)/.exec(statusText({ ...empty, ...(cluster && { cluster }) }, nowMs))?.[1]
+  assert.equal(shown({ uid: 'u-1', changes: 0 }), 'u-1')
+  assert.equal(shown({ changes: 0, other: 'another answers' }), 'of unknown uid; another answers')
+  assert.equal(shown({ uid: 'u-2', changes: 1 }), 'u-2; the copy was begun anew for it since the start')
+})
+
 test('a full one is a block and tables with aligned columns', () => {
   assert.equal(
     statusText(full, nowMs),

@@ -5,12 +5,12 @@ import {
   type Candidate,
   type Cluster,
   isBelieved,
-  isSame,
   refreshed,
   type Sight,
   type Site,
   sighted,
   sightOf,
+  verdictOf,
 } from './cluster.ts'
 
 const site = (authorities = 'ca', addresses = 'x'): Site => ({
@@ -49,22 +49,24 @@ test('what a cluster says of itself is taken from a Namespace alone', () => {
 
 test('the uid decides; where it cannot be read, authority and address do', () => {
   const unread: Cluster = { ...known, uid: '' }
-  const rows: [Cluster, Sight, Site, boolean][] = [
-    [known, uid('a'), site('other', 'y'), true],
-    [known, uid('b'), site(), false],
-    [known, hidden, site(), true],
-    [known, hidden, site('ca new', 'y x'), true],
-    [known, hidden, site('other'), false],
-    [known, hidden, site('ca', 'y'), false],
-    [known, absent, site(), false],
-    [unread, absent, site(), true],
-    [unread, uid('b'), site(), true],
-    [unread, uid('b'), site('other', 'y'), false],
-    [unread, hidden, site(), true],
-    [unread, hidden, site('other', 'y'), false],
+  const rows: [Cluster, Sight, Site, string][] = [
+    [known, uid('a'), site('other', 'y'), 'same'],
+    [known, uid('b'), site(), 'other'],
+    [known, hidden, site(), 'same'],
+    [known, hidden, site('ca new', 'y x'), 'same'],
+    [known, hidden, site('other'), 'other'],
+    [known, hidden, site('ca', 'y'), 'other'],
+    [known, absent, site(), 'unclear'],
+    [known, absent, site('other', 'y'), 'other'],
+    [known, { kind: 'unclear', why: '' }, site('other', 'y'), 'unclear'],
+    [unread, absent, site(), 'same'],
+    [unread, uid('b'), site(), 'same'],
+    [unread, uid('b'), site('other', 'y'), 'other'],
+    [unread, hidden, site(), 'same'],
+    [unread, hidden, site('other', 'y'), 'other'],
   ]
-  for (const [of, sight, at, same] of rows) {
-    assert.equal(isSame(of, sight as Exclude<Sight, { kind: 'unclear' }>, at), same, JSON.stringify([of, sight, at]))
+  for (const [of, sight, at, verdict] of rows) {
+    assert.equal(verdictOf(of, sight, at), verdict, JSON.stringify([of, sight, at]))
   }
   assert.equal(refreshed(known, hidden, site()).uid, 'a', 'a refusal does not make it forgotten')
   assert.equal(refreshed(unread, uid('b'), site()).uid, 'b', 'one that can be read later is known from then on')

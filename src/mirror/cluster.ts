@@ -13,9 +13,9 @@ export type Cluster = Site & { readonly uid: string }
 
 export type Sight =
   | { readonly kind: 'uid'; readonly uid: string }
-  /** The API server does not let the edge see the namespace, or has none: that says nothing by itself. */
+  /** The API server does not let the edge see the namespace: that says nothing by itself. */
   | { readonly kind: 'hidden' }
-  /** The namespace does not exist (yet): a cluster that had one is another. */
+  /** The namespace does not exist, or not yet. */
   | { readonly kind: 'absent' }
   /** Not what an API server says. */
   | { readonly kind: 'unclear'; readonly why: string }
@@ -58,11 +58,14 @@ export function sightOf(status: number, body: Buffer): Sight {
   return { kind: 'unclear', why: `HTTP ${status} without the namespace kube-system` }
 }
 
-export function isSame(known: Cluster, sight: Exclude<Sight, { kind: 'unclear' }>, site: Site): boolean {
-  if (known.uid !== '' && sight.kind === 'uid') return sight.uid === known.uid
-  if (known.uid !== '' && sight.kind === 'absent') return false
+/** `unclear`: nothing follows from it; a connection is not used, and nothing is lost. */
+export function verdictOf(known: Cluster, sight: Sight, site: Site): 'same' | 'other' | 'unclear' {
+  if (sight.kind === 'unclear') return 'unclear'
+  if (known.uid !== '' && sight.kind === 'uid') return sight.uid === known.uid ? 'same' : 'other'
   // A part in common is enough: authorities and addresses are replaced one after the other.
-  return meet(known.authorities, site.authorities) && meet(known.addresses, site.addresses)
+  if (!meet(known.authorities, site.authorities) || !meet(known.addresses, site.addresses)) return 'other'
+  // In its old place a cluster without the namespace is one that is only being made, or no API server at all.
+  return known.uid !== '' && sight.kind === 'absent' ? 'unclear' : 'same'
 }
 
 /** What is known of the same cluster from here on: a uid that can no longer be read is not forgotten. */

@@ -152,7 +152,7 @@ test('[A10] refusals, pages, faults and a rotated authority wipe nothing', async
     assert.equal(await world.admits(), true, `${answer} at the known address is no other cluster`)
   }
   assert.equal(world.gate.known?.uid, 'a', 'nor is the uid forgotten')
-  for (const answer of ['<html>', 500, 429, 302]) {
+  for (const answer of ['<html>', 500, 429, 302, 404]) {
     world.answers.set('x', answer)
     await world.pass(10 * spanMs)
     assert.equal(await world.admits(), false, `${answer} says nothing`)

@@ -11,11 +11,11 @@ import {
   type Cluster,
   identityPath,
   isBelieved,
-  isSame,
   refreshed,
   type Sight,
   sighted,
   sightOf,
+  verdictOf,
 } from './cluster.ts'
 
 /** Over a connection that stays, the API server is asked so often: behind a gateway another may answer all the same. */
@@ -139,13 +139,17 @@ export class ClusterGate implements Gate {
     const { status, body } = await arrival.get(identityPath)
     if (this.#isChanging) return 'the copy of another cluster is being dropped'
     const sight = sightOf(status, body)
-    if (sight.kind === 'unclear') {
-      this.#say('cluster.unclear', { address: arrival.address, why: sight.why })
+    const known = this.#known
+    const verdict =
+      known === undefined ? (sight.kind === 'unclear' ? 'unclear' : 'same') : verdictOf(known, sight, arrival)
+    if (verdict === 'unclear') {
+      const why = sight.kind === 'unclear' ? sight.why : 'no namespace kube-system'
+      this.#say('cluster.unclear', { address: arrival.address, why })
       // What was admitted before stays so until something is known.
-      return again === undefined ? `it does not say which cluster it is of (${sight.why})` : undefined
+      return again === undefined ? `it does not say which cluster it is of (${why})` : undefined
     }
     this.#askedAt.set(arrival.address, clock.steady())
-    if (this.#known === undefined || isSame(this.#known, sight, arrival)) {
+    if (known === undefined || verdict === 'same') {
       if (arrival.isOwn) this.#foreign.delete(arrival.server)
       await this.#confirm(sight, arrival)
       return undefined
@@ -154,7 +158,7 @@ export class ClusterGate implements Gate {
       if (this.#foreign.size >= foreignMax) this.#foreign.clear()
       this.#foreign.add(arrival.server)
     }
-    return this.#refuse(this.#known, sight, arrival)
+    return this.#refuse(known, sight, arrival)
   }
 
   async #confirm(sight: Sight, site: Arrival): Promise<void> {
