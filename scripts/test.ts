@@ -4,7 +4,7 @@
  * and of random lives a part (`src/base/lives.test-support.ts`). `npm test -- cache watch` runs the files whose path
  * contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed on.
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const testTimeoutMs = 120_000 // a hanging test is reported by name instead of b
 const atOnce = availableParallelism() + 1
 const slowestShown = 10
 /** The part of random lives that a run of everything lives; a chosen test lives all of them, and so does the gate. */
-const livesOfAll = '0.25'
+const livesOfAll = '0.1'
 const memory = '/dev/shm'
 /** Some tests write large files, several at a time; where less is free (a container has 64 MB) files stay on the disk. */
 const memoryBytesMin = 2 * 2 ** 30
@@ -51,6 +51,11 @@ const env = {
   // Compiled sources are kept between runs: every process and thread would compile them again.
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'compiled'),
   AKE_LIVES: process.env.AKE_LIVES ?? (words.length > 0 ? '1' : livesOfAll),
+}
+// What is killed does not get to keep what it compiled: the program is compiled before its first scenario.
+if (jobs.some(({ name }) => name.startsWith('test/'))) {
+  const everything = '--import ./src/app/serve.ts --import ./src/app/edge.ts'
+  spawnSync(join(root, 'bin', 'ake'), ['version'], { cwd: root, env: { ...env, AKE_NODE_OPTIONS: everything } })
 }
 const cases: Case[] = []
 const totals = new Map<string, number>()
