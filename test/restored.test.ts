@@ -69,7 +69,7 @@ for (const [where, writes] of [
       await until(async () => (await shown(edge)) === (await shown(cloud)), 'the new past')
       for (const version of [lostVersion, lostVersion - 5]) {
         const watch = new Watch(edge, `${configMaps}?watch=1&resourceVersion=${version}`)
-        await watch.ended
+        await watch.until((frames) => frames.length > 0)
         assert.deepEqual(
           watch.frames.map(({ type, object }) => [type, (object as unknown as { code: number }).code]),
           [['ERROR', 410]],
@@ -79,7 +79,7 @@ for (const [where, writes] of [
       const resumed = new Watch(edge, `${configMaps}?watch=1&resourceVersion=${now.metadata.resourceVersion}`)
       await write(cloud, 'later', 'the last')
       await resumed.until((frames) => frames.some(({ type }) => type === 'MODIFIED'))
-      const text = await (await edge.ask('GET', '/metrics')).body.toString()
+      const text = (await edge.ask('GET', '/metrics')).body.toString()
       assert.match(text, /ake_mirror_silent_differences_total 0/)
     }))
 }

@@ -319,8 +319,10 @@ function read({ path, headers }: Asked): ServerRequest {
   const [bare = '', search = ''] = path.split('?')
   const query = new URLSearchParams(search)
   const resource = bare.split('/').at(-1) ?? ''
-  const list = query.has('continue') ? 'page' : query.get('limit') === '1' ? 'probe' : 'list'
-  if (/PartialObjectMetadataList/.test(String(headers?.accept)))
+  const isProbe = query.get('limit') === '1' || /PartialObjectMetadataList/.test(String(headers?.accept))
+  const list = query.has('continue') ? 'page' : isProbe ? 'probe' : 'list'
+  const isNamed = /(^|,)metadata\.name=/.test(query.get('fieldSelector') ?? '')
+  if (/PartialObjectMetadataList/.test(String(headers?.accept)) && !isNamed)
     return { what: 'identities', resource, path: bare, query }
   return { what: query.get('watch') === 'true' ? 'watch' : list, resource, path: bare, query }
 }

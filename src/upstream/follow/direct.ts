@@ -103,14 +103,16 @@ class Following {
     const { source, signal } = this.#parts
     const witnesses = witnessesOf(held)
     for (const witness of witnesses) {
-      const { namespace, name, key } = witness
-      const page = await source.page({ objects: 1, only: { namespace, name } }, signal).catch(unlessRefused)
+      const { key } = witness
+      const page = await source.identities({ key }, signal).catch(unlessRefused)
       // An authorizer may look at names: then the interest itself has to do, which says how far the cluster is.
       if (page === undefined) break
       if (page.version < held.version) return 'lost'
-      const [scan] = page.items.map((item) => scanObject(item))
-      const found = scan === undefined ? undefined : { uid: scan.uid, version: versionOf(scan.resourceVersion) }
-      const testimony = hear(witness, found, held.version)
+      const testimony = hear(
+        witness,
+        page.entries.find((one) => one.key === key),
+        held.version,
+      )
       if (testimony === 'same') return 'ours'
       if (testimony === 'differs') return 'differs'
       if (testimony === 'fell') return (await this.#isForgotten(held.version)) ? 'differs' : 'lost'

@@ -28,7 +28,8 @@ const errorBytesMax = 64 * 1024
 const identitiesObjects = 200
 /** What a request and its answer cost besides the identities. */
 const identitiesBytesMin = 500
-const identitiesForm = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
+/** A server that knows no such form sends whole objects. */
+const identitiesForm = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json'
 
 /** The version asked for lies ahead of the API server. */
 export class Ahead extends Error {}
@@ -41,13 +42,7 @@ export type WatchStream = {
   close(): void
 }
 
-export type PageQuery = {
-  readonly continueToken?: string
-  readonly exactly?: number
-  readonly objects?: number
-  /** Only the object of this name in this namespace. */
-  readonly only?: { readonly namespace: string; readonly name: string }
-}
+export type PageQuery = { readonly continueToken?: string; readonly exactly?: number; readonly objects?: number }
 
 export class Source {
   readonly #upstream: Upstream
@@ -86,10 +81,9 @@ export class Source {
   }
 
   async page(
-    { continueToken = '', exactly, objects = pageObjects, only }: PageQuery,
+    { continueToken = '', exactly, objects = pageObjects }: PageQuery,
     signal: AbortSignal,
   ): Promise<ListPage> {
-    const scope = only === undefined ? this.#scope : narrowed(this.#scope, only)
     const limit = Math.min(objects, this.#objectsMax)
     const query: Record<string, string> = { limit: String(limit) }
     if (continueToken !== '') query.continue = continueToken
@@ -101,7 +95,7 @@ export class Source {
     const late = new AbortController()
     const cancel = this.#clock.setTimer(pageMsMax, () => late.abort())
     try {
-      const asked = { scope, query, headMsMax: listHeadMsMax, signal: AbortSignal.any([signal, late.signal]) }
+      const asked = { query, headMsMax: listHeadMsMax, signal: AbortSignal.any([signal, late.signal]) }
       const answer = await this.#ask(asked)
       bytes = await readWhole(answer, this.#pageBytes)
     } catch (error) {

@@ -6,8 +6,8 @@ import { isSame } from '../../cache/differ.ts'
 import type { Item } from '../../cache/item.ts'
 import type { Held } from './follow.ts'
 
-/** The first that is still the same settles it; of a busy collection the very newest may have changed or gone meanwhile. */
-const witnessesMax = 3
+/** The first that is still the same settles it, and is asked last; the newest of a busy collection may all have changed. */
+const witnessesMax = 8
 
 /** The newest objects that are held, the very newest first. */
 export function witnessesOf(held: Pick<Held, 'all'>): Item[] {
