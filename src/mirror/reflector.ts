@@ -154,7 +154,8 @@ export class Reflector {
             for (const item of step.items) items.push(item)
             break
           case 'complete':
-            await this.#begin(step, items)
+            // Not held any longer: the copy has them, or had what another interest has of them.
+            await this.#begin(step, items.splice(0))
             break
           case 'difference':
             await this.#differ(step)
@@ -184,7 +185,7 @@ export class Reflector {
       throw new Ended(`the API server ended the watch after ${Math.round(this.#livedMs)} ms`)
   }
 
-  async #begin(step: Extract<Followed, { kind: 'complete' }>, items: readonly Item[]): Promise<void> {
+  async #begin(step: Extract<Followed, { kind: 'complete' }>, items: Item[]): Promise<void> {
     const { copy, interest, log, way, onBegun, onLost } = this.#parts
     this.#read(step)
     const had = this.#cache?.version
@@ -192,7 +193,7 @@ export class Reflector {
       log.warn('mirror.restored', { interest, had, found: step.version })
       await onLost(had)
     }
-    await copy.begin(interest, step.version, [...items].sort(byKey))
+    await copy.begin(interest, step.version, items.sort(byKey))
     way.take('listed')
     this.#first.listed()
     onBegun()

@@ -61,7 +61,7 @@ class Following {
   }
 
   async *steps(): AsyncGenerator<Followed> {
-    const { source, from, clock, signal } = this.#parts
+    const { source, from, signal } = this.#parts
     const { held } = from
     let { start } = from
     // First of all: another cluster's past says nothing about this one's.
@@ -75,27 +75,42 @@ class Following {
     let watch: WatchStream | undefined
     try {
       if (start !== 'resume') {
-        // A list is as new as the moment it was asked for.
-        const askedAtMs = clock.steady()
-        const { objects, version, listKind, ...listed } = await this.#list({ ...from, start })
-        watch = listed.watch
-        if (held !== undefined && start !== 'anew') {
-          if (version < held.version || (hasFallen(objects, held) && !(await this.#isForgotten(held.version))))
-            return yield { kind: 'lost' }
-          yield { kind: 'difference', version, listKind, askedAtMs, ...differ(held, objects, start === 'repair') }
-        } else {
-          yield { kind: 'snapshot', items: [...objects.values()].filter((found) => found !== 'same') }
-          yield { kind: 'complete', version, listKind, askedAtMs }
-        }
-        this.#version = version
-        // The list has told what is gone.
-        this.#awaited.clear()
+        const listed = yield* this.#listed({ ...from, start }, (opened) => {
+          watch = opened
+        })
+        if (listed === 'lost') return
       }
       watch ??= await source.watch(this.#version, signal)
       yield* this.#watched(watch)
     } finally {
       watch?.close()
     }
+  }
+
+  /** Apart from what follows it: a watch lives for hours, and must not hold what a list has brought. */
+  async *#listed(
+    from: From,
+    opened: (watch: WatchStream | undefined) => void,
+  ): AsyncGenerator<Followed, 'lost' | 'told'> {
+    const { held, start } = from
+    // A list is as new as the moment it was asked for.
+    const askedAtMs = this.#parts.clock.steady()
+    const { objects, version, listKind, watch } = await this.#list(from)
+    opened(watch)
+    if (held !== undefined && start !== 'anew') {
+      if (version < held.version || (hasFallen(objects, held) && !(await this.#isForgotten(held.version)))) {
+        yield { kind: 'lost' }
+        return 'lost'
+      }
+      yield { kind: 'difference', version, listKind, askedAtMs, ...differ(held, objects, start === 'repair') }
+    } else {
+      yield { kind: 'snapshot', items: [...objects.values()].filter((found) => found !== 'same') }
+      yield { kind: 'complete', version, listKind, askedAtMs }
+    }
+    this.#version = version
+    // The list has told what is gone.
+    this.#awaited.clear()
+    return 'told'
   }
 
   /** Whether the cluster was put back to an earlier state, as far as a linearizable read and the newest objects tell. */
