@@ -94,8 +94,13 @@ class Cloud {
       return pod === undefined ? notFound : { body: `${pod.text()}\n` }
     }
     const node = nodeOf(url)
+    // An edge that comes back looks at its newest objects by name.
+    const name = fieldOf(url, 'metadata.name')
     const chosen = this.#pods.filter(
-      (pod) => (node === undefined || pod.node === node) && (api.namespace === '' || api.namespace === pod.namespace),
+      (pod) =>
+        (node === undefined || pod.node === node) &&
+        (name === undefined || pod.name === name) &&
+        (api.namespace === '' || api.namespace === pod.namespace),
     )
     const from = Number(url.searchParams.get('continue') ?? 0)
     const limit = Number(url.searchParams.get('limit') ?? chosen.length)
@@ -165,7 +170,12 @@ function isFor({ node }: Watching, pod: CloudPod): boolean {
 }
 
 function nodeOf(url: URL): string | undefined {
-  return /spec\.nodeName=([^,]+)/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1]
+  return fieldOf(url, 'spec.nodeName')
+}
+
+function fieldOf(url: URL, field: string): string | undefined {
+  const wanted = (url.searchParams.get('fieldSelector') ?? '').split(',')
+  return wanted.find((one) => one.startsWith(`${field}=`))?.slice(field.length + 1)
 }
 
 function eventOf(pod: CloudPod): Buffer {
