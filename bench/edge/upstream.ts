@@ -1,4 +1,4 @@
-/** The stand-in of edgecloud.ts, started as a process: where an edge under measurement gets its objects and events from. */
+/** The stand-in of cloud.ts, started as a process: where an edge under measurement gets its objects and events from. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
