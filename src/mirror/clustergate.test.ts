@@ -163,6 +163,19 @@ test('[A10] refusals, pages, faults and a rotated authority wipe nothing', async
   assert.equal(world.told?.uid, undefined)
 })
 
+test('[A10] where the edge has no valid credential the API server is not asked over each connection, which it would close', async () => {
+  const world = await World.open()
+  await world.admits()
+  world.answers.set('x', 401)
+  await world.admits()
+  const { asked } = world
+  for (let arrivals = 0; arrivals < 5; arrivals++) assert.equal(await world.admits(), true)
+  assert.equal(world.asked, asked)
+  world.clock.advance(60_000)
+  world.answers.set('x', 'b')
+  assert.equal(await world.admits(), false, 'but again after a while')
+})
+
 test('[A10] where the uid cannot be read another address with another authority is another cluster', async () => {
   const world = await World.open()
   world.answers.set('x', 403)

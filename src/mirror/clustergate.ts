@@ -47,6 +47,8 @@ export class ClusterGate implements Gate {
   /** Certificates of servers that answer for another cluster, and not for the known one too. */
   readonly #foreign = new Set<string>()
   readonly #askedAt = new Map<string, number>()
+  /** Where the API server does not take the edge's credential, and when it said so. */
+  readonly #refusedAt = new Map<string, number>()
   #said = ''
   #isSaved = true
   #changes = 0
@@ -136,9 +138,8 @@ export class ClusterGate implements Gate {
 
   async #ask(arrival: Arrival, again?: 'again'): Promise<string | undefined> {
     const { clock } = this.#parts
-    const { status, body } = await arrival.get(identityPath)
+    const sight = await this.#look(arrival)
     if (this.#isChanging) return 'the copy of another cluster is being dropped'
-    const sight = sightOf(status, body)
     const known = this.#known
     const verdict =
       known === undefined ? (sight.kind === 'unclear' ? 'unclear' : 'same') : verdictOf(known, sight, arrival)
@@ -159,6 +160,19 @@ export class ClusterGate implements Gate {
       this.#foreign.add(arrival.server)
     }
     return this.#refuse(known, sight, arrival)
+  }
+
+  /**
+   * kube-apiserver closes an HTTP/2 connection after a 401. Asked over each new one, an edge whose credential has expired
+   * would never have a connection: what it was told lately it need not ask again.
+   */
+  async #look({ address, get }: Arrival): Promise<Sight> {
+    const { clock } = this.#parts
+    if (clock.steady() - (this.#refusedAt.get(address) ?? Number.NEGATIVE_INFINITY) < againMs) return { kind: 'hidden' }
+    const { status, body } = await get(identityPath)
+    if (status === 401) this.#refusedAt.set(address, clock.steady())
+    else this.#refusedAt.delete(address)
+    return sightOf(status, body)
   }
 
   async #confirm(sight: Sight, site: Arrival): Promise<void> {

@@ -1,5 +1,6 @@
 /** Nothing is sent over a connection before it is known where it leads. */
 import assert from 'node:assert/strict'
+import type { Http2ServerResponse } from 'node:http2'
 import { test } from 'node:test'
 import { systemClock } from '../base/clock.ts'
 import { until } from '../base/until.test-support.ts'
@@ -133,6 +134,33 @@ for (const http2 of [true, false]) {
     await assert.rejects(read('/thing'))
   })
 }
+
+test('[A10] an API server that ends the connection with its answer to the gate is dialled once more', async () => {
+  let asked = 0
+  const server = await FakeServer.start({
+    http2: true,
+    handle: (request, response) => {
+      if (request.url === '/name') (response as Http2ServerResponse).stream.session?.close()
+      response.end('answered')
+    },
+  })
+  const files = writeKubeconfig(server.url, inline(pair))
+  const gate: Gate = {
+    admit: async (arrival) => {
+      if (asked++ === 0) await arrival.get('/name')
+      return undefined
+    },
+    look: async () => undefined,
+  }
+  const { read, end } = await runDirect({ kubeconfig: files.path, servers: [], gate })
+  try {
+    assert.equal(await read('/thing'), 'answered')
+  } finally {
+    await end()
+    await server.end()
+    files.remove()
+  }
+})
 
 test('[A10] what was cut is followed again only once it is known whom', async () => {
   const asked: string[] = []

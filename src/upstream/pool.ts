@@ -203,7 +203,7 @@ export class Pool {
     this.#openingSince = this.#parts.clock.steady()
   }
 
-  async #openNext(): Promise<void> {
+  async #openNext(isSecond = false): Promise<void> {
     const { url, clock, limits, lost } = this.#parts
     const begunAt = clock.steady()
     const secured = await this.#dial(['h2', 'http/1.1'])
@@ -229,7 +229,11 @@ export class Pool {
       }
       session.admit()
       await session.settled
-      if (session.free <= 0) throw this.#failed('it takes connections and closes them', false, clock.steady())
+      if (session.free <= 0) {
+        // The API server ends a connection with its 401 to the gate's question, which the gate does not ask again at once.
+        if (!isSecond) return await this.#openNext(true)
+        throw this.#failed('it takes connections and closes them', false, clock.steady())
+      }
     }
     this.#openedAt = clock.steady()
     this.forgive()
