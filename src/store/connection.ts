@@ -126,9 +126,10 @@ const queries = {
     FROM objects o CROSS JOIN keys k ON k.id = o.key LEFT JOIN bodies b ON b.id = o.body
     WHERE o.interest = ? ORDER BY k.key`,
   addEntry: 'INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-  // No body has this number: reading the entry finds its body missing.
+  // No body has this number: reading the entry finds its body missing. A later entry that replaced the body keeps it.
   loseBody: `UPDATE history SET body = -1
-    WHERE interest = ?1 AND version = (SELECT version FROM bodies WHERE id = ?2) AND body = ?2`,
+    WHERE interest = ?1 AND version = (SELECT version FROM bodies WHERE id = ?2) AND body = ?2
+      AND NOT EXISTS (SELECT 1 FROM history later WHERE later.interest = ?1 AND later.previous = ?2)`,
   oldest: `SELECT version, position, previous, size, kind, key FROM history WHERE interest = ?
     ORDER BY version, position LIMIT ?`,
   dropEntry: 'DELETE FROM history WHERE interest = ? AND version = ? AND position = ?',

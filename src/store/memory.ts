@@ -101,7 +101,11 @@ class MemoryStore implements Store {
     this.figures.bytesWritten += isHere ? 0 : (body?.length ?? 0)
     if (shared?.name === 0) shared.name = ++this.#names
     if (kind === 'seed') {
-      for (const entry of collection.history)
+      // A later entry that replaced the body keeps it.
+      const isKept = collection.history.some(
+        (entry) => entry.previous !== undefined && entry.previous === previous?.body,
+      )
+      for (const entry of isKept ? [] : collection.history)
         if (entry.body !== undefined && entry.body === previous?.body) entry.lost = true
       return
     }
