@@ -7,9 +7,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Applier } from './apply.ts'
 import type { Aside } from './aside.ts'
 import { type Base, hasBase, newestBase, readBase, restoreBase } from './base.ts'
+import { readChain } from './chain.ts'
 import { IndexDamaged, open, prepare, type Statements } from './connection.ts'
 import { isUsed, markPath, readMark } from './mark.ts'
-import { headerBytes, parseHeader, readSegments, segmentPath } from './segment.ts'
+import { headerBytes, logStart, parseHeader, readSegments, segmentPath } from './segment.ts'
 import { StoreUnusable } from './store.ts'
 import { Window } from './window.ts'
 
@@ -96,11 +97,12 @@ export function remake(parts: RemakeParts, aside: Aside): Opened {
 /** Why the log alone does not say it all, where no base says the rest. */
 function incomplete(folder: string): string | undefined {
   const segments = readSegments(folder)
-  const [first, ...more] = segments.filter((segment) => segment > 0)
+  const [first] = segments.filter((segment) => segment > 0)
   // Files of the first schemas had no log.
   if (first === undefined) return 'there is no log'
   if (first !== 1) return `the log begins with segment ${first}`
-  // Bodies were moved: then what is missing may have been removed.
+  // Bodies were moved: then what is missing may have been removed. What no segment continues was never part of the log.
   const isMoved = segments.some((segment) => segment < 0)
-  return isMoved && more.at(-1) !== more.length + 1 && more.length > 0 ? 'segments of the log are missing' : undefined
+  const isMissing = isMoved && readChain({ folder, from: logStart }).some(({ missingBytes }) => missingBytes > 0)
+  return isMissing ? 'segments of the log are missing' : undefined
 }
