@@ -21,7 +21,7 @@ import {
   watchesUpstream,
 } from '../site.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
-import { troubles } from './troubles.ts'
+import { unnoticed } from './troubles.ts'
 
 const churnPerSecond = 40
 /** Of all writes of the churn; the truth is compared with what informers hold when this long has passed at most. */
@@ -130,7 +130,7 @@ async function endure(world: World): Promise<string> {
   const rounds = context.all ? 4 : 1
   let count = 0
   for (let round = 0; round < rounds; round++) {
-    for (const trouble of random.shuffled(troubles)) {
+    for (const trouble of random.shuffled(unnoticed)) {
       await all.churn(churnPerSecond)
       const begunMs = performance.now()
       await trouble.run(site, random)
