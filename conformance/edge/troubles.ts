@@ -202,7 +202,7 @@ const moment: Trouble = {
 }
 
 /** Its copy begins anew, and each client lists once. */
-const otherCluster: Trouble = {
+export const otherCluster: Trouble = {
   name: 'another cluster',
   run: async (site) => {
     const next = randomUUID()
