@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../src/base/until.test-support.ts'
 import { type Answer, Side } from '../exchange.ts'
 import { ask, type Oracle } from '../oracle.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
@@ -18,6 +19,7 @@ const rounds = 3
 const watchedMs = 8_000
 const everyMs = 20
 const reachableMsMax = 30_000
+const goneMsMax = 60_000
 
 const json = 'application/json'
 const aggregated = `${json};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,${json}`
@@ -61,6 +63,9 @@ async function run({ dir, signal, oracle: started }: StepContext): Promise<StepR
       await change(oracle, 'POST', definitions)
       await pause(watchedMs)
       await change(oracle, 'DELETE', `${definitions}/moments.${group}`)
+      // A busy API server takes its time to finish the definition's objects off: until then it cannot be made again.
+      const isGone = async () => (await ask(oracle, `${definitions}/moments.${group}`)).status === 404
+      await until(isGone, 'the definition is gone', { withinMs: goneMsMax, everyMs: 100, signal })
       await pause(watchedMs)
     }
     ending.abort()
