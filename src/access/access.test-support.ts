@@ -33,6 +33,7 @@ export class FakeCloud implements Upstream {
   date: string | undefined
   #state: ReachabilityState = 'reachable'
   readonly #hanging: (() => void)[] = []
+  readonly #listeners = new Set<(state: ReachabilityState) => void>()
   readonly reachability: Upstream['reachability']
 
   constructor() {
@@ -53,12 +54,16 @@ export class FakeCloud implements Upstream {
         if (!alive && this.#state === 'reachable') this.#state = 'suspect'
         return alive
       },
-      observe: () => () => {},
+      observe: (listener) => {
+        this.#listeners.add(listener)
+        return () => void this.#listeners.delete(listener)
+      },
     }
   }
 
   set state(state: ReachabilityState) {
     this.#state = state
+    for (const listener of this.#listeners) listener(state)
   }
 
   /** Lets everything that hangs go on, and says how much that was. */

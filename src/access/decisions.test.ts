@@ -129,6 +129,19 @@ test('[I1] a denial survives a crash that follows at once', async () => {
   assert.equal(next.access.decide(token, pods), 'unknown')
 })
 
+test('what was learned the moment before the cloud went away survives a crash', async () => {
+  const bench = await withAlice()
+  const end = new AbortController()
+  const running = bench.run(end.signal)
+  await bench.access.decide(token, pods)
+  bench.cloud.state = 'unreachable'
+  await settle()
+  const next = await bench.crash()
+  assert.equal(next.access.decide(token, pods), 'allowed')
+  end.abort()
+  await running
+})
+
 test('a refused write of the disk is made up for', async () => {
   const bench = await withAlice()
   bench.records.full = true

@@ -76,8 +76,13 @@ export async function openAccess({
     changes,
     nowMs: () => latest.nowMs(),
     async run(signal) {
+      // What was just learned can no longer be asked for: a crash from here on must not cost it.
+      const deaf = reachability.observe((state) => {
+        if (state !== 'reachable') void behind.flush()
+      })
       await Promise.all([latest.run(signal), watches.run(signal)])
       await behind.run(signal)
+      deaf()
     },
   }
 }
