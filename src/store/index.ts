@@ -160,8 +160,9 @@ export class Index {
     this.#applyOrRemake()
     const { folder } = this.#parts
     const base = this.#base
+    // A page that is only read here may be damaged too.
+    this.#asking(() => this.release(this.#applier.otherNames()))
     this.#loseEnd()
-    this.release(this.#applier.otherNames())
     const { counts } = this.#applier.segments
     const end = this.applied
     const isRemade = this.#remade !== undefined
