@@ -4,7 +4,10 @@ import type { Scope } from '../kube/scope.ts'
 import { covers } from './interest.ts'
 import type { MirroredInterest } from './mirrored.ts'
 
-/** The one that covers the scope: synced ones that can resume at the version first, then the widest. */
+/**
+ * The one that covers the scope: synced ones that can resume at the version first, then the widest. One that is behind the
+ * version comes after those that have reached it: what its client has seen meanwhile it may never have known.
+ */
 export function coveringOf(
   sharing: Iterable<MirroredInterest>,
   scope: Scope,
@@ -28,7 +31,7 @@ export function coveringOf(
 function rankOf(mirrored: MirroredInterest, version: number): number {
   const { readable: cache, interest } = mirrored
   if (cache === undefined) return mirrored.hopeless ? 0 : 1
-  const resumable = version === 0 || version >= cache.history.floor ? 6 : 3
+  const resumable = version === 0 ? 9 : version < cache.history.floor ? 3 : version > cache.version ? 6 : 9
   if (!interest.labels.empty || !interest.fields.empty) return resumable
   return resumable + (interest.namespace === '' ? 2 : 1)
 }
