@@ -43,7 +43,10 @@ export function readChain(parts: { folder: string; from: Position; to?: Position
       const isFirst = segment === from.segment
       const next = Math.max(0, ...present.filter((one) => one <= previous))
       // Below the position everything may be gone with good reason.
-      const gone = isFirst ? 0 : previous - Math.max(next, from.segment)
+      const absent = isFirst ? 0 : previous - Math.max(next, from.segment)
+      // Where nothing of the one before counted, nothing is missing with its file.
+      const isBlank = header !== undefined && header.previousEnd <= headerBytes
+      const gone = absent === 1 && isBlank ? 0 : absent
       links.unshift({
         segment,
         start: isFirst ? from.offset : headerBytes,
