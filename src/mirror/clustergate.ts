@@ -138,7 +138,7 @@ export class ClusterGate implements Gate {
 
   async #ask(arrival: Arrival, again?: 'again'): Promise<string | undefined> {
     const { clock } = this.#parts
-    const sight = await this.#look(arrival)
+    const sight = await this.#sightAt(arrival)
     if (this.#isChanging) return 'the copy of another cluster is being dropped'
     const known = this.#known
     const verdict =
@@ -166,7 +166,7 @@ export class ClusterGate implements Gate {
    * kube-apiserver closes an HTTP/2 connection after a 401. Asked over each new one, an edge whose credential has expired
    * would never have a connection: what it was told lately it need not ask again.
    */
-  async #look({ address, get }: Arrival): Promise<Sight> {
+  async #sightAt({ address, get }: Arrival): Promise<Sight> {
     const { clock } = this.#parts
     if (clock.steady() - (this.#refusedAt.get(address) ?? Number.NEGATIVE_INFINITY) < againMs) return { kind: 'hidden' }
     const { status, body } = await get(identityPath)

@@ -1,0 +1,24 @@
+/** Which interest answers a read, where several cover it. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { coveringOf } from './covering.ts'
+import { interestOf } from './interest.ts'
+import type { MirroredInterest } from './mirrored.ts'
+import { scopeOf } from './world.test-support.ts'
+
+function synced(labels: string, version: number, floor: number): MirroredInterest {
+  const readable = { version, history: { floor } }
+  return { interest: interestOf(scopeOf({ labels })), readable } as unknown as MirroredInterest
+}
+
+test('[A3] a watch goes to an interest that has reached its version, before a wider one that is behind it or has forgotten it', () => {
+  const asked = scopeOf({ labels: 'app=web' })
+  const wide = synced('', 23, 5)
+  const narrow = synced('app=web', 29, 10)
+  const both = [wide, narrow]
+  assert.equal(coveringOf(both, asked, 29), narrow, 'the wide one may never have known what its client has seen')
+  assert.equal(coveringOf(both, asked, 20), wide, 'where both have it the wider one')
+  assert.equal(coveringOf(both, asked, 7), wide, 'below the floor of the narrow one')
+  assert.equal(coveringOf(both, asked, 0), wide)
+  assert.equal(coveringOf([wide], asked, 29), wide, 'one that is behind is better than none')
+})
