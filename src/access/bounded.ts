@@ -8,7 +8,7 @@ import type { Reachability } from '../upstream/upstream.ts'
 import type { Flight } from './review.ts'
 import { within } from './within.ts'
 
-export type Waiting = {
+export type PendingReview = {
   /** The review that is waited for. */
   flight: Flight<unknown> | undefined
   /** Something broke off: resolves when a probe has told what that means. */
@@ -20,13 +20,13 @@ type Parts = { readonly clock: Clock; readonly reachability: Reachability }
 /** `known` says what is known when the time is over. */
 export function bounded<T>(
   { clock, reachability }: Parts,
-  ask: (waiting: Waiting) => Promise<T>,
+  ask: (waiting: PendingReview) => Promise<T>,
   known: () => T,
 ): Promise<T> {
   const { limitMs } = reachability
   const isSent = () => waiting.flight?.sent === true
   const doubt = doubtWithin({ clock, reachability }, limitMs, isSent)
-  const waiting: Waiting = { flight: undefined, probe: doubt.probe }
+  const waiting: PendingReview = { flight: undefined, probe: doubt.probe }
   const late = () => {
     // One that still waits for its turn says nothing about the line.
     if (isSent() && !doubt.alive) {

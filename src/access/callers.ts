@@ -9,16 +9,16 @@ import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import { evictOldest } from './evict.ts'
+import { strangers } from './fairqueue.ts'
 import { idOf, parseCaller, printCaller } from './identity.ts'
 import { readClaims } from './jwt.ts'
 import { Lately } from './lately.ts'
 import type { Flight, Reviewer, Subject } from './review.ts'
 import type { TrustedTime } from './trustedtime.ts'
-import { strangers } from './turns.ts'
 import type { WriteBehind } from './writebehind.ts'
 
 /** A caller that is known, with the key of its decisions. */
-export type Known = {
+export type KnownCaller = {
   /** Equal for every credential of the same caller. */
   readonly id: string
   readonly caller: Caller
@@ -39,11 +39,11 @@ const opaqueMsMax = 30 * 86_400_000 // a token without an expiry: a month withou
 
 export const callerKind = 'caller'
 
-const administrator: Known = fixed({ name: 'ake-admin', uid: '', groups: ['system:masters'] })
-const anonymous: Known = fixed({ name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] })
+const administrator: KnownCaller = fixed({ name: 'ake-admin', uid: '', groups: ['system:masters'] })
+const anonymous: KnownCaller = fixed({ name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] })
 
 /** `known` is undefined where the API server did not accept the credential or could not be asked. */
-type Review = { readonly flight: Flight<Subject>; readonly known: Promise<Known | undefined> }
+type Review = { readonly flight: Flight<Subject>; readonly known: Promise<KnownCaller | undefined> }
 
 type Parts = {
   readonly reviewer: Reviewer
@@ -62,7 +62,7 @@ type Parts = {
 export class Callers {
   readonly #parts: Parts
   /** By digest of the credential. */
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, KnownCaller>()
   readonly #refused = new Map<string, { readonly usedAt: number }>()
   readonly #flights = new Map<string, Review>()
   readonly #failed: Lately
@@ -81,7 +81,7 @@ export class Callers {
   }
 
   /** Without asking; `refused`: the API server does not accept the credential, or cannot be asked and it has expired. */
-  held(identity: Identity): Known | 'refused' | undefined {
+  held(identity: Identity): KnownCaller | 'refused' | undefined {
     if (identity.kind === 'edge') return administrator
     if (identity.kind === 'anonymous') return anonymous
     const digest = this.#digest(identity)
@@ -101,12 +101,12 @@ export class Callers {
   }
 
   /** Whether the credential counts without asking, while the API server can be asked. */
-  isFresh({ confirmedAt }: Known, now: number): boolean {
+  isFresh({ confirmedAt }: KnownCaller, now: number): boolean {
     return now - confirmedAt < validMs
   }
 
   /** One that will soon have to be asked about is asked about now, and no request waits. */
-  keepFresh(identity: Identity, { confirmedAt }: Known, now: number): void {
+  keepFresh(identity: Identity, { confirmedAt }: KnownCaller, now: number): void {
     if (now - confirmedAt >= askAgainMs) this.review(identity)
   }
 
@@ -158,10 +158,10 @@ export class Callers {
     evictOldest(this.#refused, refusedMax)
   }
 
-  #keep(digest: string, caller: Caller, untilMs: number, confirmedAt: number): Known {
+  #keep(digest: string, caller: Caller, untilMs: number, confirmedAt: number): KnownCaller {
     const now = this.#parts.clock.steady()
     const id = idOf(caller)
-    const known: Known = { id, caller, untilMs, confirmedAt, usedAt: now }
+    const known: KnownCaller = { id, caller, untilMs, confirmedAt, usedAt: now }
     const before = this.#known.get(digest)
     this.#refused.delete(digest)
     this.#known.set(digest, known)
@@ -172,7 +172,7 @@ export class Callers {
     return known
   }
 
-  #record(digest: string, { caller, untilMs }: Known): void {
+  #record(digest: string, { caller, untilMs }: KnownCaller): void {
     const keptMs = this.#parts.latest.nowMs()
     this.#parts.behind.put(callerKind, digest, printCaller({ caller, untilMs, keptMs }))
   }
@@ -201,7 +201,7 @@ const failedLately: Review = {
   known: Promise.resolve(undefined),
 }
 
-function fixed(caller: Caller): Known {
+function fixed(caller: Caller): KnownCaller {
   const always = Number.POSITIVE_INFINITY
   return { id: idOf(caller), caller, untilMs: always, confirmedAt: always, usedAt: 0 }
 }
@@ -214,7 +214,7 @@ function lifetime(identity: Identity, latest: TrustedTime): number {
 }
 
 /** Left to be reviewed before its first use while the API server can be asked. */
-function revived(value: Buffer, steadyNow: number, nowMs: number): Known | undefined {
+function revived(value: Buffer, steadyNow: number, nowMs: number): KnownCaller | undefined {
   const record = parseCaller(value)
   if (record === undefined) return undefined
   const { caller, untilMs, keptMs } = record

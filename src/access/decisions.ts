@@ -9,10 +9,10 @@ import type { Caller } from '../kube/caller.ts'
 import { type StatusError, unauthorized } from '../kube/status.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Access, Outcome, Verdict } from './access.ts'
-import { bounded, type Waiting } from './bounded.ts'
-import type { Callers, Known } from './callers.ts'
+import { bounded, type PendingReview } from './bounded.ts'
+import type { Callers, KnownCaller } from './callers.ts'
 import type { Changes } from './changes.ts'
-import { type Decision, type DecisionLimits, Holding, type Told } from './holding.ts'
+import { type Decision, type DecisionLimits, Holding, type ReviewedDecision } from './holding.ts'
 import { idOf } from './identity.ts'
 import { Lately } from './lately.ts'
 import { type Question, widerOf } from './question.ts'
@@ -82,7 +82,7 @@ export class Decisions implements Access {
     const known = callers.held(identity)
     const isCertain = typeof known === 'object' && callers.isFresh(known, clock.steady())
     if (known === 'refused' || isCertain || !this.#isOnline) return this.held(identity)
-    const asked = async (waiting: Waiting) => {
+    const asked = async (waiting: PendingReview) => {
       const review = callers.review(identity)
       waiting.flight = review.flight
       return await review.known
@@ -173,7 +173,7 @@ export class Decisions implements Access {
   }
 
   /** Asks who it is and what it may do, both at once where the caller is known already. */
-  async #asked(identity: Identity, question: Question, waiting: Waiting): Promise<Verdict> {
+  async #asked(identity: Identity, question: Question, waiting: PendingReview): Promise<Verdict> {
     const { callers, clock } = this.#parts
     let known = callers.held(identity)
     if (known === 'refused') return 'unauthorized'
@@ -196,9 +196,9 @@ export class Decisions implements Access {
   async #answered(
     identity: Identity,
     question: Question,
-    known: Known,
+    known: KnownCaller,
     asking: Asking | undefined,
-    waiting: Waiting,
+    waiting: PendingReview,
   ): Promise<Verdict> {
     const { callers } = this.#parts
     waiting.flight = asking?.flight
@@ -213,12 +213,12 @@ export class Decisions implements Access {
   }
 
   /** Whether no answer came because the line is lost is told by a probe, not by this one review. */
-  async #lookAt(answer: { readonly kind: string; readonly lost?: boolean }, waiting: Waiting): Promise<void> {
+  async #lookAt(answer: { readonly kind: string; readonly lost?: boolean }, waiting: PendingReview): Promise<void> {
     if (answer.lost === true) await waiting.probe()
   }
 
   /** What is known now, without asking: while the API server can be asked only what is fresh. */
-  #settled(known: Known | 'refused' | undefined, question: Question): Verdict {
+  #settled(known: KnownCaller | 'refused' | undefined, question: Question): Verdict {
     const { callers, clock } = this.#parts
     if (known === 'refused') return 'unauthorized'
     if (known === undefined) return 'unknown'
@@ -231,7 +231,7 @@ export class Decisions implements Access {
   }
 
   /** One review per caller and question at a time. */
-  #ask(identity: Identity, known: Known, question: Question): Asking | undefined {
+  #ask(identity: Identity, known: KnownCaller, question: Question): Asking | undefined {
     const { callers, changes, reviewer } = this.#parts
     const at = place(known.id, question.key)
     const already = this.#asking.get(at)
@@ -256,13 +256,13 @@ export class Decisions implements Access {
     return asking
   }
 
-  #apply(id: string, question: Question, told: Pick<Told, 'allowed' | 'reason' | 'askedAt'>): void {
+  #apply(id: string, question: Question, told: Pick<ReviewedDecision, 'allowed' | 'reason' | 'askedAt'>): void {
     this.#take(id, question.key, told)
     if (told.allowed) return
     for (const { key } of widerOf(question)) this.#take(id, key, { ...told, reason: '', implied: true })
   }
 
-  #take(id: string, key: string, told: Omit<Told, 'now' | 'nowMs'>): void {
+  #take(id: string, key: string, told: Omit<ReviewedDecision, 'now' | 'nowMs'>): void {
     const { clock, latest, behind } = this.#parts
     const nowMs = latest.nowMs()
     const effect = this.#holding.apply(id, key, { ...told, now: clock.steady(), nowMs })

@@ -22,9 +22,9 @@ export type Decision = {
 }
 
 /** What an answer of the API server does to the record on disk. Denials have none: the absence of a decision denies too. */
-export type Effect = 'record' | 'remove' | 'none'
+export type RecordEffect = 'record' | 'remove' | 'none'
 
-export type Told = {
+export type ReviewedDecision = {
   readonly allowed: boolean
   /** Undefined where a denial came without being asked why: then what was known before is not forgotten. */
   readonly reason: string | undefined
@@ -75,7 +75,11 @@ export class Holding {
     this.#insert(id, key, { ...loaded, usedAt, recordedMs })
   }
 
-  apply(id: string, key: string, { allowed, reason, askedAt, implied = false, now, nowMs }: Told): Effect {
+  apply(
+    id: string,
+    key: string,
+    { allowed, reason, askedAt, implied = false, now, nowMs }: ReviewedDecision,
+  ): RecordEffect {
     const held = this.get(id, key)
     if (allowed && held !== undefined && askedAt <= held.deniedAt) return 'none'
     // What is denied already was perhaps said of itself, and what was allowed later is the newer word.

@@ -1,14 +1,14 @@
 /**
  * The two questions put to the API server, in the caller's own name: who am I (SelfSubjectReview), may I do this
  * (SelfSubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
- * changes nothing that is known. At most a few are under way at a time (`turns.ts`); a caller that finds the queue full is not
+ * changes nothing that is known. At most a few are under way at a time (`fairqueue.ts`); a caller that finds the queue full is not
  * asked for.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'
 import { type Answered, type Identity, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { FairQueue, strangers } from './fairqueue.ts'
 import type { Question } from './question.ts'
-import { strangers, Turns } from './turns.ts'
 
 export type Subject = { readonly kind: 'caller'; readonly caller: Caller } | Unanswered
 export type Answer = { readonly kind: 'decision'; readonly allowed: boolean; readonly reason: string } | Unanswered
@@ -44,7 +44,7 @@ export class Reviewer {
   readonly #upstream: Upstream
   readonly #clock: Clock
   readonly #heardTime: (ms: number) => void
-  readonly #turns = new Turns()
+  readonly #queue = new FairQueue()
 
   constructor({ upstream, clock, heardTime }: Parts) {
     this.#upstream = upstream
@@ -88,10 +88,10 @@ export class Reviewer {
       flight.sent = true
       flight.sentAt = this.#clock.steady()
       const reply = await this.#post(asked)
-      this.#turns.leave(asked.who)
+      this.#queue.leave(asked.who)
       resolve('kind' in reply ? reply : read(reply.reply))
     }
-    if (!this.#turns.enter(asked.who, () => void go())) resolve(refused)
+    if (!this.#queue.enter(asked.who, () => void go())) resolve(refused)
     return flight
   }
 

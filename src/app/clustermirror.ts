@@ -9,7 +9,7 @@ import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { CloudAccess } from '../endpoint/cloudaccess.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import type { Measures } from '../endpoint/documents/measures.ts'
-import { StatusDocument } from '../endpoint/documents/status.ts'
+import { StatusPath } from '../endpoint/documents/status.ts'
 import { FairUpstream } from '../endpoint/forward/fairupstream.ts'
 import { Forwarder } from '../endpoint/forward/forwarder.ts'
 import { ReadYourWrites } from '../endpoint/forward/readyourwrites.ts'
@@ -130,7 +130,7 @@ export async function openMirror(parts: ClusterParts) {
           { name: 'upstream', ready: true, run: () => undefined, note: () => sentenceOf(upstream) },
         ],
       })
-      const status = new StatusDocument(() =>
+      const status = new StatusPath(() =>
         statusOf({ upstream, cluster: cluster(), interests, copy, store, clock, damage: damage() }),
       )
       const answers = new EdgeAnswers({ ...passing, reading, own: [health, measures, status], mirrored: documents })

@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import { type LogLevel, logLevels } from '../base/log.ts'
 
-export type Address = { readonly host: string; readonly port: number }
+export type HostPort = { readonly host: string; readonly port: number }
 
 /** What to hold from the start: `pods`, `gateways.example.com`; in one namespace, or in all of them (''). */
 export type MirrorTarget = { readonly resource: string; readonly namespace: string }
@@ -232,7 +232,7 @@ export function optionsMarkdown(): string {
   return ['| option | variable | commands (default) | meaning |', '| --- | --- | --- | --- |', ...rows, ''].join('\n')
 }
 
-function parseAddress(text: string): Address | undefined {
+function parseAddress(text: string): HostPort | undefined {
   const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text)
   const host = match?.[1] ?? match?.[2]
   const port = Number(match?.[3])

@@ -10,15 +10,14 @@ import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import type { CloudDocuments } from '../mirror/documents/documents.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
-
-export type Wanted = { readonly resource: string; readonly namespace: string }
+import type { MirrorTarget } from './options.ts'
 
 type Parts = {
   readonly interests: Interests
   readonly catalog: CloudCatalog
   readonly documents: CloudDocuments
   readonly keeper: TokenKeeper
-  readonly wanted: readonly Wanted[]
+  readonly wanted: readonly MirrorTarget[]
   readonly log: Log
 }
 

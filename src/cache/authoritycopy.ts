@@ -5,7 +5,7 @@
 import { internalError, tooManyRequests } from '../kube/status.ts'
 import type { Change, LoadedInterest, Store } from '../store/store.ts'
 import { Cache } from './cache.ts'
-import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
+import { Copy, type CopyParts, type OpenedInterests, openInterests } from './copy.ts'
 import { Event } from './event.ts'
 import { type Item, makeItem, relabel } from './item.ts'
 import { Progress } from './progress.ts'
@@ -26,7 +26,7 @@ export class AuthorityCopy extends Copy {
   /** The newest version given to a change, committed or not. */
   #allocated: number
 
-  private constructor(parts: CopyParts, version: number, { interests, aged }: Opened) {
+  private constructor(parts: CopyParts, version: number, { interests, aged }: OpenedInterests) {
     super(parts, aged)
     this.progress = new Progress(version)
     this.#allocated = version
@@ -120,7 +120,7 @@ export class AuthorityCopy extends Copy {
  * An authority has no server to ask again. Where changes were lost no client resumes from before: it would miss those in
  * silence. And a version that may have been given out is written down as such. A disk that refuses it is heard of later.
  */
-async function settle(store: Store, { version, interests }: Opened): Promise<number> {
+async function settle(store: Store, { version, interests }: OpenedInterests): Promise<number> {
   const newest = Math.max(version, ...interests.map(({ synced }) => synced ?? 0))
   const isWritten = interests.some(({ synced }) => synced === newest)
   const doubted = interests.filter(({ isDoubted }) => isDoubted === true)

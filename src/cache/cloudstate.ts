@@ -102,8 +102,8 @@ export class CloudState {
   }
 
   /** Gives the changes of one commit their labels. */
-  labels(): Labels {
-    return new Labels(this.#cache.version, this.version)
+  labels(): VersionLabels {
+    return new VersionLabels(this.#cache.version, this.version)
   }
 
   /** A committed change is about to be published. */
@@ -177,7 +177,7 @@ const none: readonly RecordChange[] = []
  * were shown labels that the cloud does not know, its object is spelled with that, so that no client's version falls. Where
  * they were not, the object was put back by a restore that let versions go on, and keeps the spelling that the cloud knows.
  */
-export class Labels {
+export class VersionLabels {
   readonly #from: number
   readonly #isAhead: boolean
   /** The newest one given, or the one before the first. */

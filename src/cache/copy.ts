@@ -34,14 +34,14 @@ export type CopyParts = {
 }
 
 /** What a store holds when a copy is opened over it. */
-export type Opened = Loaded<Item> & { readonly aged: Buffer | undefined }
+export type OpenedInterests = Loaded<Item> & { readonly aged: Buffer | undefined }
 
 /** Reads everything, each object made an item, and names what is damaged. */
 export async function openInterests(
   { store, log, planOf, aging }: CopyParts,
   make: (object: LoadedObject, plan: FieldPlan, interest: string) => Item = ({ body, version }, plan) =>
     makeItem(body, version, plan),
-): Promise<Opened> {
+): Promise<OpenedInterests> {
   const plans = new Map<string, FieldPlan>()
   const loaded = await store.load((interest, object) => {
     let plan = plans.get(interest)

@@ -7,7 +7,7 @@ import { tooOld } from '../kube/status.ts'
 import type { LoadedInterest, Store } from '../store/store.ts'
 import { Cache } from './cache.ts'
 import { type LabelRecord, labelRecordKind } from './cloudstate.ts'
-import { Copy, type CopyParts, type Opened, openInterests } from './copy.ts'
+import { Copy, type CopyParts, type OpenedInterests, openInterests } from './copy.ts'
 import { asSpelled } from './history.ts'
 import { type Item, makeItem } from './item.ts'
 import { LostPast } from './lostpast.ts'
@@ -34,7 +34,7 @@ export class MirrorCopy extends Copy {
 
   private constructor(
     parts: MirrorCopyParts,
-    { interests, aged }: Opened,
+    { interests, aged }: OpenedInterests,
     shared: Sharing,
     labels: ReadonlyMap<string, LabelRecord>,
   ) {

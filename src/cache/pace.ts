@@ -10,14 +10,14 @@ const windowMs = 20
 /** Deliveries in one window before the next ones wait: a whole edge node's watches hear of an event at once. */
 const promptMax = 256
 
-export interface Held {
+export interface Paced {
   /** Hands out what has come meanwhile. */
   release(): void
 }
 
 export class Pace {
   readonly #clock: Clock
-  readonly #held = new Set<Held>()
+  readonly #held = new Set<Paced>()
   #windowEndsMs = 0
   #deliveries = 0
   /** Whether the deliveries of the event under way wait. */
@@ -43,7 +43,7 @@ export class Pace {
     this.#deliveries++
   }
 
-  hold(receiver: Held): void {
+  hold(receiver: Paced): void {
     if (this.#held.size === 0) {
       const waitMs = Math.max(0, this.#windowEndsMs - this.#clock.steady())
       this.#clock.setTimer(waitMs, () => this.#release())

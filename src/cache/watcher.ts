@@ -9,7 +9,7 @@ import { type Status, StatusError } from '../kube/status.ts'
 import type { Bookmark, Form, SharedEvent, WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
 import { join } from './join.ts'
-import type { Held, Pace } from './pace.ts'
+import type { Pace, Paced } from './pace.ts'
 import { type StreamEvent, type StreamStart, Subscription, type SubscriptionSource } from './subscription.ts'
 import { Waiting } from './waiting.ts'
 
@@ -28,7 +28,7 @@ export type WatchSource = SubscriptionSource & { readonly pace: Pace; readonly c
 const noWork = () => false
 const done: IteratorResult<Buffer> = { value: undefined, done: true }
 
-export class Watcher extends Subscription implements Held, AsyncIterableIterator<Buffer> {
+export class Watcher extends Subscription implements Paced, AsyncIterableIterator<Buffer> {
   readonly bookmarks: boolean
   readonly #source: WatchSource
   readonly #form: Form

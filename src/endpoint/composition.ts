@@ -6,7 +6,7 @@ import type { Catalog } from '../kube/schema/catalog.ts'
 import type { StatusError } from '../kube/status.ts'
 import type { Connected, Identity } from '../upstream/upstream.ts'
 import type { Call } from './call.ts'
-import type { ReadParts, Request, Response, Served, Writing } from './endpoint.ts'
+import type { ReadParts, Request, Response, Served, WriteVerbs } from './endpoint.ts'
 
 /** Who asks. */
 export interface Authentication {
@@ -43,6 +43,6 @@ export interface Beyond {
 export type EndpointParts = ReadParts & {
   readonly copy: AuthorityCopy
   readonly catalog: Catalog<Served>
-  readonly writer: Writing
+  readonly writer: WriteVerbs
   readonly authentication: Authentication
 }

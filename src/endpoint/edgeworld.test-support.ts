@@ -7,8 +7,9 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { FakeCloud } from '../access/access.test-support.ts'
 import { type OpenAccess, openAccess } from '../access/open.ts'
 import { confirmRefusal } from '../app/confirm.ts'
+import type { MirrorTarget } from '../app/options.ts'
 import { Roles } from '../app/roles.ts'
-import { holdWanted, type Wanted } from '../app/standing.ts'
+import { holdWanted } from '../app/standing.ts'
 import { statusOf } from '../app/statusdocument.ts'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog } from '../base/log.ts'
@@ -26,7 +27,7 @@ import { followDirect } from '../upstream/follow/direct.ts'
 import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
 import { CloudAccess } from './cloudaccess.ts'
 import { Measures } from './documents/measures.ts'
-import { StatusDocument } from './documents/status.ts'
+import { StatusPath } from './documents/status.ts'
 import type { Peer, Response } from './endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import { ReadYourWrites } from './forward/readyourwrites.ts'
@@ -198,16 +199,18 @@ export class EdgeWorld {
   measures!: Measures
   #ending = new AbortController()
   #running: Promise<unknown> = Promise.resolve()
-  readonly #wanted: readonly Wanted[]
+  readonly #wanted: readonly MirrorTarget[]
 
-  constructor(parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly Wanted[] }) {
+  constructor(parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly MirrorTarget[] }) {
     this.cloud = parts.cloud ?? new EdgeCloud()
     this.store = parts.store ?? openMemory({ historyBytesMax: 1 << 24 })
     this.#wanted = parts.wanted ?? []
   }
 
   /** Opened and, unless the cloud is away, with its discovery read. Alice may do everything. */
-  static async open(parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly Wanted[] } = {}): Promise<EdgeWorld> {
+  static async open(
+    parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly MirrorTarget[] } = {},
+  ): Promise<EdgeWorld> {
     const world = new EdgeWorld(parts)
     world.cloud.judge.users.set(aliceToken, { name: 'alice', uid: 'u-1', groups: ['devs'] })
     await world.start()
@@ -248,7 +251,7 @@ export class EdgeWorld {
     const parts = { ...judging, forwarder }
     const reading = new EdgeReading({ ...parts, watches, front, readYourWrites, release })
     const { copy } = this
-    const status = new StatusDocument(() => statusOf({ upstream, interests, copy, store, clock }))
+    const status = new StatusPath(() => statusOf({ upstream, interests, copy, store, clock }))
     const answers = new EdgeAnswers({ ...parts, reading, own: [measures, status], mirrored: documents })
     this.endpoint = new Endpoint({ ...parts, answering: answers, beyond: answers, measures, log })
     this.#ending = new AbortController()

@@ -48,12 +48,12 @@ export type Peer = {
   }
 }
 
-export type Body = Buffer | readonly Buffer[] | AsyncIterable<Buffer>
+export type ResponseBody = Buffer | readonly Buffer[] | AsyncIterable<Buffer>
 
 export type Response = {
   readonly status: number
   readonly headers: Record<string, string | readonly string[]>
-  readonly body: Body
+  readonly body: ResponseBody
   /** It comes from the API server as it is: none of our lists, and bounded by its reader alone. */
   readonly passedThrough?: boolean
   /** It is made while it is sent, and takes one of the places of lists. */
@@ -75,7 +75,7 @@ export type Served = Cataloged & {
 }
 
 /** The local write engine, or whatever takes writes. */
-export interface Writing {
+export interface WriteVerbs {
   create(request: WriteRequest): Promise<WriteResult>
   update(request: WriteRequest): Promise<WriteResult>
   patch(request: WriteRequest): Promise<WriteResult>

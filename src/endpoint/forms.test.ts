@@ -10,7 +10,7 @@ import { parseRequest } from '../kube/request.ts'
 import { Making } from './answer/making.ts'
 import { spelledList } from './answer/spelled.ts'
 import type { Request, Response } from './endpoint.ts'
-import type { Listing } from './forms/listing.ts'
+import type { SpelledList } from './forms/listing.ts'
 import { resourceInProtobuf } from './forms/protobuf/spelling.ts'
 import { openWorld, type World } from './world.test-support.ts'
 
@@ -131,7 +131,7 @@ const request = { method: 'GET', url: '/api/v1/pods', headers: {} } as unknown a
 
 function inYaml(elements: readonly Buffer[]): Promise<Response> | Response {
   const media = negotiate('application/yaml', { shape: 'document', routed: false })
-  const listing: Listing = {
+  const listing: SpelledList = {
     head: '{"kind":"List","items":[',
     end: ']}\n',
     member: 'items',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Frame, FrameFault, FrameReader, frameBytesMax } from './frames.ts'
+import { FrameFault, FrameReader, frameBytesMax, type WatchFrame } from './frames.ts'
 
 const objects = [
   '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},"spec":{"text":"}\\n\\"{"}}',
@@ -13,7 +13,7 @@ const types = ['ADDED', 'DELETED', 'BOOKMARK', 'ERROR']
 const stream = Buffer.from(objects.map((object, i) => `{"type":"${types[i]}","object":${object}}\n`).join(''))
 const expected = objects.map((object, i) => [types[i], object])
 
-function plain(frames: readonly Frame[]): string[][] {
+function plain(frames: readonly WatchFrame[]): string[][] {
   return frames.map(({ type, object }) => [type, object.toString()])
 }
 

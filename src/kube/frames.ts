@@ -7,7 +7,7 @@ import { endOfJson } from './json/wellformed.ts'
 
 const frameTypes = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const
 
-export type Frame = {
+export type WatchFrame = {
   readonly type: (typeof frameTypes)[number]
   /** A view into a chunk that was pushed: a reader that keeps it copies it, or the whole chunk stays in memory. */
   readonly object: Buffer
@@ -35,8 +35,8 @@ export class FrameReader {
    * The frames that this chunk completes. A fault loses those before it in the same chunk: they come again with the watch
    * that takes this one's place. The reader is of no more use then.
    */
-  push(chunk: Buffer): readonly Frame[] {
-    const frames: Frame[] = []
+  push(chunk: Buffer): readonly WatchFrame[] {
+    const frames: WatchFrame[] = []
     let start = 0
     for (;;) {
       const end = chunk.indexOf(newline, start)
@@ -80,7 +80,7 @@ export class FrameReader {
 const typeKey = Buffer.from('type')
 const objectKey = Buffer.from('object')
 
-function readFrame(line: Buffer): Frame {
+function readFrame(line: Buffer): WatchFrame {
   let type: string | undefined
   let object: Buffer | undefined
   try {

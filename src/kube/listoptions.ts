@@ -24,14 +24,14 @@ type Selectors = { readonly labels: LabelSelector; readonly fields: FieldSelecto
 /** `limit` 0 means all. */
 export type ListOptions = Selectors & { readonly limit: number; readonly state: ListState }
 
-export type WatchStart =
+export type RequestedStart =
   | { readonly kind: 'recent' }
   | { readonly kind: 'any' }
   /** Changes after this version; with `initialEvents`: a state not older than it, then its changes. */
   | { readonly kind: 'after'; readonly version: number }
 
 export type WatchOptions = Selectors & {
-  readonly start: WatchStart
+  readonly start: RequestedStart
   /** Every present object first, as ADDED. */
   readonly initialEvents: boolean
   readonly bookmarks: boolean
@@ -172,7 +172,8 @@ function listState(given: Given, keyPrefix: string): ListState {
 /** The old `/watch/` paths carry no `watch` parameter; they too begin with the present objects. */
 function watchOptions(given: Given): WatchOptions {
   const version = given.version === '' ? 0 : strictVersion(given.version)
-  const start: WatchStart = version > 0 ? { kind: 'after', version } : { kind: given.version === '' ? 'recent' : 'any' }
+  const start: RequestedStart =
+    version > 0 ? { kind: 'after', version } : { kind: given.version === '' ? 'recent' : 'any' }
   const { labels, fields, bookmarks, timeoutSeconds } = given
   const initialEvents = given.sendInitialEvents ?? version === 0
   const closingBookmark = given.sendInitialEvents === true && bookmarks

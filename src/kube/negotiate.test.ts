@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import {
   acceptOf,
   bodyFormat,
-  type Endpoint,
+  type EndpointRestrictions,
   firstAccepted,
   negotiate,
   patchFormat,
@@ -35,11 +35,11 @@ const meta = ';v=v1;g=meta.k8s.io'
 
 function outcome(
   accept: string | undefined,
-  shape: Endpoint['shape'] = 'object',
+  shape: EndpointRestrictions['shape'] = 'object',
   resource: Resource | undefined = pods,
 ): string {
   try {
-    const endpoint: Endpoint = resource === undefined ? { shape } : { shape, resource }
+    const endpoint: EndpointRestrictions = resource === undefined ? { shape } : { shape, resource }
     const { codec, as, pretty } = negotiate(accept, endpoint)
     return [codec.name, as === undefined ? '' : ` ${as.kind}.${as.version}`, pretty ? ' pretty' : ''].join('')
   } catch (error) {

@@ -45,7 +45,7 @@ export type MediaChoice = {
   readonly pretty: boolean
 }
 
-export type Endpoint = {
+export type EndpointRestrictions = {
   /** `document` is anything without objects in it: discovery, reviews of the server itself. */
   readonly shape: 'object' | 'list' | 'watch' | 'document'
   /** The resource served; absent for documents. */
@@ -58,7 +58,7 @@ export type Endpoint = {
   readonly avoidsProtobuf?: (() => boolean) | undefined
 }
 
-export function negotiate(accept: string | undefined, endpoint: Endpoint): MediaChoice {
+export function negotiate(accept: string | undefined, endpoint: EndpointRestrictions): MediaChoice {
   const { shape, resource } = endpoint
   if (accept === undefined || accept === '') return { codec: json, pretty: false }
   const { clauses, types } = parsed(accept)
@@ -70,7 +70,7 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Media
   return choice
 }
 
-function choose(clauses: readonly Clause[], endpoint: Endpoint): MediaChoice | undefined {
+function choose(clauses: readonly Clause[], endpoint: EndpointRestrictions): MediaChoice | undefined {
   let second: MediaChoice | undefined
   for (const clause of clauses) {
     for (const codec of codecs) {
@@ -166,7 +166,7 @@ function covers({ type, subtype }: Clause, codec: Codec): boolean {
   return type === 'application' && (subtype === '*' || `${type}/${subtype}` === codec.mediaType)
 }
 
-function satisfy(clause: Clause, codec: Codec, { shape, resource }: Endpoint): MediaChoice | undefined {
+function satisfy(clause: Clause, codec: Codec, { shape, resource }: EndpointRestrictions): MediaChoice | undefined {
   if (!covers(clause, codec)) return undefined
   const { params } = clause
   const stream = params.get('stream') ?? ''
@@ -197,7 +197,7 @@ function transformOf(params: ReadonlyMap<string, string>, codec: Codec): Transfo
 }
 
 /** The router knows only whole types and the full wildcard, and lists everything the route could produce. */
-function checkRoute(types: readonly string[], shape: Endpoint['shape']): void {
+function checkRoute(types: readonly string[], shape: EndpointRestrictions['shape']): void {
   if (types.some((type) => type === '*/*' || written.includes(type))) return
   throw notProduced(shape === 'list' || shape === 'watch' ? [...written, ...streamed] : written)
 }
@@ -215,7 +215,11 @@ function notProduced(produced: readonly string[]): StatusError {
 }
 
 /** The singular form of a list, or a list of one object, is refused rather than skipped. */
-export function checkShape({ as }: MediaChoice, shape: Endpoint['shape'], resource: Resource | undefined): void {
+export function checkShape(
+  { as }: MediaChoice,
+  shape: EndpointRestrictions['shape'],
+  resource: Resource | undefined,
+): void {
   if (as?.kind === 'PartialObjectMetadata' && shape === 'list') throw misshapen(as.kind, 'a list', resource, true)
   if (as?.kind === 'PartialObjectMetadataList' && shape !== 'list') {
     throw misshapen(as.kind, 'not a list', resource, false)

@@ -33,9 +33,9 @@ export type Reply = {
 }
 
 /** What the API server itself refused, as it says so; undefined for what a proxy in between has answered. */
-export type Refusal = { readonly kind: string; readonly name: string }
+export type RefusedObject = { readonly kind: string; readonly name: string }
 
-export function readRefusal(contentType: string | undefined, bytes: Buffer): Refusal | undefined {
+export function readRefusal(contentType: string | undefined, bytes: Buffer): RefusedObject | undefined {
   try {
     if (isProtobuf(contentType)) {
       const { kind, raw } = readEnvelope(bytes)

@@ -7,7 +7,15 @@ import type { Log } from '../base/log.ts'
 import { Counter, gauge, seriesOf } from '../base/metrics.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type Admission, admit, type BudgetLimits, type Held, type Newcomer, overweight, roomFor } from './eviction.ts'
+import {
+  type Admission,
+  admit,
+  type BudgetLimits,
+  type EvictionCandidate,
+  type Newcomer,
+  overweight,
+  roomFor,
+} from './eviction.ts'
 import type { Interest } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { MirroredInterest } from './mirrored.ts'
@@ -30,7 +38,7 @@ type Parts = {
 /** What a newcomer may bring is worked out this often. */
 const roomMsMax = 1_000
 
-type MirroredHeld = Held & { readonly mirrored: MirroredInterest }
+type MirroredHeld = EvictionCandidate & { readonly mirrored: MirroredInterest }
 
 export class Budget {
   readonly #parts: Parts

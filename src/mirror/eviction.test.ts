@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { admit, type BudgetLimits, type Held, overweight, roomFor } from './eviction.ts'
+import { admit, type BudgetLimits, type EvictionCandidate, overweight, roomFor } from './eviction.ts'
 
 const minuteMs = 60_000
 const limits: BudgetLimits = {
@@ -14,9 +14,9 @@ const limits: BudgetLimits = {
   idleMsMin: 10 * minuteMs,
 }
 
-type Thing = { -readonly [K in keyof Held]: Held[K] }
+type Thing = { -readonly [K in keyof EvictionCandidate]: EvictionCandidate[K] }
 
-function held(name: string, more: Partial<Held> = {}): Thing {
+function held(name: string, more: Partial<EvictionCandidate> = {}): Thing {
   const plain = {
     isOwn: false,
     isStanding: false,
@@ -30,7 +30,7 @@ function held(name: string, more: Partial<Held> = {}): Thing {
   return { name, callers: ['alice'], ...plain, ...more }
 }
 
-const many = (count: number, more: (at: number) => Partial<Held> = () => ({}), of = 'i') =>
+const many = (count: number, more: (at: number) => Partial<EvictionCandidate> = () => ({}), of = 'i') =>
   Array.from({ length: count }, (_, at) => held(`${of}${at}`, { askedAtMs: at, ...more(at) }))
 
 const list = (...callers: string[]) => ({ isOwn: false, isStanding: false, isName: false, isBack: false, callers })
@@ -38,7 +38,7 @@ const name = (...callers: string[]) => ({ ...list(...callers), isName: true })
 const node = { ...list('system:node:n1'), isOwn: true }
 
 /** The names of those that go, or why none may. */
-function outcome(all: readonly Held[], newcomer: Parameters<typeof admit>[1]): string {
+function outcome(all: readonly EvictionCandidate[], newcomer: Parameters<typeof admit>[1]): string {
   const found = admit(all, newcomer, limits)
   return found.kind === 'full' ? `full: ${found.of}` : found.evicted.map((one) => one.name).join()
 }
@@ -93,7 +93,7 @@ describe('what goes for one more interest', () => {
 })
 
 describe('what goes for bytes', () => {
-  const goes = (all: readonly Held[]) =>
+  const goes = (all: readonly EvictionCandidate[]) =>
     overweight(
       all,
       limits,
@@ -127,7 +127,7 @@ describe('what goes for bytes', () => {
       held('b', { bytes: 450, callers: ['bob'] }),
       held('old', { bytes: 50, unaskedMs: 11 * minuteMs }),
     ]
-    const gone = (bytes: number, more: Partial<Held> = {}) => {
+    const gone = (bytes: number, more: Partial<EvictionCandidate> = {}) => {
       const newcomer = held('new', { bytes, callers: ['carol'], ...more })
       return overweight([...all, newcomer], limits, 1_000 + bytes, newcomer).map((one) => one.name)
     }
@@ -228,7 +228,11 @@ class Life {
     this.lighten(come)
   }
 
-  #assertFair(victim: Held, newcomer: { isOwn: boolean; isName: boolean; callers: string[] }, before: number): void {
+  #assertFair(
+    victim: EvictionCandidate,
+    newcomer: { isOwn: boolean; isName: boolean; callers: string[] },
+    before: number,
+  ): void {
     assert.ok(!victim.isOwn, 'the node’s own went')
     if (newcomer.isOwn || victim.unaskedMs >= this.limits.idleMsMin) return
     assert.ok(victim.isName || !newcomer.isName, 'a name took the room of a list')

@@ -7,7 +7,7 @@
  * the most, so that a flood displaces its own. A newcomer never displaces an equal that is in use.
  */
 
-export type Held = {
+export type EvictionCandidate = {
   readonly name: string
   /** Asked for by the node's own callers, or named by an option: never evicted. */
   readonly isOwn: boolean
@@ -25,7 +25,7 @@ export type Held = {
   readonly bytes: number
 }
 
-export type Newcomer = Pick<Held, 'isOwn' | 'isStanding' | 'isName' | 'isBack'> & {
+export type Newcomer = Pick<EvictionCandidate, 'isOwn' | 'isStanding' | 'isName' | 'isBack'> & {
   /** Of one that is here already, its name: it makes no room for itself. */
   readonly name?: string
   readonly callers: readonly string[]
@@ -40,19 +40,23 @@ export type BudgetLimits = {
 }
 
 /** In what the callers' holdings are measured. */
-type Measure = (held: Held) => number
+type Measure = (held: EvictionCandidate) => number
 const one: Measure = () => 1
 const bytesOf: Measure = ({ bytes }) => bytes
 
 /** What its callers hold before it, the least of them counting. */
-type Ranked<H extends Held> = { readonly held: H; readonly before: number; readonly isIdle: boolean }
+type Ranked<H extends EvictionCandidate> = { readonly held: H; readonly before: number; readonly isIdle: boolean }
 
-export type Admission<H extends Held> =
+export type Admission<H extends EvictionCandidate> =
   | { readonly kind: 'admitted'; readonly evicted: readonly H[] }
   | { readonly kind: 'full'; readonly of: 'caller' | 'all' }
 
 /** Whether there is room for one more interest, and which one goes for it. */
-export function admit<H extends Held>(all: readonly H[], newcomer: Newcomer, limits: BudgetLimits): Admission<H> {
+export function admit<H extends EvictionCandidate>(
+  all: readonly H[],
+  newcomer: Newcomer,
+  limits: BudgetLimits,
+): Admission<H> {
   if (newcomer.isStanding) return { kind: 'admitted', evicted: [] }
   const counted = all.filter(({ isStanding }) => !isStanding)
   const evicted: H[] = []
@@ -69,7 +73,12 @@ export function admit<H extends Held>(all: readonly H[], newcomer: Newcomer, lim
 }
 
 /** How many bytes a newcomer may bring: what is free, and what goes for so many. */
-export function roomFor(all: readonly Held[], newcomer: Newcomer, limits: BudgetLimits, heldBytes: number): number {
+export function roomFor(
+  all: readonly EvictionCandidate[],
+  newcomer: Newcomer,
+  limits: BudgetLimits,
+  heldBytes: number,
+): number {
   const before = holdsBefore(all, newcomer, bytesOf)
   let room = limits.bytesMax - heldBytes
   const giving = leavingOrder(without(all, newcomer), limits, bytesOf)
@@ -80,7 +89,7 @@ export function roomFor(all: readonly Held[], newcomer: Newcomer, limits: Budget
 }
 
 /** What goes because all of it together weighs too much: for a newcomer what was to go for it or, where that is not enough, itself. */
-export function overweight<H extends Held>(
+export function overweight<H extends EvictionCandidate>(
   all: readonly H[],
   limits: BudgetLimits,
   heldBytes: number,
@@ -101,7 +110,7 @@ export function overweight<H extends Held>(
   return [...evicted]
 }
 
-function firstFor<H extends Held>(
+function firstFor<H extends EvictionCandidate>(
   all: readonly H[],
   newcomer: H | undefined,
   limits: BudgetLimits,
@@ -114,7 +123,7 @@ function firstFor<H extends Held>(
 }
 
 /** Those that go for a newcomer of this size, the first to go first. */
-function displaced<H extends Held>(
+function displaced<H extends EvictionCandidate>(
   all: readonly H[],
   newcomer: Newcomer,
   limits: BudgetLimits,
@@ -131,7 +140,11 @@ function displaced<H extends Held>(
  * How large a newcomer may be that this one goes for. Of callers in use the one who gives holds no less than the one who gets,
  * even afterwards: what has gone does not come back for what came.
  */
-function mayComeFor({ held, before, isIdle }: Ranked<Held>, newcomer: Newcomer, newcomersBefore: number): number {
+function mayComeFor(
+  { held, before, isIdle }: Ranked<EvictionCandidate>,
+  newcomer: Newcomer,
+  newcomersBefore: number,
+): number {
   if (newcomer.isOwn) return Number.POSITIVE_INFINITY
   if (newcomer.isName && !held.isName) return 0
   if (isIdle) return Number.POSITIVE_INFINITY
@@ -140,17 +153,21 @@ function mayComeFor({ held, before, isIdle }: Ranked<Held>, newcomer: Newcomer, 
 }
 
 /** What its caller has of at least its worth: it comes behind that. */
-function holdsBefore(all: readonly Held[], newcomer: Newcomer, measure: Measure): number {
+function holdsBefore(all: readonly EvictionCandidate[], newcomer: Newcomer, measure: Measure): number {
   const worthier = without(all, newcomer).filter(({ isName }) => newcomer.isName || !isName)
   return Math.min(...newcomer.callers.map((caller) => holds(worthier, caller, measure)), Number.POSITIVE_INFINITY)
 }
 
-function without<H extends Held>(all: readonly H[], { name }: Newcomer): readonly H[] {
+function without<H extends EvictionCandidate>(all: readonly H[], { name }: Newcomer): readonly H[] {
   return name === undefined ? all : all.filter((held) => held.name !== name)
 }
 
 /** What may go at all, the first to go first. */
-function leavingOrder<H extends Held>(all: readonly H[], { idleMsMin }: BudgetLimits, measure: Measure): Ranked<H>[] {
+function leavingOrder<H extends EvictionCandidate>(
+  all: readonly H[],
+  { idleMsMin }: BudgetLimits,
+  measure: Measure,
+): Ranked<H>[] {
   const holding = new Map<string, number>()
   const ranked: Ranked<H>[] = []
   for (const held of all.filter(({ isOwn }) => !isOwn).sort(byWorth)) {
@@ -169,13 +186,13 @@ function leavingOrder<H extends Held>(all: readonly H[], { idleMsMin }: BudgetLi
 }
 
 /** The worthier first. */
-function byWorth(a: Held, b: Held): number {
+function byWorth(a: EvictionCandidate, b: EvictionCandidate): number {
   if (a.isName !== b.isName) return a.isName ? 1 : -1
   if (a.isWatched !== b.isWatched) return a.isWatched ? -1 : 1
   return a.unaskedMs - b.unaskedMs || b.askedAtMs - a.askedAtMs || (a.name < b.name ? -1 : 1)
 }
 
-function holds(all: readonly Held[], caller: string, measure: Measure = one): number {
+function holds(all: readonly EvictionCandidate[], caller: string, measure: Measure = one): number {
   let sum = 0
   for (const held of all) if (!held.isOwn && held.callers.includes(caller)) sum += measure(held)
   return sum

@@ -19,7 +19,7 @@ import {
 } from './der.ts'
 
 /** PEM texts; the key is PKCS#8. */
-export type Credential = { readonly cert: string; readonly key: string }
+export type KeyPair = { readonly cert: string; readonly key: string }
 
 export type CertificateName = { readonly commonName: string; readonly organization?: string }
 
@@ -33,7 +33,7 @@ export type CertificateRequest = {
 export type Issuer = { readonly name: CertificateName; readonly key: KeyObject }
 
 /** A new key and its certificate, signed by `issuer` or, for an authority, by itself. */
-export function issueCertificate(request: CertificateRequest, issuer?: Issuer): Credential {
+export function issueCertificate(request: CertificateRequest, issuer?: Issuer): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const signer = issuer ?? { name: request.subject, key: privateKey }
   const body = sequence(

@@ -8,10 +8,10 @@ import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { UsageError } from '../base/fault.ts'
-import { type CertificateRequest, type Credential, type Issuer, issueCertificate } from './certificate.ts'
+import { type CertificateRequest, type Issuer, issueCertificate, type KeyPair } from './certificate.ts'
 import { makePrivateFolder, readPrivateFile, writePrivateFile } from './privatefile.ts'
 
-export type Pki = { readonly ca: string; readonly serving: Credential; readonly admin: Credential }
+export type Pki = { readonly ca: string; readonly serving: KeyPair; readonly admin: KeyPair }
 
 const dayMs = 24 * 3600 * 1000
 const authorityDays = 3650 // longer than the device is likely to live: a new authority locks out every client
@@ -64,7 +64,7 @@ export function servingHosts(host: string): string[] {
   return [...new Set(hosts)]
 }
 
-async function openAuthority(folder: string, now: number): Promise<Credential> {
+async function openAuthority(folder: string, now: number): Promise<KeyPair> {
   const known = await readPair(folder, 'ca')
   // No certificate: a first start, or one that was interrupted before any client could trust the key.
   if (known.cert === undefined) {
@@ -72,7 +72,7 @@ async function openAuthority(folder: string, now: number): Promise<Credential> {
     return writePair(folder, 'ca', issueCertificate({ ...dates, use: 'authority', subject: authorityName }))
   }
   const remedy = `remove ${folder} to start with a new authority (clients then need the new admin.kubeconfig)`
-  if (known.key === undefined || !isPair(known as Credential)) {
+  if (known.key === undefined || !isPair(known as KeyPair)) {
     throw new UsageError(`${join(folder, 'ca.key')} does not belong to ca.crt: restore it, or ${remedy}`)
   }
   const end = Date.parse(new X509Certificate(known.cert).validTo)
@@ -84,12 +84,12 @@ type Leaf = {
   folder: string
   file: string
   now: number
-  authority: Credential
+  authority: KeyPair
   request: CertificateRequest
   fits: (cert: X509Certificate) => boolean
 }
 
-async function openLeaf({ folder, file, now, authority, request, fits }: Leaf): Promise<Credential> {
+async function openLeaf({ folder, file, now, authority, request, fits }: Leaf): Promise<KeyPair> {
   const { cert, key } = await readPair(folder, file)
   if (cert !== undefined && key !== undefined && isPair({ cert, key })) {
     const parsed = new X509Certificate(cert)
@@ -109,7 +109,7 @@ function isNamed(cert: X509Certificate, host: string): boolean {
   return (isIP(host) === 0 ? cert.checkHost(host, { subject: 'never' }) : cert.checkIP(host)) !== undefined
 }
 
-function isPair({ cert, key }: Credential): boolean {
+function isPair({ cert, key }: KeyPair): boolean {
   try {
     return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
   } catch {
@@ -117,13 +117,13 @@ function isPair({ cert, key }: Credential): boolean {
   }
 }
 
-async function readPair(folder: string, file: string): Promise<Partial<Credential>> {
+async function readPair(folder: string, file: string): Promise<Partial<KeyPair>> {
   const cert = await readPrivateFile(join(folder, `${file}.crt`))
   const key = await readPrivateFile(join(folder, `${file}.key`))
   return { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) }
 }
 
-async function writePair(folder: string, file: string, pair: Credential): Promise<Credential> {
+async function writePair(folder: string, file: string, pair: KeyPair): Promise<KeyPair> {
   await writePrivateFile(join(folder, `${file}.key`), pair.key)
   await writePrivateFile(join(folder, `${file}.crt`), pair.cert)
   return pair

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 import { ownerOnly, type Position, syncFolder } from './segment.ts'
-import { Window } from './window.ts'
+import { FileWindow } from './window.ts'
 
 /** Rows in one block: some hundred KB before they are packed. */
 const rowsPerBlock = 2_000
@@ -97,7 +97,7 @@ export function writeSynced(path: string, bytes: Buffer): void {
 /** The newest base that says what it is; whether it is whole is known only when all of it is read. */
 export function newestBase(folder: string): Base | undefined {
   for (const path of basePaths(folder)) {
-    const file = new Window(path, headBytesMax)
+    const file = new FileWindow(path, headBytesMax)
     try {
       const head = headOf(file.at(0, Math.min(headBytesMax, file.size)))
       if (head !== undefined) return { path, head: head.says, bytes: file.size }

@@ -4,7 +4,7 @@
  */
 import { claimedSequence, frameLengths, parseFrame, prefixBytes } from './frame.ts'
 import { headerBytes, type Position, parseHeader, readSegments, segmentPath } from './segment.ts'
-import { Window } from './window.ts'
+import { FileWindow } from './window.ts'
 
 /** A segment that is gone may have held as much. */
 const missingBytesMax = 64 * 1024 * 1024
@@ -35,7 +35,7 @@ export function readChain(parts: { folder: string; from: Position; to?: Position
   let before = Number.POSITIVE_INFINITY
   let segment = to?.segment ?? present.at(-1) ?? 0
   while (segment > 0 && segment >= from.segment) {
-    const file = new Window(segmentPath(folder, segment), headerBytes)
+    const file = new FileWindow(segmentPath(folder, segment), headerBytes)
     try {
       const found = parseHeader(file.at(0, Math.min(headerBytes, file.size)))
       const header = found?.segment === segment ? found : undefined
@@ -74,7 +74,7 @@ export function readChain(parts: { folder: string; from: Position; to?: Position
 }
 
 /** Of the frame that follows a damaged header. */
-function firstSequence(file: Window): number | undefined {
+function firstSequence(file: FileWindow): number | undefined {
   if (file.size < headerBytes + prefixBytes) return undefined
   const prefix = Buffer.from(file.at(headerBytes, prefixBytes))
   const lengths = frameLengths(prefix)

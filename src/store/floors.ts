@@ -1,6 +1,6 @@
 /** The floors of all interests as the main thread knows them: what was said counts at once, what was forgotten when it is told. */
 import type { Batch } from './store.ts'
-import type { Floors as Told } from './wire.ts'
+import type { FloorEntries } from './wire.ts'
 
 export class Floors {
   readonly #floors = new Map<string, number>()
@@ -26,7 +26,7 @@ export class Floors {
   }
 
   /** What the index says after the frames that were told as applied. */
-  told(floors: Told): void {
+  told(floors: FloorEntries): void {
     for (const [interest, floor] of floors) if (!this.#forgotten.has(interest)) this.#raise(interest, floor)
   }
 

@@ -12,7 +12,7 @@ import { IndexDamaged, open, prepare, type Statements } from './connection.ts'
 import { isUsed, markPath, readMark } from './mark.ts'
 import { headerBytes, logStart, parseHeader, readSegments, segmentPath } from './segment.ts'
 import { StoreUnusable } from './store.ts'
-import { Window } from './window.ts'
+import { FileWindow } from './window.ts'
 
 type RemakeParts = {
   readonly path: string
@@ -61,7 +61,7 @@ function checkBelongs(parts: { folder: string; applier: Applier; base: Base | un
 
 /** 0 where a segment does not say it. */
 export function identityOf(folder: string, segment: number): number {
-  const file = new Window(segmentPath(folder, segment), headerBytes)
+  const file = new FileWindow(segmentPath(folder, segment), headerBytes)
   try {
     return parseHeader(file.at(0, Math.min(headerBytes, file.size)))?.identity ?? 0
   } finally {

@@ -11,7 +11,7 @@ import { type Link, readChain } from './chain.ts'
 import { claimedSequence, type Frame, frameLengths, type Piece, parseFrame, prefixBytes } from './frame.ts'
 import { type Position, segmentPath } from './segment.ts'
 import { isHarmed, isHarmedAt } from './torn.ts'
-import { Window, windowBytes } from './window.ts'
+import { FileWindow, windowBytes } from './window.ts'
 
 /** How far sequences may jump over a hole, at most: more is chance, which a checksum of 32 bits lets through now and then. */
 const sequenceJumpMax = 2 ** 32
@@ -78,7 +78,7 @@ function provenBy(folder: string, links: readonly Link[], from: Position): numbe
   return proven
 }
 
-type Head = { readonly frame: TailFrame; readonly file: Window; readonly link: Link; readonly skipped: number }
+type Head = { readonly frame: TailFrame; readonly file: FileWindow; readonly link: Link; readonly skipped: number }
 
 /** Every frame whose head is whole, in order, whatever lies in between. */
 function* readHeads(folder: string, links: readonly Link[], from: Position): Iterable<Head> {
@@ -87,7 +87,7 @@ function* readHeads(folder: string, links: readonly Link[], from: Position): Ite
   for (const link of links) {
     if (link.segment < from.segment) continue
     skipped += link.missingBytes
-    const file = new Window(segmentPath(folder, link.segment))
+    const file = new FileWindow(segmentPath(folder, link.segment))
     try {
       const { end } = link
       let offset = link.segment === from.segment ? from.offset : link.start
@@ -109,7 +109,7 @@ function* readHeads(folder: string, links: readonly Link[], from: Position): Ite
   }
 }
 
-function readHead(file: Window, at: Position, end: number): TailFrame | undefined {
+function readHead(file: FileWindow, at: Position, end: number): TailFrame | undefined {
   if (at.offset + prefixBytes > end) return undefined
   const lengths = frameLengths(file.at(at.offset, prefixBytes))
   if (lengths === undefined || at.offset + lengths.head + lengths.bodies > end) return undefined
@@ -121,7 +121,7 @@ function readHead(file: Window, at: Position, end: number): TailFrame | undefine
 
 /** The next whole head behind this place with this sequence or a later one. */
 function findHead(
-  file: Window,
+  file: FileWindow,
   { segment, offset: from, sequence: least }: Position,
   end: number,
 ): TailFrame | undefined {
@@ -142,7 +142,7 @@ function findHead(
   return undefined
 }
 
-function isSound(file: Window, frameAt: number, { start, length, checksum }: Piece): boolean {
+function isSound(file: FileWindow, frameAt: number, { start, length, checksum }: Piece): boolean {
   let found = 0
   for (let done = 0; done < length; ) {
     const part = Math.min(length - done, windowBytes)

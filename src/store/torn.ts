@@ -8,13 +8,13 @@
 import type { Link } from './chain.ts'
 import { frameLengths, prefixBytes } from './frame.ts'
 import { type Position, segmentPath } from './segment.ts'
-import { Window, windowBytes } from './window.ts'
+import { FileWindow, windowBytes } from './window.ts'
 
 /** The least that a disk writes at once. */
 const sectorBytes = 512
 
 /** Whether the frame that begins here was whole once; it has to end before `end`. */
-export function isHarmed(file: Window, from: number, end: number): boolean {
+export function isHarmed(file: FileWindow, from: number, end: number): boolean {
   if (from + prefixBytes > end) return false
   const lengths = frameLengths(file.at(from, prefixBytes))
   if (lengths === undefined) return false
@@ -22,7 +22,7 @@ export function isHarmed(file: Window, from: number, end: number): boolean {
   return from + length <= end && !isBlank(file, from, length)
 }
 
-function isBlank(file: Window, from: number, length: number): boolean {
+function isBlank(file: FileWindow, from: number, length: number): boolean {
   if (file.at(from, 1)[0] === 0 || file.at(from + length - 1, 1)[0] === 0) return true
   let zeros = 0
   for (let done = 0; done < length; ) {
@@ -44,7 +44,7 @@ export function isHarmedAt(folder: string, links: readonly Link[], at: Position)
     if (link.segment < at.segment || from >= link.end) continue
     // What is missing as a whole may never have reached the disk.
     if (link.missingBytes > 0) return false
-    const file = new Window(segmentPath(folder, link.segment))
+    const file = new FileWindow(segmentPath(folder, link.segment))
     try {
       return isHarmed(file, from, Math.min(link.end, file.size))
     } finally {

@@ -6,7 +6,7 @@ export const windowBytes = 256 * 1024
 /** Where a disk cannot read, no more than this is given up with it: flash and disks fail by the page. */
 const unreadableBytes = 4 * 1024
 
-export class Window {
+export class FileWindow {
   readonly #file: number | undefined
   readonly #own: Buffer
   #bytes: Buffer = Buffer.alloc(0)

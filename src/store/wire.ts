@@ -47,12 +47,12 @@ export type PackedEntry = {
   previousVersion: number
 }
 
-export type Floors = readonly (readonly [interest: string, floor: number])[]
+export type FloorEntries = readonly (readonly [interest: string, floor: number])[]
 
 export type FromWorker =
   | ({ kind: 'opened'; losses: readonly Loss[] } & LogEnd)
   | ({ kind: 'news' } & IndexNews)
-  | { kind: 'applied'; reach: Reach; floors: Floors; historyBytes: number; behind: string | undefined }
+  | { kind: 'applied'; reach: Reach; floors: FloorEntries; historyBytes: number; behind: string | undefined }
   | { kind: 'stuck'; message: string }
   | {
       kind: 'interest'

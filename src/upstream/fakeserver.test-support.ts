@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { type CertificateRequest, type Credential, issueCertificate } from '../pki/certificate.ts'
+import { type CertificateRequest, issueCertificate, type KeyPair } from '../pki/certificate.ts'
 
 const dates = { notBefore: Date.UTC(2020, 0, 1), notAfter: Date.UTC(2090, 0, 1) }
 const authority = issueCertificate({ ...dates, use: 'authority', subject: { commonName: 'fake-ca' } })
@@ -15,7 +15,7 @@ const authority = issueCertificate({ ...dates, use: 'authority', subject: { comm
 export const otherAuthority = issueCertificate({ ...dates, use: 'authority', subject: { commonName: 'other-ca' } })
 export const authorityCert = authority.cert
 
-export function issue(request: Partial<CertificateRequest> & { use: 'client' | 'server'; name: string }): Credential {
+export function issue(request: Partial<CertificateRequest> & { use: 'client' | 'server'; name: string }): KeyPair {
   const hosts = request.use === 'server' ? { hosts: ['127.0.0.1', 'localhost'] } : {}
   const asked = { ...dates, ...hosts, subject: { commonName: request.name }, ...request } as CertificateRequest
   return issueCertificate(asked, { name: { commonName: 'fake-ca' }, key: createPrivateKey(authority.key) })
@@ -31,7 +31,7 @@ export type FakeParts = {
   readonly handle?: Handle
   readonly upgrade?: (request: Http2ServerRequest, socket: Duplex, head: Buffer) => void
   readonly streamsMax?: number
-  readonly serving?: Credential
+  readonly serving?: KeyPair
 }
 
 export class FakeServer {
@@ -189,7 +189,7 @@ export function writeKubeconfig(server: string, user: Record<string, string>, cl
   return { folder, path, write, remove: () => rmSync(folder, { recursive: true }) }
 }
 
-export function inline({ cert, key }: Credential): Record<string, string> {
+export function inline({ cert, key }: KeyPair): Record<string, string> {
   const base64 = (text: string) => Buffer.from(text).toString('base64')
   return { 'client-certificate-data': base64(cert), 'client-key-data': base64(key) }
 }

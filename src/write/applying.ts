@@ -8,16 +8,16 @@ import { parseYaml, repeatedKeys } from '../kube/json/yaml/yaml.ts'
 import { badRequest, conflict } from '../kube/status.ts'
 import { goKind } from './body.ts'
 import { ensureName, ensureNamespace } from './decode.ts'
-import { type Engine, type Scope, scopeOf } from './engine.ts'
+import { type Engine, type RequestScope, scopeOf } from './engine.ts'
 import { versionsFor } from './kindversions.ts'
-import { type Application, applyTo, ownersOf } from './merging.ts'
+import { type AppliedObject, applyTo, ownersOf } from './merging.ts'
 import { metaOf } from './meta.ts'
 import { type FieldValidation, readOptions } from './options.ts'
 import { setManaged } from './ownership.ts'
 import { isMuch, pause } from './pause.ts'
 import { plainFailure } from './refusals.ts'
 import { inVersion, shapeApplied } from './shape.ts'
-import { type Draft, replace } from './update.ts'
+import { type Proposal, replace } from './update.ts'
 import { carrying } from './warnings.ts'
 import type { WriteRequest, WriteResult } from './write.ts'
 
@@ -42,11 +42,11 @@ export async function applyPatchTo(engine: Engine, request: WriteRequest): Promi
 
 /** What came out of an apply, as if it had been sent. */
 function settled(
-  scope: Scope,
+  scope: RequestScope,
   request: WriteRequest,
-  { tree, managed }: Application,
+  { tree, managed }: AppliedObject,
   old: JsonObject | undefined,
-): Pick<Draft, 'tree' | 'missing'> {
+): Pick<Proposal, 'tree' | 'missing'> {
   const { resource } = scope
   const { fault, missing } = shapeApplied(scope, tree, old)
   if (fault !== undefined) throw plainFailure(fault)

@@ -7,7 +7,7 @@ import { equalJson, field, isObject, type Json, type JsonObject } from '../kube/
 import { isResource } from '../kube/resource.ts'
 import { forbiddenField, invalidField, tooLong } from '../kube/schema/errors.ts'
 import type { FieldError } from '../kube/status.ts'
-import { configMaps, type Scope, secrets } from './engine.ts'
+import { configMaps, type RequestScope, secrets } from './engine.ts'
 
 const keyBytesMax = 253 // a name in a directory
 const contentBytesMax = 1024 * 1024 // the real server's: each is held in memory by every kubelet that mounts it
@@ -16,7 +16,7 @@ const keyText =
   "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 
 /** What may not stand in a ConfigMap or Secret; nothing is wrong with other kinds. */
-export function contentFaults({ resource }: Scope, tree: JsonObject): FieldError[] {
+export function contentFaults({ resource }: RequestScope, tree: JsonObject): FieldError[] {
   const isSecret = isResource(resource, secrets)
   if (!isSecret && !isResource(resource, configMaps)) return []
   const found: FieldError[] = []
@@ -50,7 +50,7 @@ function keyFaults(key: string): string[] {
 }
 
 /** What an update may not change. */
-export function frozenFaults({ resource }: Scope, tree: JsonObject, old: JsonObject): FieldError[] {
+export function frozenFaults({ resource }: RequestScope, tree: JsonObject, old: JsonObject): FieldError[] {
   const isSecret = isResource(resource, secrets)
   if (!isSecret && !isResource(resource, configMaps)) return []
   const found: FieldError[] = []

@@ -5,7 +5,7 @@ import { objectKey } from '../kube/resource.ts'
 import { alreadyExists, type FieldError, failure, forbidden, pathNotFound, StatusError } from '../kube/status.ts'
 import { type Decoded, decodeObject, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
-import { definitionOf, type Engine, lockKey, type Scope, scopeOf } from './engine.ts'
+import { definitionOf, type Engine, lockKey, type RequestScope, scopeOf } from './engine.ts'
 import { storedForm } from './form.ts'
 import { complete, completeNew } from './kinds.ts'
 import { dropDuplicateOwners, metaOf, nameOf, timestamp, wipeSystemFields } from './meta.ts'
@@ -32,7 +32,7 @@ export async function create(engine: Engine, request: WriteRequest): Promise<Wri
 
 type Asked = Decoded & { readonly dryRun: boolean; readonly manager: string }
 
-async function admit(engine: Engine, scope: Scope, request: WriteRequest, asked: Asked): Promise<WriteResult> {
+async function admit(engine: Engine, scope: RequestScope, request: WriteRequest, asked: Asked): Promise<WriteResult> {
   const { tree, warnings } = asked
   const much = isMuch(request)
   if (much) await pause()
@@ -63,7 +63,7 @@ export function requireDefinition(engine: Engine, { resource }: WriteRequest, na
 
 async function createNamed(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   request: WriteRequest,
   { tree, warnings, missing, dryRun }: Asked,
 ): Promise<WriteResult> {
@@ -90,7 +90,7 @@ async function createNamed(
 /** Everything the server decides about a new object; throws 422 if the result is not valid. Answers warnings. */
 export async function makeNew(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   tree: JsonObject,
   missing: readonly FieldError[],
 ): Promise<string[]> {
@@ -111,7 +111,7 @@ export async function makeNew(
 /** Under the lock of the key, which is known to be free. */
 export async function storeNew(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   key: string,
   tree: JsonObject,
   dryRun: boolean,
@@ -137,14 +137,14 @@ function isVersion(version: string): boolean {
   return /^0*[1-9][0-9]*$/.test(version)
 }
 
-function taken({ resource }: Scope, name: string, existing: Stored | undefined): StatusError {
+function taken({ resource }: RequestScope, name: string, existing: Stored | undefined): StatusError {
   const error = alreadyExists(resource, name)
   const deleting = existing !== undefined && text(parseJson(existing.bytes), 'metadata', 'deletionTimestamp') !== ''
   if (!deleting) return error
   return new StatusError({ ...error.status, message: `object is being deleted: ${error.message}` })
 }
 
-function noFreeName({ resource }: Scope, name: string): StatusError {
+function noFreeName({ resource }: RequestScope, name: string): StatusError {
   const { status } = alreadyExists(resource, name)
   const message = `${status.message}, the server was not able to generate a unique name for the object`
   return failure(409, 'AlreadyExists', message, { ...status.details, retryAfterSeconds: 1 })

@@ -11,13 +11,13 @@ import { quote } from '../kube/schema/values.ts'
 import { badRequest, type FieldError, invalid, type StatusError } from '../kube/status.ts'
 import { bodyShown, parseBody } from './body.ts'
 import { isBuiltinKind, type KindName } from './components.ts'
-import type { Scope } from './engine.ts'
+import type { RequestScope } from './engine.ts'
 import { metaOf, nameOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
 import type { FieldValidation } from './options.ts'
 import { isMuch, pause } from './pause.ts'
 import { unregistered } from './protobufbody.ts'
-import { type Shape, shapeKind, shapeObject, shapeVersion } from './shape.ts'
+import { type ShapeFindings, shapeKind, shapeObject, shapeVersion } from './shape.ts'
 import { carrying } from './warnings.ts'
 import type { WriteRequest } from './write.ts'
 
@@ -30,7 +30,7 @@ export type Decoded = {
 
 /** Throws 400 in the words of the real decoder. */
 export async function decodeObject(
-  scope: Scope,
+  scope: RequestScope,
   request: WriteRequest,
   fieldValidation: FieldValidation,
 ): Promise<Decoded> {
@@ -54,12 +54,15 @@ export async function decodeKind(
 }
 
 /** `own` for an object of the expected kind, `other` for one that names another: it is read as what it says it is first. */
-export type Shapes = { readonly own: (tree: JsonObject) => Shape; readonly other: (tree: JsonObject) => Shape }
+export type Shapes = {
+  readonly own: (tree: JsonObject) => ShapeFindings
+  readonly other: (tree: JsonObject) => ShapeFindings
+}
 
-const nothingFound: Shape = { unknown: [], missing: [] }
+const nothingFound: ShapeFindings = { unknown: [], missing: [] }
 
 /** An object that is not of the kind the URL speaks of, as its own kind or version would have it. */
-export function shapeOther(scope: Scope, tree: JsonObject): Shape {
+export function shapeOther(scope: RequestScope, tree: JsonObject): ShapeFindings {
   const { resource } = scope
   if (!resource.custom) return shapeOtherKind(resource, tree)
   const { group, version } = versionOf({ apiVersion: text(tree, 'apiVersion') })
@@ -68,7 +71,7 @@ export function shapeOther(scope: Scope, tree: JsonObject): Shape {
   return shapeVersion(scope, version, tree)
 }
 
-export function shapeOtherKind(expected: KindName, tree: JsonObject): Shape {
+export function shapeOtherKind(expected: KindName, tree: JsonObject): ShapeFindings {
   const kind = text(tree, 'kind')
   const { group, version } = versionOf({ apiVersion: text(tree, 'apiVersion') })
   if (!areTogether(kind, group, expected.group)) return nothingFound
@@ -78,11 +81,11 @@ export function shapeOtherKind(expected: KindName, tree: JsonObject): Shape {
 }
 
 /** `custom`: of a definition's kind rather than a Go type. */
-export type Expected = KindName & { readonly custom: boolean }
+export type ExpectedKind = KindName & { readonly custom: boolean }
 
 async function decode(
   request: WriteRequest,
-  expected: Expected,
+  expected: ExpectedKind,
   fieldValidation: FieldValidation,
   shapes: Shapes,
 ): Promise<Decoded> {
@@ -118,7 +121,7 @@ async function decode(
 /** The body as a tree that names its kind: the expected one where it named none. */
 async function decodeTree(
   request: WriteRequest,
-  expected: Expected,
+  expected: ExpectedKind,
   fieldValidation: FieldValidation,
 ): Promise<{ tree: JsonObject; duplicates: string[] }> {
   const parsed = await parseBody(request.body, request.format, {
@@ -158,7 +161,7 @@ async function decodeTree(
 }
 
 /** The metadata of a custom resource is read with its kind, before either is compared with the URL's. */
-function requireReadableMeta(tree: JsonObject, { kind }: Expected): void {
+function requireReadableMeta(tree: JsonObject, { kind }: ExpectedKind): void {
   const fault = metaTypeFault(tree.get('metadata'))
   const version = text(tree, 'apiVersion').replace(/^.*\//, '')
   if (fault !== undefined) throw unfit(text(tree, 'kind'), { version, kind }, fault)
@@ -167,7 +170,7 @@ function requireReadableMeta(tree: JsonObject, { kind }: Expected): void {
 /** The object is not of the kind the URL speaks of: `why` in the decoder's words, and the refusal of a whole body. */
 export type Mismatch = { readonly why: string; readonly error: StatusError }
 
-export function kindMismatch(tree: JsonObject, expected: Expected): Mismatch | undefined {
+export function kindMismatch(tree: JsonObject, expected: ExpectedKind): Mismatch | undefined {
   const kind = text(tree, 'kind')
   const version = text(tree, 'apiVersion')
   const wanted = apiVersion(expected)

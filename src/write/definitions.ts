@@ -6,10 +6,10 @@
 import { equalJson, field, isObject, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import { isResource } from '../kube/resource.ts'
 import { definitionWarnings } from '../kube/schema/advice.ts'
-import type { Verdict } from '../kube/schema/check.ts'
+import type { CheckResult } from '../kube/schema/check.ts'
 import { validateDefinition } from '../kube/schema/definition.ts'
 import { definitionStatus } from '../kube/schema/naming.ts'
-import { definitions, type Engine, lockKey, type Scope } from './engine.ts'
+import { definitions, type Engine, lockKey, type RequestScope } from './engine.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'
 import { recordOwn } from './ownership.ts'
@@ -19,7 +19,12 @@ import type { Stored } from './write.ts'
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 /** What is wrong with a definition; a sound one gets its status. Other kinds have nothing to fear. */
-export function judgeDefinition(engine: Engine, scope: Scope, tree: JsonObject, old: JsonObject | undefined): Verdict {
+export function judgeDefinition(
+  engine: Engine,
+  scope: RequestScope,
+  tree: JsonObject,
+  old: JsonObject | undefined,
+): CheckResult {
   if (!isResource(scope.resource, definitions)) return { errors: [], warnings: [] }
   const errors = validateDefinition(tree, old)
   if (errors.length > 0) return { errors, warnings: [] }

@@ -7,7 +7,7 @@ import { cloneJson, type JsonObject, parseJson, text } from '../kube/json/json.t
 import { type GroupResource, groupResource, isResource, objectKey } from '../kube/resource.ts'
 import { conflict, notFound, type Status } from '../kube/status.ts'
 import { markDefinition } from './definitions.ts'
-import { definitions, type Engine, lockKey, namespaces, pods, type Scope, scopeOf } from './engine.ts'
+import { definitions, type Engine, lockKey, namespaces, pods, type RequestScope, scopeOf } from './engine.ts'
 import { storedForm } from './form.ts'
 import { podGraceSeconds } from './grace.ts'
 import { finalizersOf, isDeleting, metaOf, raiseGeneration, setFinalizers, timestamp, wholeOf } from './meta.ts'
@@ -33,7 +33,7 @@ export async function deleteObject(engine: Engine, request: WriteRequest): Promi
  */
 async function discard(
   engine: Engine,
-  { resource, objects }: Scope,
+  { resource, objects }: RequestScope,
   key: string,
   { dryRun }: DeleteOptions,
 ): Promise<WriteResult | undefined> {
@@ -49,7 +49,7 @@ async function discard(
 }
 
 /** A default that leaves dependents behind surprises; of jobs the real server says so. */
-export function orphanWarnings({ resource }: Scope, options: DeleteOptions): string[] {
+export function orphanWarnings({ resource }: RequestScope, options: DeleteOptions): string[] {
   const asked = options.propagationPolicy !== undefined || options.orphanDependents !== undefined
   return isResource(resource, jobs) && !asked ? [podsStay] : []
 }
@@ -61,7 +61,7 @@ const podsStay =
 /** Whether an object may go at once is decided under its lock. */
 export async function deleteKey(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   key: string,
   options: DeleteOptions,
 ): Promise<WriteResult> {
@@ -78,7 +78,11 @@ export async function deleteKey(
   })
 }
 
-function checkPreconditions({ resource }: Scope, current: Stored, { uid, resourceVersion }: DeleteOptions): void {
+function checkPreconditions(
+  { resource }: RequestScope,
+  current: Stored,
+  { uid, resourceVersion }: DeleteOptions,
+): void {
   const special = isResource(resource, namespaces) || isResource(resource, definitions)
   // The generic text names the kind where the resource is meant; namespaces and definitions have their own.
   const named = special ? resource : { group: resource.group, resource: resource.kind }
@@ -99,7 +103,7 @@ function checkPreconditions({ resource }: Scope, current: Stored, { uid, resourc
 
 async function deletePlain(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   current: Stored,
   tree: JsonObject,
   options: DeleteOptions,
@@ -159,7 +163,7 @@ const orphan = 'orphan'
 const foreground = 'foregroundDeletion'
 
 /** The object's finalizers with the wish for its dependents written among them. */
-function finalizersFor({ rules }: Scope, meta: JsonObject, options: DeleteOptions): string[] {
+function finalizersFor({ rules }: RequestScope, meta: JsonObject, options: DeleteOptions): string[] {
   const held = finalizersOf(meta)
   if (rules.propagation === 'None') return held
   const wish = wishFor(held, options) ?? (rules.propagation === 'Orphan' ? orphan : undefined)
@@ -179,7 +183,7 @@ function wishFor(held: readonly string[], { orphanDependents, propagationPolicy 
 /** Namespaces and definitions are first marked; the sweeper empties them and takes them away. */
 async function deleteMarked(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   current: Stored,
   tree: JsonObject,
   options: DeleteOptions,
@@ -204,21 +208,31 @@ async function deleteMarked(
   return deletePlain(engine, scope, current, tree, options)
 }
 
-async function put(scope: Scope, current: Stored, tree: JsonObject, dryRun: boolean): Promise<Stored> {
+async function put(scope: RequestScope, current: Stored, tree: JsonObject, dryRun: boolean): Promise<Stored> {
   const before = parseJson(current.bytes) as JsonObject
   const form = storedForm(scope.resource, scope.definition, cloneJson(tree))
   if (form.isSame(current, before)) return current
   return dryRun ? form.unstored(current) : scope.objects.put(current.key, (version) => form.print(version))
 }
 
-async function removeNow(engine: Engine, scope: Scope, current: Stored, options: DeleteOptions): Promise<WriteResult> {
+async function removeNow(
+  engine: Engine,
+  scope: RequestScope,
+  current: Stored,
+  options: DeleteOptions,
+): Promise<WriteResult> {
   const last = options.dryRun ? current : await scope.objects.remove(current.key)
   if (!options.dryRun) engine.wakeSweeper(false)
   return answer(scope, last, false, options)
 }
 
 /** What a client gets for an object that is gone, or that an earlier request is deleting. */
-function answer({ resource, rules }: Scope, last: Stored, pending: boolean, options: DeleteOptions): WriteResult {
+function answer(
+  { resource, rules }: RequestScope,
+  last: Stored,
+  pending: boolean,
+  options: DeleteOptions,
+): WriteResult {
   const code = pending ? pendingCode(options) : 200
   if (rules.deleteAnswers === 'object') return { code, item: last, warnings: [] }
   return { code, status: goneStatus(resource, last), warnings: [] }

@@ -27,7 +27,7 @@ export type Engine = {
 }
 
 /** One resource as a verb sees it. */
-export type Scope = {
+export type RequestScope = {
   readonly resource: Resource
   readonly objects: Objects
   readonly rules: WriteRules
@@ -36,7 +36,7 @@ export type Scope = {
   readonly sibling: (version: string) => Definition | undefined
 }
 
-export function scopeOf(engine: Engine, resource: Resource): Scope {
+export function scopeOf(engine: Engine, resource: Resource): RequestScope {
   const { catalog, objectsOf } = engine
   const definition = definitionOf(engine, resource)
   const sibling = (version: string) => catalog.find(resource.group, version, resource.resource)?.definition

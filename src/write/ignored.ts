@@ -7,7 +7,7 @@ import type { WriteRules } from '../kube/builtin.ts'
 import { isResource } from '../kube/resource.ts'
 import { FieldSet } from './apply/fieldset.ts'
 import { pathOf } from './apply/pathelement.ts'
-import type { Scope } from './engine.ts'
+import type { RequestScope } from './engine.ts'
 import { namespaces } from './engine.ts'
 
 type Filter = (fields: FieldSet) => FieldSet
@@ -15,7 +15,7 @@ type Filter = (fields: FieldSet) => FieldSet
 const known = new WeakMap<WriteRules, Map<string, Filter | undefined>>()
 
 /** What remains of the fields that a write through this subresource names; undefined: all. */
-export function ignoringFilter(scope: Scope, subresource: string): Filter | undefined {
+export function ignoringFilter(scope: RequestScope, subresource: string): Filter | undefined {
   let filters = known.get(scope.rules)
   if (filters === undefined) {
     filters = new Map()
@@ -25,7 +25,7 @@ export function ignoringFilter(scope: Scope, subresource: string): Filter | unde
   return filters.get(subresource)
 }
 
-function filterFor({ resource, rules }: Scope, subresource: string): Filter | undefined {
+function filterFor({ resource, rules }: RequestScope, subresource: string): Filter | undefined {
   const paths = ignoredPaths(resource, rules, subresource)
   if (paths.length === 0) return undefined
   const ignored = FieldSet.of(...paths.map((path) => pathOf(...path.split('.'))))
@@ -35,7 +35,7 @@ function filterFor({ resource, rules }: Scope, subresource: string): Filter | un
 const signingRequests = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests' }
 
 /** Mostly what is reset; where the real server's two lists differ, the one for ownership. */
-function ignoredPaths(resource: Scope['resource'], rules: WriteRules, subresource: string) {
+function ignoredPaths(resource: RequestScope['resource'], rules: WriteRules, subresource: string) {
   if (resource.custom && subresource === 'status') return ['metadata', 'spec']
   if (isResource(resource, namespaces) && subresource === '') return ['status']
   if (isResource(resource, signingRequests) && subresource === 'status') {

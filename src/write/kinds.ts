@@ -3,13 +3,13 @@
 import { cloneJson, field, fromPlain, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
 import { isResource } from '../kube/resource.ts'
 import { definitionDefaults } from '../kube/schema/definition.ts'
-import { definitions, namespaces, pods, type Scope, secrets } from './engine.ts'
+import { definitions, namespaces, pods, type RequestScope, secrets } from './engine.ts'
 import { metaOf, timestamp } from './meta.ts'
 
 const volumes = { group: '', resource: 'persistentvolumes' }
 
 /** A new object's fields that are not the client's to set: status, and what the kind adds. */
-export function completeNew(scope: Scope, tree: JsonObject, now: number): void {
+export function completeNew(scope: RequestScope, tree: JsonObject, now: number): void {
   const { rules, resource } = scope
   if (rules.reset.create.includes('status')) tree.delete('status')
   if (rules.createdStatus !== undefined && !tree.has('status')) tree.set('status', fromPlain(rules.createdStatus))
@@ -20,7 +20,7 @@ export function completeNew(scope: Scope, tree: JsonObject, now: number): void {
 }
 
 /** What the kind adds to any written object. */
-export function complete({ resource }: Scope, tree: JsonObject): void {
+export function complete({ resource }: RequestScope, tree: JsonObject): void {
   if (isResource(resource, namespaces)) {
     const meta = metaOf(tree)
     if (text(meta, 'name') === '') return

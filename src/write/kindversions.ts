@@ -13,7 +13,7 @@ import type { Versions } from './apply/owner.ts'
 import { pathOf } from './apply/pathelement.ts'
 import { FieldTypes } from './apply/typesfrom.ts'
 import { componentOf, type KindName } from './components.ts'
-import { definitionOf, definitions, type Engine, type Scope } from './engine.ts'
+import { definitionOf, definitions, type Engine, type RequestScope } from './engine.ts'
 import { ignoringFilter } from './ignored.ts'
 import { keysOf } from './scalepaths.ts'
 
@@ -30,7 +30,7 @@ export function builtinType(kind: KindName): FieldType | undefined {
 export class VersionFault extends Error {}
 
 /** The versions of a resource, as a write through this subresource sees them. */
-export function versionsFor(engine: Engine, scope: Scope, subresource: string): Versions {
+export function versionsFor(engine: Engine, scope: RequestScope, subresource: string): Versions {
   const own = apiVersion(scope.resource)
   const find = (version: string) => resourceIn(engine, scope.resource, version)
   const ignoring = ignoringFilter(scope, subresource)

@@ -15,13 +15,13 @@ import { printPath } from './apply/pathelement.ts'
 import type { Engine } from './engine.ts'
 import { VersionFault } from './kindversions.ts'
 import { timestamp } from './meta.ts'
-import { liveOf, type Writing } from './ownership.ts'
+import { liveOf, type MarkedWrite } from './ownership.ts'
 import { plainFailure } from './refusals.ts'
 import { nothingOf, withoutZeros } from './zeros.ts'
 
-export type Application = { readonly tree: JsonObject; readonly managed: Managed }
+export type AppliedObject = { readonly tree: JsonObject; readonly managed: Managed }
 
-type Applying = Writing & { readonly force: boolean; readonly config: JsonObject }
+type Applying = MarkedWrite & { readonly force: boolean; readonly config: JsonObject }
 
 /** The object as an apply makes it, a copy, and its owners; throws as the real server refuses. */
 export function applyTo(
@@ -29,7 +29,7 @@ export function applyTo(
   { kind, versions, mark, force, config }: Applying,
   old: JsonObject | undefined,
   owners: Managed,
-): Application {
+): AppliedObject {
   const version = apiVersion(kind)
   const named = kindText(config)
   if (named !== `${kind.group}/${kind.version}, Kind=${kind.kind}`) throw badRequest(`invalid object type: ${named}`)

@@ -17,7 +17,7 @@ import {
 import { recordUpdate } from './apply/managed/record.ts'
 import type { Versions } from './apply/owner.ts'
 import { isBuiltinKind, type KindName } from './components.ts'
-import type { Engine, Scope } from './engine.ts'
+import type { Engine, RequestScope } from './engine.ts'
 import { builtinType, versionsFor } from './kindversions.ts'
 import { metaOf, timestamp } from './meta.ts'
 import { inVersion } from './shape.ts'
@@ -29,7 +29,7 @@ export type Mark = { readonly manager: string; readonly subresource: string }
 /** Who owns what after a write. `old` is the object as it is, undefined for a new one; `next` as it shall be. */
 export function ownersAfter(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   mark: Mark,
   old: JsonObject | undefined,
   next: JsonObject,
@@ -43,12 +43,12 @@ export function ownersAfter(
   return recordIn(engine, { kind, versions, mark }, managed, before, next)
 }
 
-export type Writing = { readonly kind: KindName; readonly versions: Versions; readonly mark: Mark }
+export type MarkedWrite = { readonly kind: KindName; readonly versions: Versions; readonly mark: Mark }
 
 /** The same for any kind, from these owners: who owns what of `next`. */
 export function recordIn(
   engine: Engine,
-  { kind, versions, mark }: Writing,
+  { kind, versions, mark }: MarkedWrite,
   managed: Managed,
   old: JsonObject | undefined,
   next: JsonObject,
@@ -71,7 +71,7 @@ export function recordIn(
 }
 
 /** Marks a second write in the same step: the server's own, behind the one whose marks `next` already has. */
-export function recordOwn(engine: Engine, scope: Scope, mark: Mark, old: JsonObject, next: JsonObject): void {
+export function recordOwn(engine: Engine, scope: RequestScope, mark: Mark, old: JsonObject, next: JsonObject): void {
   const { resource: kind } = scope
   const managed = readable(metaOf(next).get('managedFields'))
   const writing = { kind, versions: versionsFor(engine, scope, mark.subresource), mark }

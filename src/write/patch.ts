@@ -19,7 +19,7 @@ import { badRequest, invalid, type StatusError } from '../kube/status.ts'
 import { applyPatchTo } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
 import {
-  type Expected,
+  type ExpectedKind,
   ensureName,
   ensureNamespace,
   kindMismatch,
@@ -34,7 +34,7 @@ import { withoutManaged } from './ownership.ts'
 import { pause } from './pause.ts'
 import { noStrategicPatch, unusablePatch } from './refusals.ts'
 import { shapeObject } from './shape.ts'
-import { type Draft, replace } from './update.ts'
+import { type Proposal, replace } from './update.ts'
 import { carrying } from './warnings.ts'
 import type { WriteRequest, WriteResult } from './write.ts'
 
@@ -104,11 +104,11 @@ type Outcome = {
   readonly noted: string[]
 }
 
-type Accepted = Pick<Draft, 'warnings' | 'missing'>
+type Accepted = Pick<Proposal, 'warnings' | 'missing'>
 
 /** Checks what came out of the patch as if it had been sent; the refusal quotes it. */
 export function accept(
-  expected: Expected,
+  expected: ExpectedKind,
   shapes: Shapes,
   { read, patched, apply, fieldValidation, noted }: Outcome,
 ): Accepted {
@@ -158,7 +158,7 @@ function converted(fault: string): string {
 }
 
 /** Of a custom resource, a patched kind or version is a value like any other, and a wrong one. */
-function otherKind(resource: Expected, patched: JsonObject, mismatch: Mismatch): StatusError {
+function otherKind(resource: ExpectedKind, patched: JsonObject, mismatch: Mismatch): StatusError {
   const version = text(patched, 'apiVersion')
   const wanted = apiVersion(resource)
   if (version === wanted) return mismatch.error

@@ -4,13 +4,13 @@
  */
 import { decodeMessage, messageOf, ProtobufFault, readEnvelope, type TypeMeta } from '../kube/protobuf/protobuf.ts'
 
-export type Opened =
+export type OpenedBody =
   | { readonly json: Buffer }
   /** `type`: what it claims to be, where that could still be read. */
   | { readonly fault: string; readonly type?: TypeMeta }
 
 /** `anyVersion`: the kind is the same in whatever group and version it is said to be. */
-export function openProtobuf(body: Buffer, expected: TypeMeta, { anyVersion = false } = {}): Opened {
+export function openProtobuf(body: Buffer, expected: TypeMeta, { anyVersion = false } = {}): OpenedBody {
   try {
     const { raw, ...claimed } = readEnvelope(body)
     const type = withDefaults(claimed, expected)
@@ -29,7 +29,7 @@ export function unregistered({ apiVersion, kind }: TypeMeta): string {
   return `no kind "${kind}" is registered for version "${apiVersion}" in scheme "pkg/runtime/scheme.go:111"`
 }
 
-function decoded(decode: () => Buffer, type: TypeMeta): Opened {
+function decoded(decode: () => Buffer, type: TypeMeta): OpenedBody {
   try {
     return { json: decode() }
   } catch (error) {

@@ -15,7 +15,7 @@ import type { Versions } from './apply/owner.ts'
 import { configIn, findingsOf, readConfig } from './applying.ts'
 import { mergeSchemaFor } from './components.ts'
 import { decodeKind, ensureName, ensureNamespace, shapeOtherKind } from './decode.ts'
-import { type Engine, type Scope, scopeOf } from './engine.ts'
+import { type Engine, type RequestScope, scopeOf } from './engine.ts'
 import { servedTree } from './form.ts'
 import { builtinType, replicasPaths } from './kindversions.ts'
 import { applyTo, ownersOf } from './merging.ts'
@@ -26,7 +26,7 @@ import { accept, readPatch } from './patch.ts'
 import { methodNotServed, plainFailure } from './refusals.ts'
 import { putAt, valueAt, wholeAt } from './scalepaths.ts'
 import { shapeKind } from './shape.ts'
-import { type Draft, replace } from './update.ts'
+import { type Proposal, replace } from './update.ts'
 import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
 
@@ -153,14 +153,14 @@ async function applyScale(engine: Engine, request: WriteRequest): Promise<WriteR
 }
 
 /** The Scale as it shall be, from the one there is, and who owns what of it. */
-type Marked = (current: JsonObject, owners: Managed) => Draft & { readonly managed: Managed }
+type Marked = (current: JsonObject, owners: Managed) => Proposal & { readonly managed: Managed }
 
 const scaleVersions: Versions = {
   typeOf: (version) => (version === scaleVersion ? builtinType(scaleKind) : undefined),
   convert: (tree) => tree,
 }
 
-function recording(engine: Engine, manager: string, scaled: (current: JsonObject) => Draft): Marked {
+function recording(engine: Engine, manager: string, scaled: (current: JsonObject) => Proposal): Marked {
   return (current, owners) => {
     const draft = scaled(current)
     const mark = { manager, subresource: 'scale' }
@@ -173,7 +173,7 @@ function recording(engine: Engine, manager: string, scaled: (current: JsonObject
 
 async function writeScale(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   request: WriteRequest,
   scaled: Marked,
   { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },

@@ -11,12 +11,12 @@ import type { Components } from '../kube/schema/gostruct.ts'
 import { prune } from '../kube/schema/prune.ts'
 import type { FieldError } from '../kube/status.ts'
 import { componentOf, type KindName } from './components.ts'
-import type { Scope } from './engine.ts'
+import type { RequestScope } from './engine.ts'
 import { metaFields, metaOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
 import { fillNulls } from './nulls.ts'
 
-export type Shape = {
+export type ShapeFindings = {
   /** A value of the wrong type, as Go's decoder reports it. */
   readonly fault?: string
   /** Paths that were dropped. */
@@ -26,12 +26,12 @@ export type Shape = {
 }
 
 /** `old` is what a patch was applied to: fields a newer server stored there are not ours to lose. */
-export function shapeObject(scope: Scope, tree: JsonObject, old?: JsonObject): Shape {
+export function shapeObject(scope: RequestScope, tree: JsonObject, old?: JsonObject): ShapeFindings {
   return scope.resource.custom ? shapeCustom(scope, tree) : shapeKind(scope.resource, tree, old)
 }
 
 /** The same for what an apply made: of a custom resource nothing is dropped, because nothing it does not know came in. */
-export function shapeApplied(scope: Scope, tree: JsonObject, old: JsonObject | undefined): Shape {
+export function shapeApplied(scope: RequestScope, tree: JsonObject, old: JsonObject | undefined): ShapeFindings {
   const { resource, definition } = scope
   if (!resource.custom) return shapeKind(resource, tree, old)
   const fault = metaTypeFault(tree.get('metadata'))
@@ -42,14 +42,14 @@ export function shapeApplied(scope: Scope, tree: JsonObject, old: JsonObject | u
 }
 
 /** A custom resource that was sent as another version than the URL's: what that version does not know is named. */
-export function shapeVersion({ sibling }: Scope, version: string, tree: JsonObject): Shape {
+export function shapeVersion({ sibling }: RequestScope, version: string, tree: JsonObject): ShapeFindings {
   const inMeta = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
   // A version that there is not knows nothing.
   const unknown = inMeta.concat(prune(tree, sibling(version)?.schema ?? {}))
   return { unknown: unknown.sort(), missing: [] }
 }
 
-function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
+function shapeCustom({ definition }: RequestScope, tree: JsonObject): ShapeFindings {
   const fault = metaTypeFault(tree.get('metadata'))
   if (fault !== undefined) return { fault, unknown: [], missing: [] }
   let unknown = tidyCustomMeta(metaOf(tree)).map((name) => `metadata.${name}`)
@@ -61,12 +61,12 @@ function shapeCustom({ definition }: Scope, tree: JsonObject): Shape {
 }
 
 /** On its way to storage an object passes through its storage version, which fills in what it would have. That has no owner. */
-export function fillStored({ definition }: Scope, tree: JsonObject): void {
+export function fillStored({ definition }: RequestScope, tree: JsonObject): void {
   fillDefaults(tree, definition?.storageSchema)
 }
 
 /** A stored object as a version of its definition shows it: without what that version does not know. */
-export function inVersion({ definition }: Scope, stored: JsonObject): JsonObject {
+export function inVersion({ definition }: RequestScope, stored: JsonObject): JsonObject {
   if (definition?.storageSchema === undefined || definition.schema === undefined) return stored
   const tree = cloneJson(stored)
   prune(tree, definition.schema)
@@ -74,7 +74,7 @@ export function inVersion({ definition }: Scope, stored: JsonObject): JsonObject
 }
 
 /** The same for any built-in kind, be it stored or not. */
-export function shapeKind(kind: KindName, tree: JsonObject, old?: JsonObject): Shape {
+export function shapeKind(kind: KindName, tree: JsonObject, old?: JsonObject): ShapeFindings {
   const component = componentOf(kind)
   if (component === undefined) return { unknown: [], missing: [] }
   const { undecodable, unknown, errors } = checkBuiltin(tree, builtinSchemas() as Components, component, old)

@@ -8,7 +8,7 @@ import { type GroupVersionResource, groupResource, type Resource } from '../kube
 import { StatusError } from '../kube/status.ts'
 import { cleanupFinalizer, settleNames } from './definitions.ts'
 import { deleteKey } from './delete.ts'
-import { definitions, type Engine, lockKey, namespaces, type Scope, scopeOf } from './engine.ts'
+import { definitions, type Engine, lockKey, namespaces, type RequestScope, scopeOf } from './engine.ts'
 import { namespacePlace, resourcePlace } from './entering.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers } from './meta.ts'
@@ -89,7 +89,7 @@ export class Sweeper {
   }
 
   /** Deletes what can be deleted; answers how much is still there. */
-  async #emptyOut(scope: Scope, namespace: string | undefined): Promise<number> {
+  async #emptyOut(scope: RequestScope, namespace: string | undefined): Promise<number> {
     for (const { key } of scope.objects.select(namespace)) {
       try {
         await deleteKey(this.#engine, scope, key, background)
@@ -115,7 +115,7 @@ export class Sweeper {
     const engine = this.#engine
     const resource = resourceOf(tree)
     const definition = { ...bareDefinition, storageVersion: resource.version }
-    const scope: Scope = { ...scopeOf(engine, resource), definition }
+    const scope: RequestScope = { ...scopeOf(engine, resource), definition }
     const remaining = (await this.#emptyOut(scope, undefined)) + engine.entering.count(resourcePlace(resource))
     if (remaining > 0) return false
     const gone = await this.#finish(definitions, stored.key, (draft) => {

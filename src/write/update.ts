@@ -12,7 +12,7 @@ import type { Managed } from './apply/managed/managed.ts'
 import { makeNew, requireDefinition, storeNew } from './create.ts'
 import { decodeObject, ensureName, ensureNamespace } from './decode.ts'
 import { judgeDefinition } from './definitions.ts'
-import { type Engine, lockKey, namespaces, pods, type Scope, scopeOf } from './engine.ts'
+import { type Engine, lockKey, namespaces, pods, type RequestScope, scopeOf } from './engine.ts'
 import { servedForm, storedForm } from './form.ts'
 import { complete, keepManaged, keepPodButPart, resetPaths } from './kinds.ts'
 import {
@@ -39,7 +39,7 @@ import { carrying } from './warnings.ts'
 import type { Stored, WriteRequest, WriteResult } from './write.ts'
 
 /** A proposed object; `missing` are required fields it lacks. */
-export type Draft = {
+export type Proposal = {
   readonly tree: JsonObject
   readonly warnings: readonly string[]
   readonly missing: readonly FieldError[]
@@ -47,8 +47,8 @@ export type Draft = {
 
 /** The object as it shall be, from the object as it is (undefined when there is none; never to be changed itself).
  * Where there is `much` to do it lets others in between. */
-export type Change = {
-  readonly next: (old: JsonObject | undefined, much: boolean) => Draft | Promise<Draft>
+export type ObjectUpdate = {
+  readonly next: (old: JsonObject | undefined, much: boolean) => Proposal | Promise<Proposal>
   /** The uid a PUT names: it must be the object's. */
   readonly uid: string
   readonly mayCreate: boolean
@@ -79,9 +79,9 @@ export async function update(engine: Engine, request: WriteRequest): Promise<Wri
 
 export async function replace(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   request: WriteRequest,
-  change: Change,
+  change: ObjectUpdate,
 ): Promise<WriteResult> {
   const { resource, objects } = scope
   const key = objectKey(resource.namespaced ? request.namespace : '', request.name)
@@ -119,9 +119,9 @@ export async function replace(
 
 async function createInstead(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   request: WriteRequest,
-  change: Change,
+  change: ObjectUpdate,
   key: string,
 ): Promise<WriteResult> {
   const much = isMuch(request)
@@ -151,9 +151,9 @@ async function createInstead(
 /** Who owns what the write changes, its defaults included; undefined where that is as `next` left it. */
 function record(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   { subresource }: WriteRequest,
-  { manager }: Change,
+  { manager }: ObjectUpdate,
   old: JsonObject | undefined,
   tree: JsonObject,
 ): Managed | undefined {
@@ -165,7 +165,7 @@ function record(
 const podParts: ReadonlySet<string> = new Set(['ephemeralcontainers', 'resize'])
 
 /** Throws for a subresource through which this kind is not written. */
-function requirePart({ resource, rules, definition }: Scope, subresource: string): void {
+function requirePart({ resource, rules, definition }: RequestScope, subresource: string): void {
   if (subresource === '' || subresource === 'scale') return
   const known = resource.custom
     ? subresource === 'status' && definition?.status === true
@@ -174,7 +174,12 @@ function requirePart({ resource, rules, definition }: Scope, subresource: string
 }
 
 /** The version a client names must be the current one; naming none is allowed where updates may be blind. */
-function checkVersion({ resource, rules }: Scope, request: WriteRequest, current: Stored, tree: JsonObject): void {
+function checkVersion(
+  { resource, rules }: RequestScope,
+  request: WriteRequest,
+  current: Stored,
+  tree: JsonObject,
+): void {
   const version = text(tree, 'metadata', 'resourceVersion')
   if (version === '' || version === '0') {
     if (!rules.unconditionalUpdate) throw versionRequired(resource, request.name)
@@ -188,9 +193,9 @@ function checkVersion({ resource, rules }: Scope, request: WriteRequest, current
 /** Puts back what is not the client's, raises the generation, validates. Answers warnings. */
 async function prepare(
   engine: Engine,
-  scope: Scope,
+  scope: RequestScope,
   subresource: string,
-  draft: Draft,
+  draft: Proposal,
   old: JsonObject,
 ): Promise<string[]> {
   const { tree } = draft
@@ -256,7 +261,7 @@ type Outcome = {
   readonly dryRun: boolean
 }
 
-async function store(engine: Engine, scope: Scope, { current, before, tree, dryRun }: Outcome): Promise<Stored> {
+async function store(engine: Engine, scope: RequestScope, { current, before, tree, dryRun }: Outcome): Promise<Stored> {
   const { resource, definition, objects } = scope
   const ends = isFinished(scope, tree, before)
   const form = storedForm(resource, definition, tree)
@@ -276,7 +281,7 @@ async function store(engine: Engine, scope: Scope, { current, before, tree, dryR
 }
 
 /** The last finalizer of a deleted object is gone, and no grace period runs. */
-function isFinished({ resource }: Scope, tree: JsonObject, before: JsonObject): boolean {
+function isFinished({ resource }: RequestScope, tree: JsonObject, before: JsonObject): boolean {
   const oldMeta = metaOf(before)
   if (finalizersOf(metaOf(tree)).length > 0 || !isDeleting(oldMeta)) return false
   if ((wholeOf(oldMeta, 'deletionGracePeriodSeconds') ?? 0) !== 0) return false

@@ -2,18 +2,22 @@
 
 import type { JsonObject } from '../kube/json/json.ts'
 import { text } from '../kube/json/json.ts'
-import { type CheckOptions, checkCustom, type Verdict } from '../kube/schema/check.ts'
+import { type CheckOptions, type CheckResult, checkCustom } from '../kube/schema/check.ts'
 import { invalidField } from '../kube/schema/errors.ts'
 import { type FieldError, invalid } from '../kube/status.ts'
 import { contentFaults, frozenFaults } from './contents.ts'
-import type { Scope } from './engine.ts'
+import type { RequestScope } from './engine.ts'
 import { metaOf } from './meta.ts'
 import { finalizerWarnings, metaFaults, metaUpdateFaults, standardFinalizerFaults } from './metavalidate.ts'
 import { segmentFaults } from './names.ts'
 import { nameRuleOf } from './rules.ts'
 
 /** Throws 422 with everything that is wrong; answers warnings. */
-export async function validateNew(scope: Scope, tree: JsonObject, more: readonly FieldError[]): Promise<string[]> {
+export async function validateNew(
+  scope: RequestScope,
+  tree: JsonObject,
+  more: readonly FieldError[],
+): Promise<string[]> {
   const { resource } = scope
   const meta = metaOf(tree)
   const found = [...metaFaults(resource, meta, nameRuleOf(resource))]
@@ -29,7 +33,7 @@ export async function validateNew(scope: Scope, tree: JsonObject, more: readonly
 
 /** `status`: only that part of a custom resource was written. */
 export async function validateUpdate(
-  scope: Scope,
+  scope: RequestScope,
   tree: JsonObject,
   old: JsonObject,
   { status, more }: { readonly status: boolean; readonly more: readonly FieldError[] },
@@ -51,10 +55,10 @@ export async function validateUpdate(
 }
 
 async function customVerdict(
-  { definition }: Scope,
+  { definition }: RequestScope,
   tree: JsonObject,
   options: Omit<CheckOptions, 'scale'>,
-): Promise<Verdict> {
+): Promise<CheckResult> {
   if (definition?.schema === undefined) return { errors: [], warnings: [] }
   const { schema, scale } = definition
   return checkCustom(tree, schema, scale === undefined ? options : { ...options, scale })

@@ -1,6 +1,6 @@
 /** Bodies in batches: joined for the stream, compressed, their buffers used again. */
 import { createGzip, type Gzip } from 'node:zlib'
-import type { Body } from '../endpoint.ts'
+import type { ResponseBody } from '../endpoint.ts'
 
 /** Speed over ratio, as kube-apiserver chooses too. */
 const gzipLevel = 1
@@ -70,7 +70,7 @@ export class BatchPool {
 }
 
 /** Compression runs in the thread pool, fed no faster than it is drained. */
-export async function* compressed(body: Body): AsyncIterable<Buffer> {
+export async function* compressed(body: ResponseBody): AsyncIterable<Buffer> {
   const gzip = createGzip({ level: gzipLevel })
   // A body that breaks off in the middle must not look whole.
   feed(body, gzip).catch((why: unknown) => gzip.destroy(why as Error))
@@ -81,7 +81,7 @@ export async function* compressed(body: Body): AsyncIterable<Buffer> {
   }
 }
 
-async function feed(body: Body, gzip: Gzip): Promise<void> {
+async function feed(body: ResponseBody, gzip: Gzip): Promise<void> {
   const isMade = !Buffer.isBuffer(body) && Symbol.asyncIterator in body
   const pieces = isMade ? body : batches(Buffer.isBuffer(body) ? [body] : body)
   for await (const batch of pieces) {

@@ -1,8 +1,8 @@
 /** Bodies as what is pulled, and what becomes of one that has no reader. */
-import type { Body } from '../endpoint.ts'
+import type { ResponseBody } from '../endpoint.ts'
 
 /** A body that will not be read. */
-export function cancel(body: Body): void {
+export function cancel(body: ResponseBody): void {
   if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) leave(body[Symbol.asyncIterator]())
 }
 
@@ -12,7 +12,7 @@ export function leave(chunks: AsyncIterator<Buffer>): void {
 }
 
 /** Any body as what is pulled. */
-export function piecesOf(body: Body): AsyncIterator<Buffer> {
+export function piecesOf(body: ResponseBody): AsyncIterator<Buffer> {
   if (!Buffer.isBuffer(body) && Symbol.asyncIterator in body) return body[Symbol.asyncIterator]()
   return (async function* () {
     yield* Buffer.isBuffer(body) ? [body] : body

@@ -8,9 +8,9 @@ import type { MediaChoice } from '../../kube/negotiate.ts'
 import type { TypeMeta } from '../../kube/protobuf/enveloping.ts'
 import type { Query } from '../../kube/request.ts'
 import { tooManyRequests } from '../../kube/status.ts'
-import type { Body, Request, Response } from '../endpoint.ts'
+import type { Request, Response, ResponseBody } from '../endpoint.ts'
 import { indented } from '../forms/indent.ts'
-import { inIndentedJson, inJson, inYaml, type LazyBody, type Listing, objectInYaml } from '../forms/listing.ts'
+import { inIndentedJson, inJson, inYaml, type LazyBody, objectInYaml, type SpelledList } from '../forms/listing.ts'
 import { inProtobuf } from '../forms/protobuf/document.ts'
 import { compressed } from './batches.ts'
 import { Making, madeInTurns } from './making.ts'
@@ -48,7 +48,7 @@ export function spelled(
 /** A list whose elements are made while it is sent, of objects that take so many bytes. */
 export function spelledList(
   status: number,
-  listing: Listing,
+  listing: SpelledList,
   { bytes, ...choice }: Choice & { readonly bytes: number },
 ): Promise<Response> | Response {
   const spell = { plain: inJson, pretty: inIndentedJson, yaml: inYaml }[spellingOf(choice)]
@@ -132,7 +132,7 @@ function whole(answer: Answer, body: Buffer | readonly Buffer[]): Response {
   return { status, headers, body }
 }
 
-function zipped({ status, headers }: Answer, body: Body): Response {
+function zipped({ status, headers }: Answer, body: ResponseBody): Response {
   headers.vary = 'Accept-Encoding'
   headers['content-encoding'] = 'gzip'
   return { status, headers, body: compressed(body) }

@@ -15,7 +15,7 @@ import {
 } from '../../kube/table/table.ts'
 import type { Served } from '../endpoint.ts'
 import { bookmarkMetadata } from '../forms/bookmark.ts'
-import type { ListMeta } from '../forms/spelling.ts'
+import type { PageMeta } from '../forms/spelling.ts'
 
 export type As = NonNullable<MediaChoice['as']>
 
@@ -108,7 +108,7 @@ export function metadataOf({ resource }: Served, item: Item): Buffer {
   return resource.custom ? metadataInOrder(bytes) : bytes
 }
 
-export function tableMeta({ version, continueToken, remaining }: ListMeta): TableMeta {
+export function tableMeta({ version, continueToken, remaining }: PageMeta): TableMeta {
   return {
     resourceVersion: String(version),
     ...(continueToken === undefined ? {} : { continue: continueToken }),

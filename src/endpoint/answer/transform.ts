@@ -17,10 +17,10 @@ import {
 } from '../../kube/table/table.ts'
 import type { Request, Response, Served } from '../endpoint.ts'
 import { bookmarkMetadata } from '../forms/bookmark.ts'
-import type { Listing } from '../forms/listing.ts'
+import type { SpelledList } from '../forms/listing.ts'
 import { inProtobuf } from '../forms/protobuf/document.ts'
 import { metadataInProtobuf, type ProtobufSpelling } from '../forms/protobuf/spelling.ts'
-import type { ListMeta } from '../forms/spelling.ts'
+import type { PageMeta } from '../forms/spelling.ts'
 import { spelled, spelledLater, spelledList, spellingOf } from './spelled.ts'
 import {
   type As,
@@ -54,7 +54,7 @@ export function objectAs(
   return [renderPartial(metadataOf(served, item), as.version), newline]
 }
 
-type ListParts = { readonly meta: ListMeta; readonly media: MediaChoice; readonly query: Query; readonly nowMs: number }
+type ListParts = { readonly meta: PageMeta; readonly media: MediaChoice; readonly query: Query; readonly nowMs: number }
 
 /** A list in the form that is asked for. What has to be made for it is made while it is sent. */
 export async function listResponse(
@@ -84,7 +84,7 @@ function isThere(as: As | undefined, { spelling, resource }: Served): boolean {
   return as.kind !== 'Table' && !resource.custom
 }
 
-function metadataList(as: As, served: Served, items: readonly Item[], meta: ListMeta): Buffer[] {
+function metadataList(as: As, served: Served, items: readonly Item[], meta: PageMeta): Buffer[] {
   const { head, end } = partialListAround(tableMeta(meta), as.version)
   const pieces: Buffer[] = [Buffer.from(head)]
   for (const item of items) {
@@ -95,7 +95,7 @@ function metadataList(as: As, served: Served, items: readonly Item[], meta: List
   return pieces
 }
 
-function listingOf(served: Served, items: readonly Item[], { media, meta, query, nowMs }: ListParts): Listing {
+function listingOf(served: Served, items: readonly Item[], { media, meta, query, nowMs }: ListParts): SpelledList {
   const { as } = media
   const nameOf = (index: number) => (items[index] as Item).key
   if (as === undefined) {
@@ -172,6 +172,6 @@ function inProtobufAs(as: As | undefined, served: Served): ProtobufSpelling {
   return as === undefined ? served.spelling.protobuf : metadataInProtobuf(as.version)
 }
 
-function listHead({ version, continueToken = '', remaining }: ListMeta): ListHead {
+function listHead({ version, continueToken = '', remaining }: PageMeta): ListHead {
   return { resourceVersion: String(version), continueToken, remaining }
 }

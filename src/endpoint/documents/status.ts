@@ -4,7 +4,7 @@ import { plain } from '../answer/respond.ts'
 import type { NonResourcePaths, Response } from '../endpoint.ts'
 import { statusPath } from '../ownpaths.ts'
 
-export class StatusDocument implements NonResourcePaths {
+export class StatusPath implements NonResourcePaths {
   readonly #status: () => unknown
 
   constructor(status: () => unknown) {

@@ -4,7 +4,7 @@ import { yamlPieces } from '../../kube/json/yaml/yaml.ts'
 import { internalError } from '../../kube/status.ts'
 import { indented } from './indent.ts'
 
-export type Listing = {
+export type SpelledList = {
   /** The JSON before and behind the elements. */
   readonly head: string
   readonly end: string
@@ -21,7 +21,7 @@ export type LazyBody = { readonly bytes: number; readonly pieces: Iterable<Buffe
 
 const comma = Buffer.from(',')
 
-export function* inJson({ head, elements, end }: Listing): Generator<Buffer, void, void> {
+export function* inJson({ head, elements, end }: SpelledList): Generator<Buffer, void, void> {
   yield Buffer.from(head)
   let isFirst = true
   for (const pieces of elements) {
@@ -32,11 +32,11 @@ export function* inJson({ head, elements, end }: Listing): Generator<Buffer, voi
   yield Buffer.from(end)
 }
 
-export function inIndentedJson(listing: Listing): Iterable<Buffer> {
+export function inIndentedJson(listing: SpelledList): Iterable<Buffer> {
   return indented(inJson(listing))
 }
 
-export function* inYaml({ head, end, member, elements, nameOf }: Listing): Generator<Buffer, void, void> {
+export function* inYaml({ head, end, member, elements, nameOf }: SpelledList): Generator<Buffer, void, void> {
   const around = parseJson(head + end)
   if (!isObject(around)) throw new Error('a list is an object')
   const trees = (function* () {

@@ -9,7 +9,7 @@ import { apiVersion, type Resource } from '../../kube/resource.ts'
 import { printBookmark } from './bookmark.ts'
 import { type ProtobufSpelling, resourceInProtobuf } from './protobuf/spelling.ts'
 
-export type ListMeta = {
+export type PageMeta = {
   readonly version: number
   readonly continueToken?: string | undefined
   readonly remaining?: number | undefined
@@ -82,7 +82,7 @@ export class Spelling implements Form {
     return this.#convert !== undefined
   }
 
-  list(items: readonly Item[], meta: ListMeta): Buffer[] {
+  list(items: readonly Item[], meta: PageMeta): Buffer[] {
     const { head, end } = this.around(meta)
     const pieces: Buffer[] = [Buffer.from(head)]
     for (let i = 0; i < items.length; i++) {
@@ -102,7 +102,7 @@ export class Spelling implements Form {
   }
 
   /** What stands around the items: again a custom resource's keys are sorted, and an absent token is printed. */
-  around(meta: ListMeta): { head: string; end: string } {
+  around(meta: PageMeta): { head: string; end: string } {
     const { listKind, custom } = this.#resource
     const type = `"apiVersion":${JSON.stringify(apiVersion(this.#resource))}`
     const kind = `"kind":${JSON.stringify(listKind)}`

@@ -3,7 +3,7 @@ import type { Cache } from '../../cache/cache.ts'
 import { makeFilter } from '../../cache/filter.ts'
 import type { Item } from '../../cache/item.ts'
 import type { Scope } from '../../kube/scope.ts'
-import type { Known } from '../../mirror/documents/catalog.ts'
+import type { KnownResource } from '../../mirror/documents/catalog.ts'
 import { covers } from '../../mirror/interest.ts'
 import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import type { Effect } from './effects.ts'
@@ -11,7 +11,7 @@ import type { Effect } from './effects.ts'
 /** One whose copy is there, and whose watch is not refused. */
 export type Hearing = MirroredInterest & { readonly cache: Cache }
 
-export type Told = {
+export type ScopedEffect = {
   readonly effect: Effect
   readonly scope: Scope
   /** The object itself in the form in which it is kept, where that is known: made when it is asked for, mostly never. */
@@ -23,13 +23,13 @@ export function isWithin(interest: Scope, namespace: string): boolean {
 }
 
 /** Whether only the object itself could tell if the interest will show it. */
-export function needsObject(mirrored: Hearing, one: Told): boolean {
+export function needsObject(mirrored: Hearing, one: ScopedEffect): boolean {
   if (one.effect.kind !== 'reached' || !maySelect(mirrored, one) || isHeard(mirrored, one)) return false
   return one.object() === undefined
 }
 
 /** Whether the interest will hear of it: as it is, or because it will show it. */
-export function isConcerned(mirrored: Hearing, one: Told, known: Known | undefined): boolean {
+export function isConcerned(mirrored: Hearing, one: ScopedEffect, known: KnownResource | undefined): boolean {
   if (isHeard(mirrored, one)) return true
   const object = known === undefined || !maySelect(mirrored, one) ? undefined : one.object()
   if (object === undefined || known === undefined) return false
@@ -45,13 +45,13 @@ export function isConcerned(mirrored: Hearing, one: Told, known: Known | undefin
 }
 
 /** It covers the object whatever that holds, or shows it now. */
-function isHeard({ interest, cache }: Hearing, { effect, scope }: Told): boolean {
+function isHeard({ interest, cache }: Hearing, { effect, scope }: ScopedEffect): boolean {
   // Versions of a resource are forms of one object: whatever changes it changes them all.
   return cache.peek(effect.key) !== undefined || covers(interest, { ...scope, version: interest.version })
 }
 
 /** Whether its selectors could choose the object: one of that name would cover it, and another form has other fields. */
-function maySelect({ interest }: Hearing, { effect, scope }: Told): boolean {
+function maySelect({ interest }: Hearing, { effect, scope }: ScopedEffect): boolean {
   if (!isWithin(interest, effect.namespace)) return false
   if (interest.version !== scope.version) return interest.fields.empty
   return interest.fields.required('metadata.name') === undefined

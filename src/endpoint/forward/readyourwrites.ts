@@ -11,15 +11,15 @@ import { noFields } from '../../kube/object.ts'
 import { replyVersion } from '../../kube/replies.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
-import type { Known } from '../../mirror/documents/catalog.ts'
+import type { KnownResource } from '../../mirror/documents/catalog.ts'
 import { resourceName, scopeOfName } from '../../mirror/interest.ts'
 import type { Interests } from '../../mirror/interests.ts'
 import { Unreachable, type Upstream } from '../../upstream/upstream.ts'
 import { AnswerTooLarge, readWhole } from '../../upstream/whole.ts'
-import { type Hearing, isConcerned, isWithin, needsObject, type Told } from './concerned.ts'
+import { type Hearing, isConcerned, isWithin, needsObject, type ScopedEffect } from './concerned.ts'
 import type { Effect } from './effects.ts'
 import { shows } from './showing.ts'
-import { type Body, formOf } from './writtenform.ts'
+import { formOf, type ReplyBody } from './writtenform.ts'
 
 /** How long a reply waits for the copy: far beyond any live watch, short of any client's patience. */
 const heldMsMax = 2_000
@@ -34,9 +34,9 @@ type Place = Omit<Scope, 'labels' | 'fields'>
 
 export type Replied = {
   readonly resource: Omit<Place, 'namespace'>
-  readonly known: Known | undefined
+  readonly known: KnownResource | undefined
   readonly effects: readonly Effect[]
-  readonly reply: Body
+  readonly reply: ReplyBody
 }
 
 export class ReadYourWrites {
@@ -63,12 +63,12 @@ export class ReadYourWrites {
   async hold({ resource, known, effects, reply }: Replied): Promise<void> {
     const endMs = this.#clock.steady() + heldMsMax
     const hearing = this.#hearing(resource)
-    const told: Told[] = []
+    const told: ScopedEffect[] = []
     let looks = 0
     const tell = async (effect: Effect): Promise<void> => {
       if (!hearing.some(({ interest }) => isWithin(interest, effect.namespace))) return
       const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
-      const one: Told = { effect, scope, object: once(() => itemOf(effect, reply, known)) }
+      const one: ScopedEffect = { effect, scope, object: once(() => itemOf(effect, reply, known)) }
       const isTold = effect.kind !== 'unknown' && !hearing.some((mirrored) => needsObject(mirrored, one))
       const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, known, endMs)
       told.push(seen ?? one)
@@ -111,8 +111,8 @@ export class ReadYourWrites {
 
   async #shown(
     hearing: readonly Hearing[],
-    told: readonly Told[],
-    known: Known | undefined,
+    told: readonly ScopedEffect[],
+    known: KnownResource | undefined,
     endMs: number,
   ): Promise<boolean> {
     const waits: Promise<boolean>[] = []
@@ -139,7 +139,12 @@ export class ReadYourWrites {
   }
 
   /** What the object is after the write; undefined where the edge cannot see it, or not in time. */
-  async #look(effect: Effect, scope: Scope, known: Known | undefined, endMs: number): Promise<Told | undefined> {
+  async #look(
+    effect: Effect,
+    scope: Scope,
+    known: KnownResource | undefined,
+    endMs: number,
+  ): Promise<ScopedEffect | undefined> {
     const { namespace, name, key } = effect
     const at = { namespace, name, key }
     const over = new AbortController()
@@ -178,7 +183,7 @@ function once<T>(make: () => T): () => T {
 }
 
 /** The object as it is kept, if the reply holds it as a whole. */
-function itemOf(effect: Effect, reply: Body, known: Known | undefined): Item | undefined {
+function itemOf(effect: Effect, reply: ReplyBody, known: KnownResource | undefined): Item | undefined {
   if (effect.kind !== 'reached') return undefined
   const form = formOf(reply, known?.resource)
   if (form === undefined) return undefined

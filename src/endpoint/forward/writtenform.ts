@@ -4,10 +4,10 @@ import { decodeMessage, isProtobuf, messageOf, readEnvelope } from '../../kube/p
 import type { Resource } from '../../kube/resource.ts'
 
 /** The body of a reply, with the kind of object that it says it holds. */
-export type Body = { readonly contentType: string; readonly bytes: Buffer; readonly kind: string }
+export type ReplyBody = { readonly contentType: string; readonly bytes: Buffer; readonly kind: string }
 
 /** undefined where the reply holds something else, or the object in other words than its own. */
-export function formOf({ contentType, bytes, kind }: Body, resource: Resource | undefined): Buffer | undefined {
+export function formOf({ contentType, bytes, kind }: ReplyBody, resource: Resource | undefined): Buffer | undefined {
   if (!isWhole(kind, contentType) || (resource !== undefined && kind !== resource.kind)) return undefined
   return isProtobuf(contentType) ? formOfMessage(bytes) : formOfJson(bytes, resource?.custom ?? true)
 }

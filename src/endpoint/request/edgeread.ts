@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Cache } from '../../cache/cache.ts'
 import { acceptOf } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
-import type { Known } from '../../mirror/documents/catalog.ts'
+import type { KnownResource } from '../../mirror/documents/catalog.ts'
 import type { CloudRelease } from '../../mirror/documents/cloudrelease.ts'
 import { scopeOfName } from '../../mirror/interest.ts'
 import { mirrorLimits } from '../../mirror/mirror.ts'
@@ -37,14 +37,14 @@ type Parts = {
 
 /** A read on its way. */
 type Asked = {
-  readonly known: Known
+  readonly known: KnownResource
   readonly read: Read
   readonly call: Call
 }
 
 export class EdgeReading {
   readonly #parts: Parts
-  readonly #served = new WeakMap<Known, Map<string, Served>>()
+  readonly #served = new WeakMap<KnownResource, Map<string, Served>>()
   #lastWarning: { readonly text: string; readonly header: string | readonly string[] } = { text: '', header: '' }
 
   readonly #avoidsProtobuf = (): boolean => this.#parts.release.isLater
@@ -54,7 +54,7 @@ export class EdgeReading {
   }
 
   /** Whether this read could be answered here at all. `status` shows the object itself. */
-  answers({ resource, mirrorable }: Known, api: ApiRequest): boolean {
+  answers({ resource, mirrorable }: KnownResource, api: ApiRequest): boolean {
     // A namespace is addressed within itself, and nowhere else: rights in one namespace say nothing about another.
     const isItself = resource.group === '' && resource.resource === 'namespaces' && api.namespace === api.name
     const inNamespace = api.namespace !== '' && !isItself
@@ -64,7 +64,7 @@ export class EdgeReading {
     return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
   }
 
-  read(known: Known, call: Call): Promise<Response> | Response {
+  read(known: KnownResource, call: Call): Promise<Response> | Response {
     const read = this.#readOf(known, call)
     const asked: Asked = { known, read, call }
     const route = this.#parts.front.route(read)
@@ -77,7 +77,7 @@ export class EdgeReading {
    * A form that cannot be had is refused before anything else that is wrong, as kube-apiserver does it; where nothing is, the
    * form is looked at only by who answers, since the API server may speak more of them.
    */
-  #readOf(known: Known, call: Call): Read {
+  #readOf(known: KnownResource, call: Call): Read {
     try {
       return readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
     } catch (error) {
@@ -182,7 +182,7 @@ export class EdgeReading {
   }
 
   /** How lists are called where no definition tells: as the API server called the one that was mirrored. */
-  #servedBy(known: Known, mirrored: MirroredInterest | undefined): Served {
+  #servedBy(known: KnownResource, mirrored: MirroredInterest | undefined): Served {
     const { defined, resource } = known
     const listKind = defined ? resource.listKind : (mirrored?.listKind ?? resource.listKind)
     const byKind = this.#served.get(known) ?? new Map<string, Served>()
@@ -202,7 +202,7 @@ export class EdgeReading {
 /** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
 const watchListHoldMsMax = 60_000
 
-function readOf(known: Known, call: Call, caller: string): Read {
+function readOf(known: KnownResource, call: Call, caller: string): Read {
   const { resource } = known
   const { group, version } = resource
   const namespace = call.namespaceOf(resource)

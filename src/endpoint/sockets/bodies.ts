@@ -16,7 +16,7 @@ type Asked = {
   readonly answer: Writable
 }
 
-export class Bodies {
+export class RequestBodies {
   readonly #limits: SocketLimits
   readonly #traffic: Traffic
   /** The bytes of all that are read whole. */

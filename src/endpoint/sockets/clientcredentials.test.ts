@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
-import type { Credential } from '../../pki/certificate.ts'
+import type { KeyPair } from '../../pki/certificate.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { identityOf } from '../identify.ts'
 import { ClientCredentials, type Configured } from './clientcredentials.ts'
@@ -15,11 +15,11 @@ const cluster = authority('kubernetes')
 /** Another authority of the same bundle, under the same name. */
 const other = authority('kubernetes')
 
-const by = (issuer: Credential, organization?: string, commonName = name) =>
+const by = (issuer: KeyPair, organization?: string, commonName = name) =>
   issuedBy(issuer, 'kubernetes', { subject: { commonName, ...(organization === undefined ? {} : { organization }) } })
 
 const nodeCert = by(cluster, 'system:nodes')
-const read = ({ cert }: Credential) => new X509Certificate(cert)
+const read = ({ cert }: KeyPair) => new X509Certificate(cert)
 
 /** A server that answers whose request it is, with the credential that is configured at that time. */
 function serving(configured: () => Configured, body: (server: Running) => Promise<void>): Promise<void> {
@@ -37,7 +37,7 @@ async function asked(socket: TLSSocket): Promise<string> {
   return /<(.*)>/.exec(await readUntil(socket, '>'))?.[1] ?? ''
 }
 
-async function who(server: Running, credential: Credential): Promise<string> {
+async function who(server: Running, credential: KeyPair): Promise<string> {
   const socket = await open(server, credential)
   const said = await asked(socket)
   socket.destroy()
@@ -48,7 +48,7 @@ test('[I1] only the subject and the authority of the configured certificate make
   serving(
     () => read(nodeCert),
     async (server) => {
-      const rows: [string, Credential, string][] = [
+      const rows: [string, KeyPair, string][] = [
         ['itself', nodeCert, 'certificate'],
         ['renewed', by(cluster, 'system:nodes'), 'certificate'],
         ['with another organization', by(cluster, 'system:masters'), 'anonymous'],
@@ -64,7 +64,7 @@ test('[I1] a resumed TLS session is judged by the same certificate', () =>
   serving(
     () => read(nodeCert),
     async (server) => {
-      const rows: [Credential, string][] = [
+      const rows: [KeyPair, string][] = [
         [nodeCert, 'certificate'],
         [by(other, 'system:nodes'), 'anonymous'],
         [by(cluster, 'devs'), 'anonymous'],

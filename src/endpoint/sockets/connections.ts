@@ -28,7 +28,7 @@ export type Visit = {
 }
 
 /** Whose a connection is, and what it is worth. */
-export type Link = Connection & { readonly visit: Visit }
+export type VisitingConnection = Connection & { readonly visit: Visit }
 
 /** Places that callers leave to those who are still to show who they are: one of so many. */
 const newcomersDivisor = 64

@@ -11,7 +11,7 @@ import { refusal, statusResponse } from '../answer/respond.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
-import { Bodies } from './bodies.ts'
+import { RequestBodies } from './bodies.ts'
 import type { Connections, Visit } from './connections.ts'
 import type { SocketLimits } from './limits.ts'
 import { Sender } from './sender.ts'
@@ -40,7 +40,7 @@ type Parts = {
 const lookEveryMs = 20
 
 export class Exchanges {
-  readonly bodies: Bodies
+  readonly bodies: RequestBodies
   readonly sender: Sender
   readonly #parts: Parts
   /** Requests that wait for the beginning of their answer. */
@@ -51,7 +51,7 @@ export class Exchanges {
   constructor(parts: Parts) {
     this.#parts = parts
     const { limits, traffic } = parts
-    this.bodies = new Bodies({ limits, traffic })
+    this.bodies = new RequestBodies({ limits, traffic })
     this.sender = new Sender({ limits, traffic })
     this.#requests = new Shares(limits.requestsMax)
   }

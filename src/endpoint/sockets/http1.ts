@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { createServer } from '../../base/http.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
-import type { Link } from './connections.ts'
+import type { VisitingConnection } from './connections.ts'
 import { type Exchange, type Exchanges, shuttingDown } from './exchanges.ts'
 import { goneWith } from './gone.ts'
 import type { SocketLimits } from './limits.ts'
@@ -15,7 +15,7 @@ import { isWebSocketWatch, WebSocketWatches } from './websocket/watch.ts'
 type Parts = {
   readonly handle: (request: Request) => Promise<Response>
   readonly upgrade: ((request: Request) => Promise<Upgraded | Response>) | undefined
-  readonly linkOf: (socket: TLSSocket) => Link
+  readonly linkOf: (socket: TLSSocket) => VisitingConnection
   readonly exchanges: Exchanges
   readonly limits: SocketLimits
   readonly traffic: Traffic

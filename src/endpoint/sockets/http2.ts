@@ -10,7 +10,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Log } from '../../base/log.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request } from '../endpoint.ts'
-import type { Link, Visit } from './connections.ts'
+import type { Visit, VisitingConnection } from './connections.ts'
 import type { Exchanges } from './exchanges.ts'
 import { goneWith } from './gone.ts'
 import type { SocketLimits } from './limits.ts'
@@ -25,7 +25,7 @@ type Parts = {
   readonly log: Log
 }
 
-export function serveHttp2(socket: TLSSocket, link: Link, { exchanges, limits, traffic, log }: Parts) {
+export function serveHttp2(socket: TLSSocket, link: VisitingConnection, { exchanges, limits, traffic, log }: Parts) {
   const { peer, visit } = link
   const isKnown = peer.certificate !== undefined
   const { burst, perSecond } = isKnown ? limits.resets : limits.anonymousResets

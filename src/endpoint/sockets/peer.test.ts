@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { connect as connectHttp2 } from 'node:http2'
 import { test } from 'node:test'
-import type { Credential } from '../../pki/certificate.ts'
+import type { KeyPair } from '../../pki/certificate.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { certifiedCaller } from '../ownaccess.ts'
 import {
@@ -25,7 +25,7 @@ const handle = async ({ peer }: Request): Promise<Response> => ({
 
 type Told = { caller?: string; name?: string; issuedBy?: string; organizations?: string[]; expiresMs?: number }
 
-async function tell(server: Running, credential?: Credential): Promise<Told> {
+async function tell(server: Running, credential?: KeyPair): Promise<Told> {
   const session = connectHttp2(server.url, { ca: own.cert, ...credential })
   const told = JSON.parse((await readAll(session.request({ ':path': '/' }))).toString())
   session.close()

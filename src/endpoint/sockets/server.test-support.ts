@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { silentLog } from '../../base/log.ts'
-import { type CertificateRequest, type Credential, issueCertificate } from '../../pki/certificate.ts'
+import { type CertificateRequest, issueCertificate, type KeyPair } from '../../pki/certificate.ts'
 import type { Traffic } from '../documents/measures.ts'
 import { Server } from './server.ts'
 
@@ -15,11 +15,11 @@ export type Running = { server: Server; url: string; port: number; traffic: Traf
 
 const dayMs = 24 * 3600 * 1000
 
-export function authority(commonName: string): Credential {
+export function authority(commonName: string): KeyPair {
   return issueCertificate({ subject: { commonName }, use: 'authority', ...dates() })
 }
 
-export function issuedBy(issuer: Credential, issuerName: string, request: Partial<CertificateRequest>): Credential {
+export function issuedBy(issuer: KeyPair, issuerName: string, request: Partial<CertificateRequest>): KeyPair {
   const subject = { commonName: 'somebody' }
   return issueCertificate({ subject, use: 'client', ...dates(), ...request } as CertificateRequest, {
     name: { commonName: issuerName },

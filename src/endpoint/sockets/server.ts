@@ -9,7 +9,7 @@ import type { Log } from '../../base/log.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
 import type { Holder, Whose } from '../shares.ts'
-import { Connections, type Link, type Visit } from './connections.ts'
+import { Connections, type Visit, type VisitingConnection } from './connections.ts'
 import { Exchanges } from './exchanges.ts'
 import { Http1 } from './http1.ts'
 import { serveHttp2 } from './http2.ts'
@@ -43,7 +43,7 @@ export class Server {
   /** Every connection by its other end, those that have not shaken hands included. */
   readonly #raw = new Map<string, { readonly socket: Socket; readonly visit: Visit }>()
   /** Those that have, and whose they are: reading a certificate costs more than the rest of a GET. */
-  readonly #links = new Map<TLSSocket, Link>()
+  readonly #links = new Map<TLSSocket, VisitingConnection>()
   readonly #exchanges: Exchanges
   readonly #http1: Http1
   readonly #tls
@@ -155,7 +155,7 @@ export class Server {
     if (visit === undefined) return void socket.destroy()
     const { traffic, log } = this.#parts
     const connection = this.#authorities.connectionOf(socket)
-    const link: Link = { ...connection, visit }
+    const link: VisitingConnection = { ...connection, visit }
     this.#links.set(socket, link)
     traffic.connections = this.#links.size
     this.#connections.greeted(visit, certified(connection))
@@ -170,7 +170,7 @@ export class Server {
     else this.#http1.accept(socket)
   }
 
-  #http2(socket: TLSSocket, link: Link): void {
+  #http2(socket: TLSSocket, link: VisitingConnection): void {
     const { traffic, log } = this.#parts
     const session = serveHttp2(socket, link, { exchanges: this.#exchanges, limits: this.#limits, traffic, log })
     this.#sessions.add(session)
@@ -178,7 +178,7 @@ export class Server {
   }
 
   /** That of a connection which is gone: a stranger's. */
-  #linkOf(socket: TLSSocket): Link {
+  #linkOf(socket: TLSSocket): VisitingConnection {
     return this.#links.get(socket) ?? { ...stranger, visit: this.#connections.gone }
   }
 }

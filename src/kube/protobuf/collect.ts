@@ -6,7 +6,7 @@
 import { BOOL, type Field, FLOAT64, INT32, INT64, MANY, MAP, MESSAGE, type Message } from './facts.ts'
 import { ProtobufFault } from './fault.ts'
 import { Frames } from './frames.ts'
-import { Wire } from './wire.ts'
+import { WireReader } from './wire.ts'
 
 /** Only schemas hold themselves; as deep as our own JSON reader goes. */
 const depthMax = 1000
@@ -24,7 +24,7 @@ export const AROUND = 3
  */
 export class Collecting {
   readonly frames = new Frames()
-  readonly wire = new Wire()
+  readonly wire = new WireReader()
   bytes: Buffer = Buffer.alloc(0)
   /** Whether something was passed over, unread, for something that came later. */
   overwritten = false
@@ -129,7 +129,7 @@ export class Collecting {
 const exactBytes = 7
 
 /** The bytes at `start` as Go reads them into an integer of so many bits. */
-export function integerAt(wire: Wire, start: number, bits: 32 | 64): number | bigint {
+export function integerAt(wire: WireReader, start: number, bits: 32 | 64): number | bigint {
   const { bytes } = wire
   let value = 0
   let weight = 1

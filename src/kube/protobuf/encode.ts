@@ -29,7 +29,7 @@ import {
 } from './facts.ts'
 import { ProtobufFault } from './fault.ts'
 import { Frames } from './frames.ts'
-import { ENTRY_BEFORE, ENTRY_VALUE, Gathering, schemaField } from './gather.ts'
+import { ENTRY_BEFORE, ENTRY_VALUE, FieldGatherer, schemaField } from './gather.ts'
 import { Leaves } from './leaves.ts'
 import { ProtobufWriter } from './writer.ts'
 
@@ -57,7 +57,7 @@ let idle: Encoding | undefined
 
 class Encoding {
   readonly #frames = new Frames()
-  readonly #gathering = new Gathering(this.#frames)
+  readonly #gathering = new FieldGatherer(this.#frames)
   readonly #writer = new ProtobufWriter()
   readonly #leaves = new Leaves(this.#writer)
 

@@ -56,7 +56,7 @@ const NONE = -1
  * - lists: their last element, or NONE; maps: the last entry, and 1 if their keys do not come in order;
  * - schemas or something else: a frame and 1, or a list and 2, or NONE and the boolean.
  */
-export class Gathering {
+export class FieldGatherer {
   readonly frames: Frames
   json: Buffer = Buffer.alloc(0)
   #at = 0

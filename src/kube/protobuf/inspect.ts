@@ -5,23 +5,23 @@
 import { BOOL, type Field, FLOAT64, INT32, INT64, MANY, MAP, MESSAGE, type Message, QUANTITY } from './facts.ts'
 import { ProtobufFault } from './fault.ts'
 import { canonicalQuantity } from './quantity.ts'
-import { Wire } from './wire.ts'
+import { WireReader } from './wire.ts'
 
 /** As deep as messages are read. */
 const depthMax = 1000
 
 /** Throws the first fault, if it finds one. */
 export function inspect(message: Message, raw: Buffer): void {
-  const wire = new Wire()
+  const wire = new WireReader()
   wire.bytes = raw
   new Inspection(wire).message(message, raw.length)
 }
 
 class Inspection {
-  readonly #wire: Wire
+  readonly #wire: WireReader
   #depth = 0
 
-  constructor(wire: Wire) {
+  constructor(wire: WireReader) {
     this.#wire = wire
   }
 

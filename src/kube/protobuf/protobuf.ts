@@ -10,7 +10,7 @@
  */
 import { Enveloping, magic, type TypeMeta } from './enveloping.ts'
 import { ProtobufFault } from './fault.ts'
-import { Wire } from './wire.ts'
+import { WireReader } from './wire.ts'
 
 export { decodeMessage } from './decode.ts'
 export { encodeMessage } from './encode.ts'
@@ -45,7 +45,7 @@ export function readEnvelope(bytes: Buffer): Envelope {
     throw new ProtobufFault(`provided data does not appear to be a protobuf message, expected prefix [${prefix}]`)
   }
   if (bytes.length === magic.length) throw new ProtobufFault('empty body')
-  const wire = new Wire()
+  const wire = new WireReader()
   wire.bytes = bytes
   wire.at = magic.length
   const type = { apiVersion: '', kind: '' }
@@ -60,7 +60,7 @@ export function readEnvelope(bytes: Buffer): Envelope {
 const unknownFields = ['TypeMeta', 'Raw', 'ContentEncoding', 'ContentType']
 const typeFields = ['APIVersion', 'Kind']
 
-function readType(wire: Wire, end: number, type: { apiVersion: string; kind: string }): void {
+function readType(wire: WireReader, end: number, type: { apiVersion: string; kind: string }): void {
   eachField(wire, end, { name: 'TypeMeta', fields: typeFields }, (number, valueEnd) => {
     const text = wire.bytes.toString('utf8', wire.at, valueEnd)
     if (number === 1) type.apiVersion = text
@@ -72,7 +72,7 @@ type Known = { readonly name: string; readonly fields: readonly string[] }
 
 /** Of a message whose fields all have a length; their names are by number, from 1. */
 function eachField(
-  wire: Wire,
+  wire: WireReader,
   end: number,
   { name, fields }: Known,
   visit: (number: number, end: number) => void,

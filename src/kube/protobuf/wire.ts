@@ -8,7 +8,7 @@ import { negativeLength, overflow, ProtobufFault, unexpectedEnd } from './fault.
 const varintBytesMax = 10
 const two63 = 2 ** 63
 
-export class Wire {
+export class WireReader {
   bytes: Buffer = Buffer.alloc(0)
   at = 0
   /** Of the field whose tag was read last. */

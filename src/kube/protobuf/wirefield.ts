@@ -1,10 +1,10 @@
 /** The fields of a message one after another, for a reader that wants a few of them and knows their numbers. */
 import { ProtobufFault } from './fault.ts'
-import { Wire } from './wire.ts'
+import { WireReader } from './wire.ts'
 
 /** Shows the fields in turn; `visit` takes the value of each, or leaves it. */
 export function eachField(message: Buffer, visit: (field: WireField) => void): void {
-  const wire = new Wire()
+  const wire = new WireReader()
   wire.bytes = message
   while (wire.at < message.length) {
     const start = wire.at
@@ -15,11 +15,11 @@ export function eachField(message: Buffer, visit: (field: WireField) => void): v
 
 /** The field at which a reader stands. */
 export class WireField {
-  readonly #wire: Wire
+  readonly #wire: WireReader
   readonly #end: number
   readonly number: number
 
-  constructor(wire: Wire, end: number) {
+  constructor(wire: WireReader, end: number) {
     this.#wire = wire
     this.#end = end
     this.number = wire.tag(end, 'message')

@@ -11,7 +11,7 @@ import { checkScaled, type ScalePaths } from './scaled.ts'
 import { propertyOf, type Schema } from './schema.ts'
 import { validate } from './validate.ts'
 
-export type Verdict = {
+export type CheckResult = {
   readonly errors: readonly FieldError[]
   /** Findings that do not refuse: rules that could not be evaluated, rules an unchanged part has always broken. */
   readonly warnings: readonly string[]
@@ -42,7 +42,11 @@ const BLOCKED =
  * `old` is the stored object on an update; with `status` only that part is held to types and values. `before` is what
  * was found elsewhere, in metadata: it may keep the rules from being tried.
  */
-export async function checkCustom(object: JsonObject, schema: Schema, options: CheckOptions = {}): Promise<Verdict> {
+export async function checkCustom(
+  object: JsonObject,
+  schema: Schema,
+  options: CheckOptions = {},
+): Promise<CheckResult> {
   const { old, before = [], effort = new Effort() } = options
   effort.begin()
   const values = await inTurns(effort, () => checkValues(object, schema, options, effort))

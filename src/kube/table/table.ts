@@ -4,7 +4,7 @@
  */
 
 import { fromPlain, printJson } from '../json/json.ts'
-import { columnsOf, type PrinterColumn, rowOf, type TableResource } from './printers/printers.ts'
+import { type CustomColumn, columnsOf, rowOf, type TableResource } from './printers/printers.ts'
 import type { Row, View } from './printers/read.ts'
 
 /** v1 and v1beta1 differ in nothing but the name. */
@@ -28,7 +28,7 @@ export type TableObject = {
 export type TableParts = {
   readonly resource: TableResource
   /** The CRD's columns for this version; ignored for built-ins. */
-  readonly custom?: readonly PrinterColumn[]
+  readonly custom?: readonly CustomColumn[]
   readonly objects: readonly TableObject[]
   /** The bookmark that ends a watch's initial events carries its metadata even if `None` was asked: pass `Metadata`. */
   readonly includeObject: IncludeObject

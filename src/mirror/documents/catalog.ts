@@ -13,7 +13,7 @@ import { ByResource, type Catalog, type Cataloged, definedResources } from '../.
 import type { Discovered, DiscoveredGroup, DiscoveredVersion } from './discovery/read.ts'
 
 /** The same object until something about it changes. */
-export type Known = Cataloged & {
+export type KnownResource = Cataloged & {
   /** The fields that are read from its objects at ingest. */
   readonly plan: FieldPlan
   /** Its definition is known: how its lists are called is no guess. */
@@ -24,12 +24,12 @@ export type Known = Cataloged & {
   readonly mirrorable: boolean
 }
 
-type Entry = Known & { readonly fingerprint: string }
+type Entry = KnownResource & { readonly fingerprint: string }
 
 /** What a definition adds to one of its versions. */
 type Defined = Cataloged & { readonly selectable: readonly string[] }
 
-export class CloudCatalog implements Catalog<Known> {
+export class CloudCatalog implements Catalog<KnownResource> {
   #served = new ByResource<Entry>()
   /** In the order of discovery, a group's preferred version first. */
   #ordered: readonly Entry[] = []
@@ -56,7 +56,7 @@ export class CloudCatalog implements Catalog<Known> {
     return this.#generation
   }
 
-  find(group: string, version: string, plural: string): Known | undefined {
+  find(group: string, version: string, plural: string): KnownResource | undefined {
     if (this.#outdated) this.#renew()
     return this.#served.get(group, version, plural)
   }
@@ -74,7 +74,7 @@ export class CloudCatalog implements Catalog<Known> {
    * What a name means, as kubectl reads it: `pods`, `deployments.apps`, `deployments.v1.apps`; also singular and short.
    * Of each group that has it, the preferred version; groups in the order of discovery.
    */
-  resolveName(name: string): Known[] {
+  resolveName(name: string): KnownResource[] {
     this.#renew()
     const [plural = '', version = '', ...rest] = name.split('.')
     const exact = this.find(rest.join('.'), version, plural)
@@ -253,7 +253,7 @@ function isShort({ shortNames }: Resource, name: string): boolean {
   return shortNames.includes(name)
 }
 
-function firstOfEachGroup(entries: readonly Entry[]): Known[] {
+function firstOfEachGroup(entries: readonly Entry[]): KnownResource[] {
   const groups = new Set<string>()
   return entries.filter(({ resource: { group } }) => !groups.has(group) && groups.add(group))
 }

@@ -12,7 +12,7 @@ import { type Headers, Unreachable, type Upstream } from '../../upstream/upstrea
 import { DiscoveryMirror } from './discovery/discovery.ts'
 import { type DiscoveredGroup, isGoodDocument } from './discovery/read.ts'
 import { DocumentStore, etagOf, type Head, unpacked } from './documentstore.ts'
-import { type Fetched, Fetcher, type Wanted } from './fetcher.ts'
+import { type DocumentRequest, type Fetched, Fetcher } from './fetcher.ts'
 import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
 import { indexPlace, isDiscovery, placeOf, twinOf } from './place.ts'
 import type { Refusal } from './refusals.ts'
@@ -142,7 +142,7 @@ export class CloudDocuments {
    * slow says nothing about the link (the API server makes OpenAPI anew when it is asked for): it is waited for behind the
    * answer, and no other caller waits for it meanwhile.
    */
-  async #ask(hasOther: boolean, wanted: Wanted): Promise<Said> {
+  async #ask(hasOther: boolean, wanted: DocumentRequest): Promise<Said> {
     const key = `${wanted.path} ${wanted.accept}`
     const limitMs = Math.round(this.#upstream.reachability.limitMs)
     const late: Said = { kind: 'late', why: `the API server has not answered within ${limitMs} ms` }
@@ -159,7 +159,7 @@ export class CloudDocuments {
   }
 
   /** Rejects only with what is a fault of ours. */
-  async #fetch(wanted: Wanted): Promise<Said> {
+  async #fetch(wanted: DocumentRequest): Promise<Said> {
     try {
       const fetched = await this.#fetcher.fetchNow(wanted)
       if (isDiscovery(wanted.place) && fetched.changed) await this.#discovery.noticed()

@@ -11,7 +11,7 @@ import { type DocumentStore, etagOf, type Head, unpacked } from './documentstore
 import { formOf, isAggregated } from './mediatype.ts'
 import { isRoot } from './place.ts'
 
-export type Wanted = {
+export type DocumentRequest = {
   readonly place: string
   /** With the query; the place itself if not given. */
   readonly path?: string
@@ -64,7 +64,7 @@ export class Fetcher {
   }
 
   /** What the API server says, or was just asked. Rejects with `Unreachable`. */
-  fetch(wanted: Wanted): Promise<Fetched> {
+  fetch(wanted: DocumentRequest): Promise<Fetched> {
     return this.#underway.get(keyOf(wanted))?.done ?? this.#begin(wanted)
   }
 
@@ -72,7 +72,7 @@ export class Fetcher {
    * What the API server says from now on. A question under way may have been answered before this caller came: he waits for
    * the next one, and shares it with all who come meanwhile. Rejects with `Unreachable`.
    */
-  fetchNow(wanted: Wanted): Promise<Fetched> {
+  fetchNow(wanted: DocumentRequest): Promise<Fetched> {
     const underway = this.#underway.get(keyOf(wanted))
     if (underway === undefined) return this.#begin(wanted)
     const again = () => this.fetch(wanted)
@@ -80,14 +80,14 @@ export class Fetcher {
     return underway.next
   }
 
-  #begin(wanted: Wanted): Promise<Fetched> {
+  #begin(wanted: DocumentRequest): Promise<Fetched> {
     const key = keyOf(wanted)
     const done = this.#fetch(wanted).finally(() => this.#underway.delete(key))
     this.#underway.set(key, { done, next: undefined })
     return done
   }
 
-  async #fetch(wanted: Wanted): Promise<Fetched> {
+  async #fetch(wanted: DocumentRequest): Promise<Fetched> {
     const { place, path = place, accept } = wanted
     const held = this.#documentStore.find(place, accept)
     const etag = etagOf(held)
@@ -125,7 +125,7 @@ export class Fetcher {
   }
 
   /** What is held is still right, and belongs to the newest state of discovery. */
-  async #again(held: Head, { accept, basis }: Wanted): Promise<Fetched> {
+  async #again(held: Head, { accept, basis }: DocumentRequest): Promise<Fetched> {
     if (held.basis === basis || isAggregated(held.form)) return { kind: 'held', head: held, changed: false }
     const body = await this.#documentStore.body(held)
     if (body === undefined) return badAnswer
@@ -133,7 +133,7 @@ export class Fetcher {
     return { kind: 'held', head, changed: false }
   }
 
-  async #take(answered: Answered, { place, accept, basis, isGood = isAnything }: Wanted): Promise<Fetched> {
+  async #take(answered: Answered, { place, accept, basis, isGood = isAnything }: DocumentRequest): Promise<Fetched> {
     const came = await gathered(answered)
     if (came === undefined) return tooLarge
     const headers = endToEnd(answered.headers)
@@ -150,7 +150,7 @@ export class Fetcher {
     return { kind: 'held', head, changed, body }
   }
 
-  async #refused(answered: Answered, { place }: Wanted): Promise<Fetched> {
+  async #refused(answered: Answered, { place }: DocumentRequest): Promise<Fetched> {
     const { status } = answered
     if (!goneStatuses.includes(status) || isRoot(place)) {
       await answered.body.return?.()
@@ -164,7 +164,7 @@ export class Fetcher {
   }
 }
 
-function keyOf({ place, path = place, accept }: Wanted): string {
+function keyOf({ place, path = place, accept }: DocumentRequest): string {
   return `${path} ${accept}`
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Item } from '../../cache/item.ts'
 import type { FieldPlan } from '../../kube/object.ts'
-import { Expired, type Followed, type Follower, type From, type Held, type Identity } from './follow.ts'
+import { Expired, type Followed, type Follower, type From, type HeldState, type ObjectIdentity } from './follow.ts'
 
 /** One interest in a cluster that the test commands; keys are `NAMESPACE/NAME`. */
 export type FollowWorld = Follower & {
@@ -69,7 +69,12 @@ class Reader {
   }
 }
 
-function heldOf({ plan }: FollowWorld, version: number, items: readonly Item[], corrupt: readonly string[] = []): Held {
+function heldOf(
+  { plan }: FollowWorld,
+  version: number,
+  items: readonly Item[],
+  corrupt: readonly string[] = [],
+): HeldState {
   const whole = items.filter(({ key }) => !corrupt.includes(key))
   return {
     version,
@@ -174,7 +179,7 @@ export function followContract(name: string, open: () => FollowWorld): void {
   check('[A5] an object of the same version is another where its uid is', async (world) => {
     world.put('a/1', 'x')
     const copy = await held(world)
-    const other: Held = {
+    const other: HeldState = {
       ...copy,
       peek: (key) => Object.create(copy.peek(key) ?? null, { uid: { value: 'another' } }) as Item,
     }
@@ -275,7 +280,7 @@ export function followContract(name: string, open: () => FollowWorld): void {
   check('[L6] names, uids and versions can be had by themselves, in the order of their keys', async (world) => {
     for (const key of ['b/1', 'a/2', 'a/1']) world.put(key, 'x')
     const copy = await held(world)
-    const entries: Identity[] = []
+    const entries: ObjectIdentity[] = []
     const { signal } = new AbortController()
     for (let part = ''; ; ) {
       const found = await world.identities({ part }, signal)

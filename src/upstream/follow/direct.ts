@@ -1,21 +1,21 @@
 /** Follows an interest at the API server itself: a list in pages where one is needed, then a watch. */
 import type { Clock } from '../../base/clock.ts'
 import { differ } from '../../cache/differ.ts'
-import type { Frame } from '../../kube/frames.ts'
+import type { WatchFrame } from '../../kube/frames.ts'
 import { type FieldPlan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import type { Upstream } from '../upstream.ts'
 import {
-  type Change,
+  type CloudChange,
+  type Collection,
   Expired,
   type Followed,
   type From,
-  type Held,
+  type HeldState,
   type OpenFollow,
   Refused,
-  type Wanted,
 } from './follow.ts'
-import { type Listing, type ListingLimits, listItemOf, readListing } from './listing.ts'
+import { type CloudListing, type ListingLimits, listItemOf, readListing } from './listing.ts'
 import { Ahead, errorOf, Source, statusCode, versionOf, type WatchStream, watchSecondsMin } from './source.ts'
 import { hear, witnessesOf } from './witnesses.ts'
 
@@ -32,18 +32,18 @@ type Parts = {
 }
 
 export function followDirect(parts: Parts): OpenFollow {
-  return (wanted) => {
+  return (collection) => {
     // Lists of custom objects are named as their definition says, which may not be known yet.
-    const source = new Source({ ...parts, scope: wanted.scope, kind: wanted.custom ? '' : wanted.kind })
+    const source = new Source({ ...parts, scope: collection.scope, kind: collection.custom ? '' : collection.kind })
     return {
-      follow: (from, signal) => new Following({ ...parts, wanted, source, from, signal }).steps(),
+      follow: (from, signal) => new Following({ ...parts, collection, source, from, signal }).steps(),
       identities: (of, signal) => source.identities(of, signal),
     }
   }
 }
 
 type FollowingParts = Parts & {
-  readonly wanted: Wanted
+  readonly collection: Collection
   readonly source: Source
   readonly from: From
   readonly signal: AbortSignal
@@ -114,7 +114,7 @@ class Following {
   }
 
   /** Whether the cluster was put back to an earlier state, as far as a linearizable read and the newest objects tell. */
-  async #examine(held: Held): Promise<'ours' | 'lost' | 'differs'> {
+  async #examine(held: HeldState): Promise<'ours' | 'lost' | 'differs'> {
     const { source, signal } = this.#parts
     const witnesses = witnessesOf(held)
     for (const witness of witnesses) {
@@ -152,12 +152,12 @@ class Following {
     }
   }
 
-  async #list({ held, start, exactly }: From): Promise<Listing> {
-    const { source, wanted, clock, signal } = this.#parts
+  async #list({ held, start, exactly }: From): Promise<CloudListing> {
+    const { source, collection, clock, signal } = this.#parts
     const limits = limitsOf(this.#parts)
     // A version of another past may be the same and its object another: then all of it is read.
     const standing = (key: string) => (start === 'anew' || held?.isCorrupt(key) === true ? undefined : held?.peek(key))
-    const parts = { source, custom: wanted.custom, plan: held?.plan ?? wanted.plan(), standing, clock, signal }
+    const parts = { source, custom: collection.custom, plan: held?.plan ?? collection.plan(), standing, clock, signal }
     if (held !== undefined) return await readListing({ ...parts, limits: relistLimits(limits, held) })
     if (exactly === undefined) return await readListing({ ...parts, limits })
     try {
@@ -170,12 +170,12 @@ class Following {
   }
 
   async *#watched(watch: WatchStream): AsyncGenerator<Followed> {
-    const { clock, wanted } = this.#parts
+    const { clock, collection } = this.#parts
     const openedAtMs = clock.steady()
     yield { kind: 'live', heardAt: () => watch.heardAt() }
     for await (const frames of watch.frames) {
-      const plan = wanted.plan()
-      const changes: Change[] = []
+      const plan = collection.plan()
+      const changes: CloudChange[] = []
       let fault: unknown
       try {
         for (const frame of frames) this.#take(frame, plan, changes)
@@ -196,8 +196,8 @@ class Following {
     return false
   }
 
-  #take(frame: Frame, plan: FieldPlan, changes: Change[]): void {
-    const { custom } = this.#parts.wanted
+  #take(frame: WatchFrame, plan: FieldPlan, changes: CloudChange[]): void {
+    const { custom } = this.#parts.collection
     if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
     const mirrored = frame.type === 'ADDED' || frame.type === 'MODIFIED'
     const scan = mirrored ? scanObject(frame.object, plan) : scanObject(frame.object)
@@ -218,8 +218,8 @@ class Following {
 }
 
 /** What a first list may bring, as that is when each page of it has come. */
-function limitsOf({ limits, wanted }: FollowingParts): ListingLimits {
-  const { room } = wanted
+function limitsOf({ limits, collection }: FollowingParts): ListingLimits {
+  const { room } = collection
   if (room === undefined) return limits
   return {
     objects: limits.objects,
@@ -234,7 +234,7 @@ function unlessRefused(error: unknown): undefined {
 }
 
 /** Whether an object is older than it was. */
-function hasFallen(objects: Listing['objects'], held: Held): boolean {
+function hasFallen(objects: CloudListing['objects'], held: HeldState): boolean {
   for (const found of objects.values()) {
     if (found === 'same' || held.isCorrupt(found.key)) continue
     if (found.version < (held.peek(found.key)?.version ?? 0)) return true
@@ -243,7 +243,7 @@ function hasFallen(objects: Listing['objects'], held: Held): boolean {
 }
 
 /** What is mirrored already stays mirrored, however it grew; what grows without end between two lists is no cluster. */
-function relistLimits({ objects, bytes }: ListingLimits, held: Held): ListingLimits {
+function relistLimits({ objects, bytes }: ListingLimits, held: HeldState): ListingLimits {
   return {
     objects: relistTimesMax * Math.max(objects, held.size),
     bytes: relistTimesMax * Math.max(bytes, held.bytes),

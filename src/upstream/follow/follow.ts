@@ -9,8 +9,8 @@ import type { Item } from '../../cache/item.ts'
 import type { FieldPlan } from '../../kube/object.ts'
 import type { Scope } from '../../kube/scope.ts'
 
-/** What is wanted, as far as the API server is concerned. */
-export type Wanted = {
+/** What is followed: the objects that one list of the API server has. */
+export type Collection = {
   readonly scope: Scope
   readonly custom: boolean
   readonly kind: string
@@ -21,13 +21,13 @@ export type Wanted = {
 }
 
 /** What the copy has of the cloud already; `version` is how far it has come, whatever clients are shown. */
-export type Held = Pick<
+export type HeldState = Pick<
   CloudState,
   'version' | 'size' | 'bytes' | 'plan' | 'peek' | 'all' | 'corrupt' | 'isCorrupt' | 'isDamaged'
 >
 
 export type From = {
-  readonly held: Held | undefined
+  readonly held: HeldState | undefined
   /**
    * `resume` behind the version that is held; `repair` what is damaged, of a copy whose watches have heard all of it;
    * `compare` everything and tell the difference; `anew`: what is held does not count.
@@ -39,7 +39,7 @@ export type From = {
   readonly exactly?: number | undefined
 }
 
-export type Change =
+export type CloudChange =
   | { readonly type: 'put'; readonly item: Item }
   | { readonly type: 'remove'; readonly key: string; readonly version: number }
   /** Everything up to this version was told. */
@@ -65,18 +65,18 @@ export type Followed =
   | ({ readonly kind: 'difference'; readonly repaired: readonly Item[] } & Difference & Whole)
   /** From here on changes are told as they happen; `heardAt` is when the other end last gave a sign of life. */
   | { readonly kind: 'live'; readonly heardAt: () => number }
-  | { readonly kind: 'changes'; readonly changes: readonly Change[]; readonly plan: FieldPlan }
+  | { readonly kind: 'changes'; readonly changes: readonly CloudChange[]; readonly plan: FieldPlan }
   /** It ends in its own time: whatever answers next is the same cluster. Any other end says nothing of the kind. */
   | { readonly kind: 'over' }
 
 /** An object as far as it can be told from others without its contents. */
-export type Identity = { readonly key: string; readonly uid: string; readonly version: number }
+export type ObjectIdentity = { readonly key: string; readonly uid: string; readonly version: number }
 
 /** A part of what the collection holds at a version: everything behind the last part's last key, up to its own. */
 export type Identities = {
   readonly version: number
   /** In the order of their keys. */
-  readonly entries: readonly Identity[]
+  readonly entries: readonly ObjectIdentity[]
   /** Asks for the next part; '' behind the last. */
   readonly next: string
   /** What it cost on the line. */
@@ -95,7 +95,7 @@ export type Follower = {
   ) => Promise<Identities>
 }
 
-export type OpenFollow = (wanted: Wanted) => Follower
+export type OpenFollow = (collection: Collection) => Follower
 
 /** The API server said no: who, what, or where is wrong. Changes no data by itself. */
 export class Refused extends Error {

@@ -8,7 +8,7 @@ import { ApiServer, type ServerRequest } from '../../mirror/apiserver.test-suppo
 import { known, scopeOf, settle, type Wish } from '../../mirror/world.test-support.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
 import { Busy, Expired, Refused, TooLarge } from './follow.ts'
-import { type Listing, type ListingLimits, type ListingParts, listItemOf, readListing } from './listing.ts'
+import { type CloudListing, type ListingLimits, type ListingParts, listItemOf, readListing } from './listing.ts'
 import { Ahead, Source } from './source.ts'
 
 type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; standing?: ListingParts['standing'] }
@@ -21,7 +21,7 @@ function filled(objects: number, pageMax: number): ApiServer {
 }
 
 /** Reads a list and lets time pass until it is there, or is not to be had. */
-async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<Listing> {
+async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<CloudListing> {
   const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, standing = () => undefined } = options
   const source = new Source({ upstream: server, clock: server.clock, scope: scopeOf(wish) })
   const { signal } = new AbortController()
@@ -38,7 +38,7 @@ async function read(server: Upstream & { clock: ApiServer['clock'] }, options: O
   return await reading
 }
 
-function contents(server: ApiServer, { objects }: Listing): Map<string, string> {
+function contents(server: ApiServer, { objects }: CloudListing): Map<string, string> {
   const texts = [...objects].map(([key, found]): [string, string] => {
     return [key, found === 'same' ? (server.get('pods', key)?.text ?? '') : String(found.bytes)]
   })
@@ -46,7 +46,7 @@ function contents(server: ApiServer, { objects }: Listing): Map<string, string> 
 }
 
 /** The types of the next frames of its watch. */
-async function frameTypes({ watch }: Listing, count: number): Promise<string[]> {
+async function frameTypes({ watch }: CloudListing, count: number): Promise<string[]> {
   const types: string[] = []
   while (types.length < count) {
     const { value } = (await watch?.frames.next()) ?? {}

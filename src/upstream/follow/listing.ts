@@ -8,7 +8,7 @@ import { backoff } from '../../base/backoff.ts'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isSame } from '../../cache/differ.ts'
 import { type Item, itemOfScan } from '../../cache/item.ts'
-import type { Frame } from '../../kube/frames.ts'
+import type { WatchFrame } from '../../kube/frames.ts'
 import { type ListPage, listItemForm } from '../../kube/listpage.ts'
 import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
@@ -33,7 +33,7 @@ const idlePagesMax = 10
 
 export type ListingLimits = { readonly objects: number; readonly bytes: number }
 
-export type Listing = {
+export type CloudListing = {
   readonly version: number
   readonly listKind: string
   /** By key. An object that the copy holds in this very version already is only named. */
@@ -55,7 +55,7 @@ export type ListingParts = {
   readonly exactly?: number
 }
 
-export async function readListing(parts: ListingParts): Promise<Listing> {
+export async function readListing(parts: ListingParts): Promise<CloudListing> {
   return await new Reading(parts).read()
 }
 
@@ -72,7 +72,7 @@ class Reading {
     this.#parts = parts
   }
 
-  async read(): Promise<Listing> {
+  async read(): Promise<CloudListing> {
     const { source, signal, exactly } = this.#parts
     const abort = () => this.#aborting.abort()
     signal.addEventListener('abort', abort)
@@ -171,7 +171,7 @@ class Reading {
     }
   }
 
-  #fold(frame: Frame, version: number): number {
+  #fold(frame: WatchFrame, version: number): number {
     const { source, custom, plan, standing } = this.#parts
     if (frame.type === 'ERROR') throw errorOf(statusCode(frame.object), frame.object)
     const scan = scanObject(frame.object, plan)
@@ -192,7 +192,7 @@ class Reading {
 /** A watch that is not read yet: its frames are kept until it is. */
 class HeldWatch {
   readonly #stream: WatchStream
-  #standing: (readonly Frame[])[] = []
+  #standing: (readonly WatchFrame[])[] = []
   #bytes = 0
   #fault: unknown
   #ended = false
@@ -230,7 +230,7 @@ class HeldWatch {
     if (this.#ended) throw new Busy('the watch ended while the list was read', 0)
   }
 
-  async take(): Promise<readonly Frame[]> {
+  async take(): Promise<readonly WatchFrame[]> {
     for (;;) {
       const frames = this.#standing.shift()
       if (frames !== undefined) {
@@ -260,7 +260,7 @@ class HeldWatch {
     return { frames: this.#rest(), heardAt: () => this.#stream.heardAt(), close: () => this.close() }
   }
 
-  async *#rest(): AsyncIterableIterator<readonly Frame[]> {
+  async *#rest(): AsyncIterableIterator<readonly WatchFrame[]> {
     try {
       for (;;) {
         const frames = this.#standing.shift()

@@ -2,14 +2,14 @@
 import type { Clock } from '../../base/clock.ts'
 import { retryAfterMs } from '../../base/retryafter.ts'
 import { FieldSelector } from '../../kube/fieldselector.ts'
-import { type Frame, FrameReader } from '../../kube/frames.ts'
+import { FrameReader, type WatchFrame } from '../../kube/frames.ts'
 import { type ListPage, readListPage } from '../../kube/listpage.ts'
 import { type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
 import type { Answered, Upstream } from '../upstream.ts'
 import { AnswerTooLarge, readWhole } from '../whole.ts'
-import { Busy, Expired, type Identities, type Identity, Refused, TooLarge } from './follow.ts'
+import { Busy, Expired, type Identities, type ObjectIdentity, Refused, TooLarge } from './follow.ts'
 
 /** Objects in a page: what client-go's pager asks for. */
 const pageObjects = 500
@@ -36,7 +36,7 @@ export class Ahead extends Error {}
 
 export type WatchStream = {
   /** Frames as they come; ends when the API server ends it, rejects with `Unreachable` or `FrameFault`. */
-  readonly frames: AsyncIterableIterator<readonly Frame[]>
+  readonly frames: AsyncIterableIterator<readonly WatchFrame[]>
   heardAt(): number
   /** Ends it at once, even while a reader waits for its next frame. */
   close(): void
@@ -152,7 +152,7 @@ export class Source {
     }
     const whole = await readWhole({ headers: answer.headers, body: counted(answer.body) }, this.#pageBytes)
     const { version, items, continueToken } = readListPage(whole)
-    const entries = items.map((item): Identity => {
+    const entries = items.map((item): ObjectIdentity => {
       const { name, namespace, uid, resourceVersion } = scanObject(item)
       return { key: objectKey(namespace, name), uid, version: versionOf(resourceVersion) }
     })
@@ -195,7 +195,7 @@ function startsWith(bytes: Buffer, head: Buffer): boolean {
   return bytes.length >= head.length && bytes.compare(head, 0, head.length, 0, head.length) === 0
 }
 
-async function* framesOf(answer: Answered): AsyncIterableIterator<readonly Frame[]> {
+async function* framesOf(answer: Answered): AsyncIterableIterator<readonly WatchFrame[]> {
   const reader = new FrameReader()
   for await (const chunk of answer.body) {
     const frames = reader.push(chunk)

@@ -4,13 +4,13 @@
  */
 import { isSame } from '../../cache/differ.ts'
 import type { Item } from '../../cache/item.ts'
-import type { Held } from './follow.ts'
+import type { HeldState } from './follow.ts'
 
 /** The first that is still the same settles it, and is asked last; the newest of a busy collection may all have changed. */
 const witnessesMax = 8
 
 /** The newest objects that are held, the very newest first. */
-export function witnessesOf(held: Pick<Held, 'all'>): Item[] {
+export function witnessesOf(held: Pick<HeldState, 'all'>): Item[] {
   const newest: Item[] = []
   for (const item of held.all()) {
     if (newest.length === witnessesMax && item.version <= (newest.at(-1)?.version ?? 0)) continue

@@ -14,7 +14,7 @@
 import { bytewise } from '../../kube/json/goformat.ts'
 import { equalJson, type JsonObject } from '../../kube/json/json.ts'
 import { admit, admitStored } from './admit.ts'
-import { type Comparison, compareValues } from './comparevalues.ts'
+import { compareValues, type FieldComparison } from './comparevalues.ts'
 import { FieldSet } from './fieldset.ts'
 import { fieldsOf } from './fieldsof.ts'
 import { mergeValues } from './mergevalue.ts'
@@ -116,9 +116,9 @@ type Takeover = Ownership & {
 }
 
 /** Takes from the others what the write changes; answers with the changes in the writer's version. */
-function takeOver({ live, next, owner, apiVersion, owners, versions, force }: Takeover): Comparison {
-  const comparisons = new Map<string, Comparison>()
-  const changesIn = (version: string): Comparison => {
+function takeOver({ live, next, owner, apiVersion, owners, versions, force }: Takeover): FieldComparison {
+  const comparisons = new Map<string, FieldComparison>()
+  const changesIn = (version: string): FieldComparison => {
     let found = comparisons.get(version)
     if (found === undefined) {
       const as = (tree: JsonObject) => (version === apiVersion ? tree : versions.convert(tree, apiVersion, version))
@@ -142,7 +142,11 @@ function takeOver({ live, next, owner, apiVersion, owners, versions, force }: Ta
   return changesIn(apiVersion)
 }
 
-function filtered({ removed, modified, added }: Comparison, apiVersion: string, versions: Versions): Comparison {
+function filtered(
+  { removed, modified, added }: FieldComparison,
+  apiVersion: string,
+  versions: Versions,
+): FieldComparison {
   const keep = (fields: FieldSet) => versions.filter?.(fields, apiVersion) ?? fields
   return { removed: keep(removed), modified: keep(modified), added: keep(added) }
 }

@@ -10,10 +10,10 @@ import { fieldElement, type PathElement } from './pathelement.ts'
 import { PathWriter } from './pathwriter.ts'
 
 /** No field is in more than one of them. */
-export type Comparison = { readonly removed: FieldSet; readonly modified: FieldSet; readonly added: FieldSet }
+export type FieldComparison = { readonly removed: FieldSet; readonly modified: FieldSet; readonly added: FieldSet }
 
 /** Throws TypeFault where the objects are not of the type. */
-export function compareValues(before: Json, after: Json, type: FieldType): Comparison {
+export function compareValues(before: Json, after: Json, type: FieldType): FieldComparison {
   const walk = new Walk()
   walk.value(before, after, type)
   if (walk.faults.length > 0) throw new TypeFault(walk.faults)

@@ -72,7 +72,7 @@ SecurityRequirement *:1:Strings
 Strings |1:[s
 `
 
-export type Field = {
+export type OpenApiField = {
   readonly member: string
   readonly number: number
   /** Without the bracket. */
@@ -81,7 +81,7 @@ export type Field = {
 }
 
 /** In the order of their numbers, in which they are written. */
-export type Messages = ReadonlyMap<string, readonly Field[]>
+export type Messages = ReadonlyMap<string, readonly OpenApiField[]>
 
 function parse(text: string): Messages {
   const lines = text.trim().split('\n')
@@ -93,7 +93,7 @@ function parse(text: string): Messages {
   )
 }
 
-function parseField(text: string): Field {
+function parseField(text: string): OpenApiField {
   const [member = '', number, type = ''] = text.replace('|', '|:').split(':')
   const many = type.startsWith('[')
   return { member, number: Number(number), type: many ? type.slice(1) : type, many }

@@ -4,7 +4,7 @@
  */
 import { fromPlain } from '../../../kube/json/json.ts'
 import { printYaml } from '../../../kube/json/yaml/yaml.ts'
-import { type Field, type Messages, openApiMessages } from './messages.ts'
+import { type Messages, type OpenApiField, openApiMessages } from './messages.ts'
 
 /** The whole of a document, or any message of it by name. */
 export function openApiMessage(version: 'v2' | 'v3', name: string, value: unknown): Buffer {
@@ -40,7 +40,7 @@ function message(messages: Messages, name: string, value: unknown): Buffer {
 }
 
 /** Nothing is written for a value that none of the alternatives can hold. */
-function alternative(messages: Messages, fields: readonly Field[], value: unknown): Buffer {
+function alternative(messages: Messages, fields: readonly OpenApiField[], value: unknown): Buffer {
   const field = choose(fields, value)
   if (field === undefined) return nothing
   if (field.many || isMessage(field.type))
@@ -49,7 +49,7 @@ function alternative(messages: Messages, fields: readonly Field[], value: unknow
   return scalar(field, value)
 }
 
-function choose(fields: readonly Field[], value: unknown): Field | undefined {
+function choose(fields: readonly OpenApiField[], value: unknown): OpenApiField | undefined {
   const of = (type: string) => fields.find((field) => field.type === type)
   if (typeof value === 'boolean') return of('b')
   if (typeof value === 'number') return of('d')
@@ -67,7 +67,7 @@ const kindsOfParameter: ReadonlyMap<string, string> = new Map([
   ['path', 'PathParameter'],
 ])
 
-function written(messages: Messages, field: Field, value: unknown): Buffer[] {
+function written(messages: Messages, field: OpenApiField, value: unknown): Buffer[] {
   if (field.many) return (value as unknown[]).map((one) => delimited(field.number, content(messages, field.type, one)))
   if (field.type === 'a' || isMessage(field.type))
     return [delimited(field.number, content(messages, field.type, value))]
@@ -84,7 +84,7 @@ function content(messages: Messages, type: string, value: unknown): Buffer {
   return type === 'a' ? delimited(2, Buffer.from(yaml(value))) : message(messages, type, value)
 }
 
-function scalar({ number, type }: Field, value: unknown): Buffer {
+function scalar({ number, type }: OpenApiField, value: unknown): Buffer {
   if (type === 's') return delimited(number, Buffer.from(String(value)))
   if (type === 'b') return Buffer.concat([varint(number * 8), Buffer.from([value === true ? 1 : 0])])
   if (type === 'l') return Buffer.concat([varint(number * 8), varint(Number(value))])

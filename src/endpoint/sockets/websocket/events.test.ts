@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { frameBytesMax } from '../../../kube/frames.ts'
-import type { Body } from '../../endpoint.ts'
+import type { ResponseBody } from '../../endpoint.ts'
 import { EventCutter, EventMessages } from './events.ts'
 import { closeFrame, frameOf, opcodes } from './frames.ts'
 
@@ -15,7 +15,7 @@ function prefixed(event: Uint8Array): Buffer {
   return Buffer.concat([length, event])
 }
 
-async function messagesOf(body: Body, headers: Record<string, string>): Promise<Buffer> {
+async function messagesOf(body: ResponseBody, headers: Record<string, string>): Promise<Buffer> {
   const parts: Buffer[] = []
   for await (const part of new EventMessages({ body, headers })) parts.push(part)
   return Buffer.concat(parts)

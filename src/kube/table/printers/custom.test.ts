@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Resource } from '../../resource.ts'
-import { columnsOf, type PrinterColumn, rowOf } from './printers.ts'
+import { type CustomColumn, columnsOf, rowOf } from './printers.ts'
 
 const resource: Resource = {
   group: 'example.com',
@@ -95,7 +95,7 @@ test('a CRD without columns shows the age', () => {
 })
 
 test('column definitions carry what the CRD says', () => {
-  const custom: PrinterColumn[] = [
+  const custom: CustomColumn[] = [
     { name: 'A', type: 'integer', format: 'int64', description: 'why', priority: 1, jsonPath: '.spec.whole' },
     { name: 'B', type: 'string', jsonPath: '.spec.text' },
   ]
@@ -107,7 +107,7 @@ test('column definitions carry what the CRD says', () => {
 })
 
 test('a path that does not parse ends the columns before it', () => {
-  const custom: PrinterColumn[] = ['.spec.whole', '.spec[', '.spec.text'].map((jsonPath) => ({
+  const custom: CustomColumn[] = ['.spec.whole', '.spec[', '.spec.text'].map((jsonPath) => ({
     name: jsonPath,
     type: 'string',
     jsonPath,

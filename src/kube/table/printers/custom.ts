@@ -10,7 +10,7 @@ import { compileJsonPath, type JsonPath } from '../jsonpath.ts'
 import { type Cell, nameOf, type View } from './read.ts'
 
 /** An entry of `additionalPrinterColumns`, as the CRD spells it. */
-export type PrinterColumn = {
+export type CustomColumn = {
   readonly name: string
   readonly type: string
   readonly format?: string
@@ -19,18 +19,18 @@ export type PrinterColumn = {
   readonly jsonPath: string
 }
 
-export type CompiledColumn = PrinterColumn & { readonly find: JsonPath }
+export type CompiledColumn = CustomColumn & { readonly find: JsonPath }
 
 /** What a CRD without columns of its own shows. */
-const AGE_ONLY: readonly PrinterColumn[] = [
+const AGE_ONLY: readonly CustomColumn[] = [
   { name: 'Age', type: 'date', description: 'Time since its creation', jsonPath: '.metadata.creationTimestamp' },
 ]
 
 /** Keyed by the CRD's own array, which lives as long as that version of the CRD does. */
-const compiled = new WeakMap<readonly PrinterColumn[], readonly CompiledColumn[]>()
+const compiled = new WeakMap<readonly CustomColumn[], readonly CompiledColumn[]>()
 
 /** The columns ready to print; those from the first path that does not parse on are left out. */
-export function compileColumns(given: readonly PrinterColumn[] | undefined): readonly CompiledColumn[] {
+export function compileColumns(given: readonly CustomColumn[] | undefined): readonly CompiledColumn[] {
   const columns = given === undefined || given.length === 0 ? AGE_ONLY : given
   let ready = compiled.get(columns)
   if (ready === undefined) {

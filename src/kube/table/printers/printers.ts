@@ -8,7 +8,7 @@ import { builtinColumns } from '../../builtin.ts'
 import type { Resource } from '../../resource.ts'
 import { qualified } from '../../status.ts'
 import { corePrinters } from './core.ts'
-import { compileColumns, type PrinterColumn, printCustom } from './custom.ts'
+import { type CustomColumn, compileColumns, printCustom } from './custom.ts'
 import { networkPrinters } from './network.ts'
 import { podConditions } from './pods.ts'
 import { policyPrinters } from './policy.ts'
@@ -16,7 +16,7 @@ import { age, type Cell, nameOf, type Row, text, type View } from './read.ts'
 import { storagePrinters } from './storage.ts'
 import { workloadPrinters } from './workloads.ts'
 
-export type { PrinterColumn } from './custom.ts'
+export type { CustomColumn } from './custom.ts'
 
 /** What a table needs to know about the resource of its objects. */
 export type TableResource = Pick<Resource, 'group' | 'version' | 'resource' | 'custom'>
@@ -49,7 +49,7 @@ const scaleColumns: readonly ColumnDefinition[] = [
   { name: 'Age', ...COUNT, type: 'string' },
 ]
 
-export function columnsOf(resource: TableResource, custom?: readonly PrinterColumn[]): readonly ColumnDefinition[] {
+export function columnsOf(resource: TableResource, custom?: readonly CustomColumn[]): readonly ColumnDefinition[] {
   if (resource.custom) {
     const own = compileColumns(custom).map(({ name, type, format = '', description = '', priority = 0, jsonPath }) => {
       const fallback = `Custom resource definition column (in JSONPath format): ${jsonPath}`
@@ -64,7 +64,7 @@ export function columnsOf(resource: TableResource, custom?: readonly PrinterColu
 }
 
 /** The object's line of the table: one cell per column, in the order of `columnsOf`. */
-export function rowOf(resource: TableResource, object: View, nowMs: number, custom?: readonly PrinterColumn[]): Row {
+export function rowOf(resource: TableResource, object: View, nowMs: number, custom?: readonly CustomColumn[]): Row {
   if (resource.custom) return { cells: printCustom(object, compileColumns(custom), nowMs) }
   const name = qualified(resource)
   const print = printers.get(name)

@@ -21,7 +21,7 @@ import { compareValues } from '../comparevalues.ts'
 import type { FieldSet } from '../fieldset.ts'
 import { fieldsOf } from '../fieldsof.ts'
 import { typeFor } from '../owner.ts'
-import { type Application, type Applying, recordApply, type Writing } from './record.ts'
+import { type Application, type Applying, type ManagedWrite, recordApply } from './record.ts'
 
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration'
 const kubectl = 'kubectl'
@@ -50,7 +50,7 @@ function applyOwn(applying: Applying): Application {
 }
 
 /** The fields of the last configuration that are still as it has them; undefined if it cannot be told. */
-function configured({ live, apiVersion, versions }: Writing): FieldSet | undefined {
+function configured({ live, apiVersion, versions }: ManagedWrite): FieldSet | undefined {
   const type = typeFor(versions, apiVersion)
   try {
     const last = parseJson(text(live, 'metadata', 'annotations', annotation))

@@ -12,7 +12,7 @@ import { pathOf } from '../pathelement.ts'
 import { capped } from './cap.ts'
 import { type Managed, ownerKey, setTime, unmanaged } from './managed.ts'
 
-export type Writing = {
+export type ManagedWrite = {
   /** In the version of the request, without managedFields; next to nothing for an object that is not there yet. */
   readonly live: JsonObject
   readonly managed: Managed
@@ -49,7 +49,7 @@ const serverFields = FieldSet.of(
 const atHand = 'current-operation'
 
 /** The owners after an update. */
-export function recordUpdate({ next, ...writing }: Writing & { readonly next: JsonObject }): Managed {
+export function recordUpdate({ next, ...writing }: ManagedWrite & { readonly next: JsonObject }): Managed {
   const { live, managed, versions, apiVersion, now, admitted = false, decoded = false } = writing
   const owners = new Map<string, Owned>(
     updateOwners({ live, next, owners: managed.owners, owner: atHand, apiVersion, versions, admitted, decoded }),
@@ -77,7 +77,7 @@ function joined(left: FieldSet | undefined, changed: FieldSet, had: FieldSet | u
 
 const before = 'before-first-apply'
 
-export type Applying = Writing & {
+export type Applying = ManagedWrite & {
   readonly config: JsonObject
   readonly force: boolean
   /** The kind's object before there is anything in it. */
@@ -111,6 +111,6 @@ export function recordApply({ nothing, config, force, ...writing }: Applying): A
   return { tree: applied.tree, managed: { owners, times } }
 }
 
-function keyFor({ manager, apiVersion, subresource }: Writing, operation: 'Apply' | 'Update'): string {
+function keyFor({ manager, apiVersion, subresource }: ManagedWrite, operation: 'Apply' | 'Update'): string {
   return ownerKey({ manager: manager === '' ? 'unknown' : manager, operation, apiVersion, subresource })
 }

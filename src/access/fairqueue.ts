@@ -15,7 +15,7 @@ export const strangers = ''
 
 type Lane = { running: number; readonly waiting: (() => void)[] }
 
-export class Turns {
+export class FairQueue {
   /** By caller; the one that was served last is last. */
   readonly #lanes = new Map<string, Lane>()
   #running = 0

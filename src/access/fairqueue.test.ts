@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice, openBench, settle } from './access.test-support.ts'
+import { FairQueue, strangers } from './fairqueue.ts'
 import { makeQuestion } from './question.ts'
-import { strangers, Turns } from './turns.ts'
 
 test('callers take turns, strangers come last, and nobody takes all places', () => {
-  const turns = new Turns()
+  const turns = new FairQueue()
   const went: string[] = []
   const enter = (who: string, times: number) =>
     Array.from({ length: times }, () => turns.enter(who, () => went.push(who))).filter((taken) => taken).length
