@@ -70,6 +70,29 @@ test('[I5] a change of roles in its namespace has a watch asked about at once, a
   assert.deepEqual(bench.ended, ['shop', 'shop', 'elsewhere'])
 })
 
+test('[I5] a review that fails after a change of roles is soon tried again, its second look too', async () => {
+  const bench = await withWatch()
+  await bench.pass(20_000)
+  bench.changes.note('shop')
+  await bench.pass(2_000)
+  bench.cloud.allows = (_, { resourceAttributes }) => resourceAttributes?.namespace === 'elsewhere'
+  // The second look meets an API server that is too busy, some times in a row.
+  bench.cloud.mode = 'error'
+  await bench.pass(13_000)
+  const before = reviews(bench)
+  bench.cloud.mode = 'answer'
+  await bench.pass(10_000)
+  assert.deepEqual(bench.ended, ['shop', 'shop'])
+  bench.cloud.mode = 'error'
+  bench.cloud.allows = () => false
+  bench.changes.note('')
+  await bench.pass(1_000)
+  bench.cloud.mode = 'answer'
+  await bench.pass(2_500)
+  assert.deepEqual(bench.ended, ['shop', 'shop', 'elsewhere'])
+  assert.ok(reviews(bench) < before + 6, 'and not in a loop')
+})
+
 test('[I5] a timer that fires a moment early is early enough', async () => {
   const clock = fakeClock()
   const early: Clock = { ...clock, setTimer: (ms, fn) => clock.setTimer(Math.floor(ms) - 1, fn) }

@@ -1,7 +1,8 @@
 /**
  * The watches that are open here, so that a caller without the right to one any more does not go on hearing: each is asked
- * about every few minutes, and at once when roles or bindings are seen to change. A caller that is told no gets the end of its stream, and its
- * next watch meets the refusal. Only a no of the API server ends one: not a review that failed, nor a cloud that is away.
+ * about every few minutes, and at once when roles or bindings are seen to change. A caller that is told no gets the end of
+ * its stream, and its next watch meets the refusal. Only a no of the API server ends one: not a review that failed, which is
+ * soon tried again where roles have changed, nor a cloud that is away.
  */
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
@@ -13,6 +14,7 @@ import type { Question } from './question.ts'
 const everyMs = 300_000 // where changes are not seen: as long as the API server keeps what a webhook allowed
 const everySpread = 0.4 // of it, so that the watches of a node do not all come at once
 const retryMs = 30_000 // after a review that failed
+const retryChangedMs = 1_100 // the same after a change, twice as long each time; what failed is not asked within a second
 const lookEveryMs = 5_000
 const earlyMs = 10 // a timer may fire a moment before its time
 const spreadMs = 500 // every edge of a cluster sees the same change
@@ -29,6 +31,10 @@ type Group = {
   dueAt: number
   /** When it is looked at once more after a change. */
   againAt: number
+  /** Roles have changed, and the last word on it has not been heard since. */
+  isChanged: boolean
+  /** Reviews that failed in a row. */
+  failures: number
 }
 
 type Parts = {
@@ -62,7 +68,7 @@ export class OpenWatches {
     // What let it in was perhaps said before a change that was seen only now.
     const isUnsure = now - changes.since(question.namespace) < lagMs
     const dueAt = now + (isUnsure ? lagMs : this.#nextMs())
-    const group = this.#groups.get(key) ?? { identity, question, watches: new Set(), dueAt, againAt: 0 }
+    const group = this.#groups.get(key) ?? newGroup(identity, question, dueAt)
     const watch = { end }
     group.dueAt = Math.min(group.dueAt, dueAt)
     this.#groups.set(key, group)
@@ -93,6 +99,7 @@ export class OpenWatches {
       if (namespace !== everywhere && group.question.namespace !== namespace) continue
       group.dueAt = Math.min(group.dueAt, dueAt)
       group.againAt = againAt
+      group.isChanged = true
       concerned = true
     }
     if (!concerned) return
@@ -124,15 +131,27 @@ export class OpenWatches {
     const verdict = await recheck(group.identity, group.question)
     this.#asking--
     const now = clock.steady()
-    const isAway = reachability.state !== 'reachable'
-    const retryAt = isAway ? now : now + retryMs * (1 + this.#random())
-    const nextAt = verdict === 'unknown' ? retryAt : now + this.#nextMs()
-    group.dueAt = Math.min(group.dueAt, nextAt, group.againAt > now ? group.againAt : nextAt)
+    const isSure = verdict !== 'unknown'
+    group.failures = isSure ? 0 : group.failures + 1
+    if (isSure && now >= group.againAt - earlyMs) group.isChanged = false
+    const waitMs = isSure ? this.#nextMs() : reachability.state === 'reachable' ? this.#retryMs(group) : 0
+    group.dueAt = Math.min(group.dueAt, now + waitMs, group.againAt > now ? group.againAt : Number.POSITIVE_INFINITY)
+    // The next look may be seconds away, and a caller that has lost the right hears on until then.
+    if (!isSure && group.isChanged && waitMs > 0) clock.setTimer(waitMs, () => this.#look())
     if (verdict === 'denied' || verdict === 'unauthorized') for (const { end } of [...group.watches]) end()
     this.#next()
+  }
+
+  #retryMs({ isChanged, failures }: Group): number {
+    const ms = isChanged ? Math.min(retryMs, retryChangedMs * 2 ** (failures - 1)) : retryMs
+    return ms * (1 + this.#random())
   }
 
   #nextMs(): number {
     return everyMs * (1 - everySpread / 2 + this.#random() * everySpread)
   }
+}
+
+function newGroup(identity: Identity, question: Question, dueAt: number): Group {
+  return { identity, question, watches: new Set(), dueAt, againAt: 0, isChanged: false, failures: 0 }
 }
