@@ -84,6 +84,23 @@ test('[A2] what the narrow one missed while it was cut off is a difference in it
   assert.equal(narrow.fed, true)
 })
 
+test('[A3] what its own slow watch still brings comes event by event, before the wider one feeds it', async () => {
+  const server = new ApiServer()
+  server.put('pods', 'a/k0', { labels: { app: 'web' } })
+  server.fault = ({ query }) =>
+    query.has('watch') && query.has('labelSelector') ? { kind: 'slow', ms: 500 } : undefined
+  const world = await MirrorWorld.open({ server })
+  const client = new Client(world, narrowWish)
+  await stepping(world, [client], () => client.idle)
+  server.put('pods', 'a/k1', { labels: { app: 'web' } })
+  server.put('pods', 'a/k1', { labels: { app: 'web' }, value: 'new' })
+  server.remove('pods', 'a/k1')
+  await widen(world, [client])
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'new' })
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual(changes(client), ['ADDED a/k1', 'MODIFIED a/k1', 'DELETED a/k1', 'MODIFIED a/k0'])
+})
+
 test('[A2] a difference of the wider one becomes one here', async () => {
   const { world, server, client } = await narrowFirst()
   const wide = await widen(world, [client])
@@ -203,7 +220,8 @@ async function fedByHand(items: readonly Item[]) {
   }
   const [wide, narrow] = [await side('wide'), await side('narrow')]
   const feed = new Feed({ wide, narrow, filter: () => everything, copy, clock })
-  return { feed, gate, narrow: narrow.cache, intake: new Intake({ copy, cache: wide.cache }) }
+  const [intake, narrowIntake] = [wide, narrow].map(({ cache }) => new Intake({ copy, cache })) as [Intake, Intake]
+  return { feed, gate, clock, narrow: narrow.cache, narrowIntake, intake }
 }
 
 test('[A3] a deletion of a gap stays one of a gap here: who was told more by the wider one hears of it', async (t) => {
@@ -225,4 +243,27 @@ test('[A3] a deletion of a gap stays one of a gap here: who was told more by the
   while (narrow.version < 20) await new Promise((then) => setImmediate(then))
   // It listed the wider interest at 15, with the object in it.
   assert.deepEqual(await new Reader(narrow, after(15)).drain(), ['DELETED 15 a/gone @15'])
+})
+
+test('[A3] one that is ahead of the wider one goes on when that has come as far, event by event', async (t) => {
+  const made = (key: string, version: number) => makeItem(bytesOf(key, version, { value: '' }), version, plan)
+  const { feed, clock, narrow, narrowIntake, intake } = await fedByHand([made('a/k', 3)])
+  narrowIntake.put(made('a/k', 12))
+  await narrowIntake.settled()
+  const over = new AbortController()
+  t.after(() => over.abort())
+  void feed.run(over.signal)
+  for (const version of [11, 12, 13, 14]) {
+    intake.put(made('a/k', version))
+    await intake.settled()
+  }
+  while (narrow.version < 14) {
+    clock.advance(100)
+    await new Promise((then) => setImmediate(then))
+  }
+  assert.deepEqual(await new Reader(narrow, after(10)).drain(), [
+    'MODIFIED 12 a/k @12',
+    'MODIFIED 13 a/k @13',
+    'MODIFIED 14 a/k @14',
+  ])
 })

@@ -1,7 +1,8 @@
 /**
- * An interest that a wider one covers needs no watch of its own: what differs when it changes over goes into its history
- * like any difference, and from then on the wider one's changes come through its filter. Its versions, its floor and its
- * history stay what they are, so that none of its watchers notices.
+ * An interest that a wider one covers needs no watch of its own: the wider one's changes come through its filter, from the
+ * version on that its own watch has brought it to. Where the wider one's history does not reach back to that, what differs
+ * goes into its history like any difference. Its versions, its floor and its history stay what they are, so that none of its
+ * watchers notices.
  */
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Cache } from '../cache/cache.ts'
@@ -11,7 +12,7 @@ import type { Filter } from '../cache/filter.ts'
 import { Intake } from '../cache/intake.ts'
 import { type Item, makeItem } from '../cache/item.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
-import type { StreamEvent } from '../cache/subscription.ts'
+import type { StreamEvent, StreamStart } from '../cache/subscription.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Interest } from './interest.ts'
 
@@ -63,23 +64,35 @@ export class Feed {
     if (wide === undefined || narrow === undefined) return
     this.#source = wide
     const isOver = () => signal.aborted || this.wide.cache !== wide || this.#narrow.cache !== narrow
+    let isCompared = !reachesBack(wide, narrow)
     while (!isOver()) {
       // The disk refuses (D3), which is told elsewhere: the wider one goes on meanwhile.
-      const again = await this.#follow(wide, narrow, isOver, signal).catch(() => false)
+      const again = await this.#follow(wide, narrow, isCompared, isOver, signal).catch(() => false)
+      isCompared = true
       if (!again && !isOver()) await sleep(this.#clock, lookEveryMs, signal)
     }
   }
 
-  /** Compares the states, then copies what comes; true when they have to be compared again, false when that has to wait. */
-  async #follow(wide: Cache, narrow: Cache, isOver: () => boolean, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Copies what comes, after the states are compared or from the version on that the narrow one is at; true when they have
+   * to be compared again, false when that has to wait.
+   */
+  async #follow(
+    wide: Cache,
+    narrow: Cache,
+    isCompared: boolean,
+    isOver: () => boolean,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     // Both at one version: the wider one must not be behind. What is damaged there is no less present here.
-    if (wide.cloud.version < narrow.cloud.version || wide.isDamaged) return false
+    if (isCompared && (wide.cloud.version < narrow.cloud.version || wide.isDamaged)) return false
     const { plan, cloud } = wide
     const filter = this.#filter(plan)
     const asHere = (item: Item) => samePlan(item, plan, narrow)
     const intake = new Intake({ copy: this.#copy, cache: narrow })
     // In one turn with the state that is compared: what is published next is not in it, and not missed.
-    const stream = wide.stream({ filter, start: { kind: 'now' }, bookmarks: true })
+    const start: StreamStart = isCompared ? { kind: 'now' } : { kind: 'after', version: narrow.cloud.version }
+    const stream = wide.stream({ filter, start, bookmarks: true })
     const look = () => {
       if (isOver()) void stream.return()
       else cancel = this.#clock.setTimer(lookEveryMs, look)
@@ -87,8 +100,12 @@ export class Feed {
     let cancel = this.#clock.setTimer(lookEveryMs, look)
     signal.addEventListener('abort', look)
     try {
-      const found = new Map(cloud.all().flatMap((item) => (filter.matches(item) ? [[item.key, asHere(item)]] : [])))
-      await takeOver(found, cloud.version, intake)
+      if (isCompared) {
+        const found = cloud.all().flatMap((item): [string, Item][] => {
+          return filter.matches(item) ? [[item.key, asHere(item)]] : []
+        })
+        await takeOver(new Map(found), cloud.version, intake)
+      }
       for await (const batch of stream) {
         const isWhole = batch.every((event) => take(event, cloud, intake, asHere))
         await intake.settled()
@@ -101,6 +118,11 @@ export class Feed {
       void stream.return()
     }
   }
+}
+
+/** Whether all that has happened since the narrow one's version can be told, or will be: by a past both have, without damage. */
+function reachesBack(wide: Cache, { cloud, isDamaged, isDoubted }: Cache): boolean {
+  return cloud.version >= wide.history.floor && !wide.isDamaged && !wide.isDoubted && !isDamaged && !isDoubted
 }
 
 /** Brings the narrow interest to the state of the wider one, as a difference in its own history. */

@@ -16,18 +16,24 @@ export function feedAround(begun: MirroredInterest, sharing: Iterable<MirroredIn
 }
 
 function feed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): void {
-  if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return
+  if (!canFeed(narrow, wide, find)) return
+  narrow.whenAt(wide.cache?.history.floor ?? 0, () => {
+    if (canFeed(narrow, wide, find)) narrow.feedFrom(wide, (plan) => filterOf(narrow, plan, find))
+  })
+}
+
+function canFeed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): boolean {
+  if (narrow === wide || narrow.fed || narrow.cache === undefined || wide.cache === undefined) return false
   // Strictly wider: two that cover each other would feed each other and hear of nothing.
-  if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return
+  if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return false
   // The cluster may have been put back: each has to find out by itself, and to begin anew.
-  if (narrow.isDoubted || wide.isDoubted) return
-  const filter = (plan: FieldPlan) => filterOf(narrow, plan, find)
+  if (narrow.isDoubted || wide.isDoubted) return false
   try {
-    filter(wide.cache.plan)
+    filterOf(narrow, wide.cache.plan, find)
   } catch {
-    return
+    return false
   }
-  narrow.feedFrom(wide, filter)
+  return true
 }
 
 /** What an interest wants, of objects that were read by this plan; throws while its fields are not known. */

@@ -37,6 +37,9 @@ export type MirroredInterestParts = {
 /** How often a caller that waits for a first sync looks whether it can still be had. */
 const lookEveryMs = 100
 
+/** What has happened by now comes by its own watch within this time, or there was nothing. */
+const ownWatchMsMax = 2_000
+
 type Outcome = 'synced' | 'refused' | 'late'
 
 export class MirroredInterest {
@@ -184,6 +187,16 @@ export class MirroredInterest {
   /** Ends what is watched here, cleanly; one that is too young for that without alarming its client ends at a later call. */
   finishWatches(): void {
     for (const watcher of this.#parts.copy.caches.get(this.interest.name)?.watchers ?? []) watcher.finish()
+  }
+
+  /**
+   * Calls back when its own watch has brought it to this version, where the history of a wider one begins: what happened
+   * before that the wider one knows by its outcome alone. One that has no watch, or hears of nothing, is not waited for.
+   */
+  whenAt(version: number, then: () => void): void {
+    const { cache } = this
+    if (cache === undefined || this.#reflector?.state.kind !== 'synced') then()
+    else void cache.cloud.progress.reach(version, ownWatchMsMax, this.#parts.clock).then(() => then())
   }
 
   /** Goes on as a part of a wider interest that covers this one. */
