@@ -1,7 +1,7 @@
 /**
  * What comments and documents point at exists: decisions by their number ("decision 3 of docs/architecture.md", "decisions 5
  * and 11"), and places in backticks (`cache/copy`, `endpoint/sockets`). A pointer to nothing is worse than none. And comments
- * of src name who acts.
+ * of src name who acts, and a type's name means one thing.
  */
 import { posix } from 'node:path'
 import { readTexts, report } from './tree.ts'
@@ -41,6 +41,26 @@ export function checkActors(files: ReadonlyMap<string, string>): string[] {
   })
 }
 
+/** Said twice and meaning the same: `access` declares what it needs of a store that it may not import. */
+const saidTwice = new Set(['RecordChange'])
+
+/** What a file of src exports as a type, class or interface has a name that no other file declares, not even for itself. */
+export function checkNames(files: ReadonlyMap<string, string>): string[] {
+  const exported = new Map<string, string>()
+  const declared: [path: string, name: string][] = []
+  for (const [path, text] of files) {
+    if (!/^src\/.*(?<!\.test|\.test-support)\.ts$/.test(path)) continue
+    for (const [, exports, name = ''] of text.matchAll(/^(export )?(?:abstract )?(?:class|type|interface) (\w+)/gm)) {
+      declared.push([path, name])
+      if (exports !== undefined && !exported.has(name)) exported.set(name, path)
+    }
+  }
+  return declared.flatMap(([path, name]) => {
+    const home = exported.get(name) ?? path
+    return home === path || saidTwice.has(name) ? [] : [`${path}: ${name} is something else in ${home}`]
+  })
+}
+
 /** Files and folders of src as prose names them: without `src/` and `.ts`. */
 function placesOf(paths: readonly string[]): Set<string> {
   const places = new Set<string>()
@@ -53,5 +73,9 @@ function placesOf(paths: readonly string[]): Set<string> {
 
 if (import.meta.main) {
   const files = readTexts(/^(?:src|test|bench|conformance|scripts|docs)\/(?!gate\.test).*\.(?:ts|md)$|^README\.md$/)
-  report([...checkMentions(files, files.get('docs/architecture.md') ?? ''), ...checkActors(files)])
+  report([
+    ...checkMentions(files, files.get('docs/architecture.md') ?? ''),
+    ...checkActors(files),
+    ...checkNames(files),
+  ])
 }

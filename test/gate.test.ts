@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkImports } from '../scripts/imports.ts'
 import { checkLeaks } from '../scripts/leaks.ts'
-import { checkActors, checkMentions } from '../scripts/mentions.ts'
+import { checkActors, checkMentions, checkNames } from '../scripts/mentions.ts'
 import { renewParts } from '../scripts/readme.ts'
 import { checkRules } from '../scripts/rules.ts'
 
@@ -144,4 +144,16 @@ test('a comment of src that hides who acts is named; titles, messages and other 
       'src/b.ts:3 who is "everybody"? a comment names the actor',
     ],
   )
+})
+
+test('a name that src exports for a type is declared in no other file; what files keep to themselves may repeat', () => {
+  const sound = ['export type Entry = string\ntype Parts = {}', 'export class Index {}\ntype Parts = {}', '']
+  const found = (third: string) => {
+    const paths = ['src/a.ts', 'src/b/b.ts', 'src/c.ts']
+    return checkNames(new Map([...sound.with(2, third).entries()].map(([at, text]) => [paths[at] ?? '', text])))
+  }
+  assert.deepEqual(found("export { type Entry } from './a.ts'\nconst Index = 1"), [])
+  assert.deepEqual(found('export interface Index {}'), ['src/c.ts: Index is something else in src/b/b.ts'])
+  assert.deepEqual(found('type Entry = number'), ['src/c.ts: Entry is something else in src/a.ts'])
+  assert.deepEqual(found('export type Parts = {}').length, 2)
 })

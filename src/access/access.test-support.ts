@@ -6,7 +6,13 @@
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Caller } from '../kube/caller.ts'
-import { type Answered, type Asked, type ReachabilityState, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import {
+  type ReachabilityState,
+  Unreachable,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../upstream/upstream.ts'
 import type { RecordChange, Records } from './access.ts'
 import { type OpenAccess, openAccess } from './open.ts'
 
@@ -73,7 +79,7 @@ export class FakeCloud implements Upstream {
     return going.length
   }
 
-  async ask(asked: Asked): Promise<Answered> {
+  async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
     if (this.mode === 'break' || this.#state === 'unreachable') throw new Unreachable('refused', false)
     this.atOnceMost = Math.max(this.atOnceMost, ++this.atOnce)
     try {
@@ -87,13 +93,17 @@ export class FakeCloud implements Upstream {
     }
   }
 
-  #answer({ path, identity, body }: Asked): Answered {
+  #answer({ path, identity, body }: UpstreamRequest): UpstreamResponse {
     const { status, reply } = this.#reply(path, identity, JSON.parse(String(body)))
     const headers: Record<string, string> = this.date === undefined ? {} : { date: this.date }
     return { status, headers, body: once(Buffer.from(JSON.stringify(reply))), heardAt: () => 0 }
   }
 
-  #reply(path: string, identity: Asked['identity'], sent: { spec?: ReviewSpec }): { status: number; reply: unknown } {
+  #reply(
+    path: string,
+    identity: UpstreamRequest['identity'],
+    sent: { spec?: ReviewSpec },
+  ): { status: number; reply: unknown } {
     if (this.mode === 'error') return { status: 503, reply: {} }
     const anonymous: Caller = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] }
     const key = identity.kind === 'token' ? identity.token : identity.kind === 'certificate' ? identity.name : ''

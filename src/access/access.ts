@@ -24,7 +24,7 @@ export type Verdict =
   | 'unknown'
 
 /** What became of a request that was passed on. */
-export type Outcome = {
+export type ForwardOutcome = {
   readonly status: number
   /** When it was sent, by the steady clock: an allowance given before a denial was told does not undo it. */
   readonly askedAt: number
@@ -42,7 +42,7 @@ export interface Access {
   /** For what is open already: asks unless a fresh decision is held, as long as that takes. `unknown`: there is no news. */
   recheck(identity: Identity, question: Question): Promise<Verdict>
   /** A forwarded request is an answer too. */
-  learn(identity: Identity, question: Question, outcome: Outcome): void
+  learn(identity: Identity, question: Question, outcome: ForwardOutcome): void
   /** The refusal for any verdict but `allowed`, in kube-apiserver's words. */
   refusal(identity: Identity, question: Question, verdict: Verdict): StatusError
   /** Drops every decision of that caller. */

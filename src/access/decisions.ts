@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'
 import { type StatusError, unauthorized } from '../kube/status.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
-import type { Access, Outcome, Verdict } from './access.ts'
+import type { Access, ForwardOutcome, Verdict } from './access.ts'
 import { bounded, type PendingReview } from './bounded.ts'
 import type { Callers, KnownCaller } from './callers.ts'
 import type { Changes } from './changes.ts'
@@ -17,7 +17,7 @@ import { idOf } from './identity.ts'
 import { Lately } from './lately.ts'
 import { type Question, widerOf } from './question.ts'
 import { forbiddenStatus, noDecision } from './refusal.ts'
-import type { Answer, Flight, Reviewer } from './review.ts'
+import type { Flight, ReviewAnswer, Reviewer } from './review.ts'
 import type { TrustedTime } from './trustedtime.ts'
 import type { WriteBehind } from './writebehind.ts'
 
@@ -31,7 +31,11 @@ const limits: DecisionLimits = {
 }
 
 /** `settled` comes after what was answered has been taken in; `by` is the credential with which it is asked. */
-type Asking = { readonly flight: Flight<Answer>; readonly settled: Promise<Answer>; readonly by: string }
+type OpenReview = {
+  readonly flight: Flight<ReviewAnswer>
+  readonly settled: Promise<ReviewAnswer>
+  readonly by: string
+}
 
 type Parts = {
   readonly callers: Callers
@@ -49,7 +53,7 @@ export class Decisions implements Access {
   readonly #parts: Parts
   readonly #holding: Holding
   /** By caller and question. */
-  readonly #asking = new Map<string, Asking>()
+  readonly #asking = new Map<string, OpenReview>()
   readonly #failed: Lately
 
   constructor(parts: Parts) {
@@ -129,7 +133,7 @@ export class Decisions implements Access {
   }
 
   /** Only what the API server did in the caller's name counts: a 429 or a 5xx comes before it has looked at rights. */
-  learn(identity: Identity, question: Question, { status, askedAt }: Outcome): void {
+  learn(identity: Identity, question: Question, { status, askedAt }: ForwardOutcome): void {
     if (identity.kind === 'edge') return
     const { callers, clock } = this.#parts
     if (status === 401) callers.refuse(identity)
@@ -197,7 +201,7 @@ export class Decisions implements Access {
     identity: Identity,
     question: Question,
     known: KnownCaller,
-    asking: Asking | undefined,
+    asking: OpenReview | undefined,
     waiting: PendingReview,
   ): Promise<Verdict> {
     const { callers } = this.#parts
@@ -231,7 +235,7 @@ export class Decisions implements Access {
   }
 
   /** One review per caller and question at a time. */
-  #ask(identity: Identity, known: KnownCaller, question: Question): Asking | undefined {
+  #ask(identity: Identity, known: KnownCaller, question: Question): OpenReview | undefined {
     const { callers, changes, reviewer } = this.#parts
     const at = place(known.id, question.key)
     const already = this.#asking.get(at)
@@ -251,7 +255,7 @@ export class Decisions implements Access {
       else this.#failed.add(at)
       return answer
     })
-    const asking: Asking = { flight, settled, by: callers.keyOf(identity) }
+    const asking: OpenReview = { flight, settled, by: callers.keyOf(identity) }
     this.#asking.set(at, asking)
     return asking
   }

@@ -6,12 +6,14 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'
-import { type Answered, type Identity, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { type Identity, Unreachable, type Upstream, type UpstreamResponse } from '../upstream/upstream.ts'
 import { FairQueue, strangers } from './fairqueue.ts'
 import type { Question } from './question.ts'
 
 export type Subject = { readonly kind: 'caller'; readonly caller: Caller } | Unanswered
-export type Answer = { readonly kind: 'decision'; readonly allowed: boolean; readonly reason: string } | Unanswered
+export type ReviewAnswer =
+  | { readonly kind: 'decision'; readonly allowed: boolean; readonly reason: string }
+  | Unanswered
 export type Unanswered =
   | { readonly kind: 'unauthorized' }
   /** `lost`: no answer came at all. */
@@ -31,7 +33,7 @@ const replyBytesMax = 1 << 20 // a user with thousands of groups fits
 
 const refused: Unanswered = { kind: 'failed', lost: false }
 
-type Asking = { readonly identity: Identity; readonly who: string; readonly path: string; readonly body: object }
+type ReviewRequest = { readonly identity: Identity; readonly who: string; readonly path: string; readonly body: object }
 
 type Parts = {
   readonly upstream: Upstream
@@ -67,11 +69,11 @@ export class Reviewer {
     })
   }
 
-  fetchAnswer(identity: Identity, question: Question, who: string): Flight<Answer> {
+  fetchAnswer(identity: Identity, question: Question, who: string): Flight<ReviewAnswer> {
     const spec = specOf(question)
     const body = { kind: 'SelfSubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', spec }
     const asked = { identity, who, path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body }
-    return this.#fly(asked, (reply): Answer => {
+    return this.#fly(asked, (reply): ReviewAnswer => {
       const status = tree(reply.status)
       const allowed = status?.allowed
       // An authorizer that failed has not said no: the request itself would have got a 500.
@@ -81,7 +83,7 @@ export class Reviewer {
     })
   }
 
-  #fly<T>(asked: Asking, read: (reply: Tree) => T): Flight<T | Unanswered> {
+  #fly<T>(asked: ReviewRequest, read: (reply: Tree) => T): Flight<T | Unanswered> {
     const { promise: done, resolve } = Promise.withResolvers<T | Unanswered>()
     const flight = { done, sent: false, sentAt: this.#clock.steady() }
     const go = async () => {
@@ -95,7 +97,7 @@ export class Reviewer {
     return flight
   }
 
-  async #post({ identity, path, body, who }: Asking): Promise<{ readonly reply: Tree } | Unanswered> {
+  async #post({ identity, path, body, who }: ReviewRequest): Promise<{ readonly reply: Tree } | Unanswered> {
     const ended = new AbortController()
     const cancel = this.#clock.setTimer(reviewMsMax, () => ended.abort())
     try {
@@ -126,7 +128,7 @@ export class Reviewer {
   }
 }
 
-async function readBody(answered: Answered): Promise<Buffer | undefined> {
+async function readBody(answered: UpstreamResponse): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of answered.body) {

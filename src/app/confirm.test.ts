@@ -7,7 +7,7 @@ import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
 import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { interestOf } from '../mirror/interest.ts'
-import type { Asked } from '../upstream/upstream.ts'
+import type { UpstreamRequest } from '../upstream/upstream.ts'
 import { confirmRefusal } from './confirm.ts'
 
 const interest = interestOf({
@@ -49,7 +49,7 @@ test('403 is believed only when a review in the edge’s own name says no to exa
     [403, { status: { allowed: false } }, false],
     [503, {}, false],
   ]
-  let asked: Asked | undefined
+  let asked: UpstreamRequest | undefined
   for (const [status, reply, believed] of rows) {
     cloud.script = (one) => {
       asked = one

@@ -32,12 +32,12 @@ export const kinds = {
   level: { placeholder: 'LEVEL', example: logLevels.join(', '), parse: parseLevel },
 } as const
 
-type Kind = keyof typeof kinds
+type OptionKind = keyof typeof kinds
 
 export type Option = {
   readonly name: string
   readonly env: string
-  readonly type: Kind
+  readonly type: OptionKind
   /** The commands that take the option, each with its default; undefined: nothing unless given. */
   readonly commands: { readonly [command: string]: string | undefined }
   /** May be given several times: a flag again, a variable with commas, a sequence in the file. */
@@ -175,7 +175,9 @@ const options = [
 
 type Options = (typeof options)[number]
 type Camel<Name> = Name extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Name
-type Value<O> = O extends { type: infer K extends Kind } ? NonNullable<ReturnType<(typeof kinds)[K]['parse']>> : never
+type Value<O> = O extends { type: infer K extends OptionKind }
+  ? NonNullable<ReturnType<(typeof kinds)[K]['parse']>>
+  : never
 /** Whatever the command takes; the file that holds options is none of them. */
 type Taking<Command extends string, O = Options> = O extends { name: 'config' }
   ? never

@@ -90,9 +90,9 @@ function parsed(text: string, server: string): StatusDocument {
   }
 }
 
-type Access = { readonly server: string; readonly ca: string; readonly cert: string; readonly key: string }
+type ServerAccess = { readonly server: string; readonly ca: string; readonly cert: string; readonly key: string }
 
-async function accessIn(text: string, path: string): Promise<Access> {
+async function accessIn(text: string, path: string): Promise<ServerAccess> {
   const { load } = await import('js-yaml')
   try {
     // biome-ignore lint/suspicious/noExplicitAny: whatever is missing is said below
@@ -106,7 +106,7 @@ async function accessIn(text: string, path: string): Promise<Access> {
   }
 }
 
-function ask({ server, ...credentials }: Access, data: string): Promise<{ code: number; text: string }> {
+function ask({ server, ...credentials }: ServerAccess, data: string): Promise<{ code: number; text: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(answerMsMax)
     const asked = request(`${server}/ake/status`, { ...credentials, signal, agent: false }, (answer) => {

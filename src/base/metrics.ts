@@ -1,6 +1,6 @@
 /** Counters and histograms in Prometheus' text form, by hand: a few numbers per label set, rendered only when asked. */
 
-type Labels = Readonly<Record<string, string>>
+type MetricLabels = Readonly<Record<string, string>>
 
 /** Label sets beyond this are counted together: a client that can vary a label must not be able to fill the memory. */
 const seriesMax = 2_000
@@ -62,7 +62,7 @@ export function gauge(name: string, help: string, values: Iterable<readonly [ser
 }
 
 /** `verb="get",resource="pods"`: a label set as the key of its series. */
-export function seriesOf(labels: Labels): string {
+export function seriesOf(labels: MetricLabels): string {
   return Object.entries(labels)
     .map(
       ([name, value]) => `${name}="${value.replace(/[\\"\n]/g, (found) => (found === '\n' ? '\\n' : `\\${found}`))}"`,

@@ -11,7 +11,7 @@ export type Maker = (item: Item) => Buffer
 /** What a kept form weighs besides its bytes, measured: its buffer, its entry, its places in table, registry and ring. */
 const entryBytes = 512
 
-type Entry = {
+type CachedForm = {
   readonly maker: Maker
   /** undefined once it was forgotten. */
   bytes: Buffer | undefined
@@ -20,17 +20,17 @@ type Entry = {
   /** Where it stands in the ring. */
   at: number
   /** The same item's form by another maker: two versions of a resource share their items. */
-  next: Entry | undefined
+  next: CachedForm | undefined
 }
 
 export class Forms {
   readonly #bytesMax: number
-  readonly #entries = new WeakMap<Item, Entry>()
+  readonly #entries = new WeakMap<Item, CachedForm>()
   /** Forms of items that are gone are forgotten with them, or they would fill the room. */
-  readonly #gone = new FinalizationRegistry((entry: Entry) => {
+  readonly #gone = new FinalizationRegistry((entry: CachedForm) => {
     if (entry.bytes !== undefined) this.#forget(entry)
   })
-  readonly #ring: Entry[] = []
+  readonly #ring: CachedForm[] = []
   #hand = 0
   #bytes = 0
 
@@ -59,7 +59,7 @@ export class Forms {
 
   #keep(item: Item, maker: Maker, bytes: Buffer): Buffer {
     if (bytes.length + entryBytes > this.#bytesMax) return bytes
-    const entry: Entry = { maker, bytes, used: false, at: this.#ring.length, next: this.#othersOf(item) }
+    const entry: CachedForm = { maker, bytes, used: false, at: this.#ring.length, next: this.#othersOf(item) }
     this.#entries.set(item, entry)
     this.#gone.register(item, entry)
     this.#ring.push(entry)
@@ -69,9 +69,9 @@ export class Forms {
   }
 
   /** The item's other forms, without those that were forgotten meanwhile. */
-  #othersOf(item: Item): Entry | undefined {
-    let others: Entry | undefined
-    let next: Entry | undefined
+  #othersOf(item: Item): CachedForm | undefined {
+    let others: CachedForm | undefined
+    let next: CachedForm | undefined
     for (let entry = this.#entries.get(item); entry !== undefined; entry = next) {
       next = entry.next
       if (entry.bytes === undefined) continue
@@ -84,16 +84,16 @@ export class Forms {
   /** One step of the hand: what was asked for since the last round stays for another. */
   #sweep(): void {
     if (this.#hand >= this.#ring.length) this.#hand = 0
-    const entry = this.#ring[this.#hand] as Entry
+    const entry = this.#ring[this.#hand] as CachedForm
     if (entry.used) entry.used = false
     else this.#forget(entry)
     this.#hand++
   }
 
-  #forget(entry: Entry): void {
+  #forget(entry: CachedForm): void {
     this.#bytes -= (entry.bytes as Buffer).length + entryBytes
     entry.bytes = undefined
-    const last = this.#ring.pop() as Entry
+    const last = this.#ring.pop() as CachedForm
     if (last === entry) return
     this.#ring[entry.at] = last
     last.at = entry.at

@@ -19,7 +19,7 @@ const nothing: readonly InterestChange[] = []
 /** One commit takes at most this many changes: a burst must not make a single one endless. */
 const stepsPerCommitMax = 512
 
-type Step = {
+type IntakeStep = {
   readonly version: number
   readonly key: string
   readonly item: Item | undefined
@@ -40,7 +40,7 @@ export type Difference = {
 export class Intake {
   readonly #copy: MirrorCopy
   readonly cache: Cache
-  #queue: Step[] = []
+  #queue: IntakeStep[] = []
   #queuedBytes = 0
   #upTo = 0
   #pumping: Promise<void> | undefined
@@ -83,7 +83,7 @@ export class Intake {
     this.#begin()
   }
 
-  #push(step: Step): void {
+  #push(step: IntakeStep): void {
     if (this.#fault !== undefined) throw this.#fault
     this.#queue.push(step)
     this.#queuedBytes += step.item?.bytes.length ?? 0
@@ -129,7 +129,7 @@ export class Intake {
     this.cache.cloud.progress.advance(version)
   }
 
-  async #commit(steps: readonly Step[], upTo: number, isCompared = false): Promise<void> {
+  async #commit(steps: readonly IntakeStep[], upTo: number, isCompared = false): Promise<void> {
     const { cache } = this
     const { interest, cloud } = cache
     const labels = cloud.labels()

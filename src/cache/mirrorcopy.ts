@@ -28,14 +28,14 @@ type MirrorCopyParts = CopyParts & {
 
 export class MirrorCopy extends Copy {
   readonly #lostOf: (interest: string) => number
-  readonly #sharing: Sharing
+  readonly #sharing: SharedResources
   readonly #saved = new Map<string, number>()
   #savedAtMs: number
 
   private constructor(
     parts: MirrorCopyParts,
     { interests, aged }: OpenedInterests,
-    shared: Sharing,
+    shared: SharedResources,
     labels: ReadonlyMap<string, LabelRecord>,
   ) {
     super(parts, aged)
@@ -48,7 +48,7 @@ export class MirrorCopy extends Copy {
   }
 
   static async open(parts: MirrorCopyParts): Promise<MirrorCopy> {
-    const shared = new Sharing(parts)
+    const shared = new SharedResources(parts)
     const opened = await openInterests(parts, (object, plan, interest) => {
       // A label may be newer than its object: one that was put back to an older version.
       const make = () => asSpelled(makeItem(object.body, object.version, plan), plan)
@@ -147,7 +147,7 @@ export class MirrorCopy extends Copy {
 }
 
 /** What is shared, by resource. */
-class Sharing {
+class SharedResources {
   readonly #parts: MirrorCopyParts
   readonly #byResource = new Map<string, SharedItems>()
 

@@ -7,8 +7,8 @@ import type { StatusError } from '../kube/status.ts'
 import type { WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
 import type { Progress } from './progress.ts'
+import { ReaderQueue } from './readerqueue.ts'
 import { type StreamEvent, type StreamStart, Subscription, type SubscriptionSource } from './subscription.ts'
-import { Waiting } from './waiting.ts'
 
 /** What one event costs beside its object, in bytes. */
 const eventOverheadBytes = 256
@@ -19,7 +19,7 @@ const done: Result = { value: undefined, done: true }
 
 export class Stream extends Subscription implements AsyncIterableIterator<readonly StreamEvent[]> {
   readonly #progress: Progress | undefined
-  readonly #queue = new Waiting<StreamEvent>()
+  readonly #queue = new ReaderQueue<StreamEvent>()
   readonly #onEnd: () => void
   #waiting: { resolve(result: Result): void; reject(error: unknown): void } | undefined
   readonly #stopHearing: (() => void) | undefined

@@ -8,7 +8,7 @@ export const indexFromObjects = 64
 /** Each index costs a set entry per object; clients of one resource rarely use more than a few left sides. */
 const indexesMax = 8
 
-type Index = {
+type TermIndex = {
   readonly read: (item: Item) => string | undefined
   readonly byValue: Map<string, Set<Item>>
   lastUse: number
@@ -16,7 +16,7 @@ type Index = {
 
 export class Terms {
   readonly #plan: FieldPlan
-  readonly #indexes = new Map<string, Index>()
+  readonly #indexes = new Map<string, TermIndex>()
   #uses = 0
 
   constructor(plan: FieldPlan) {
@@ -45,7 +45,7 @@ export class Terms {
 
   #makeRoom(): void {
     if (this.#indexes.size < indexesMax) return
-    let oldest: [string, Index] | undefined
+    let oldest: [string, TermIndex] | undefined
     for (const entry of this.#indexes) if (oldest === undefined || entry[1].lastUse < oldest[1].lastUse) oldest = entry
     if (oldest !== undefined) this.#indexes.delete(oldest[0])
   }
@@ -53,7 +53,7 @@ export class Terms {
 
 const none: ReadonlySet<Item> = new Set()
 
-function add(index: Index, item: Item): void {
+function add(index: TermIndex, item: Item): void {
   const value = index.read(item)
   if (value === undefined) return
   const items = index.byValue.get(value)
@@ -61,7 +61,7 @@ function add(index: Index, item: Item): void {
   else items.add(item)
 }
 
-function remove(index: Index, item: Item): void {
+function remove(index: TermIndex, item: Item): void {
   const value = index.read(item)
   if (value === undefined) return
   const items = index.byValue.get(value)

@@ -10,8 +10,8 @@ import type { Bookmark, Form, SharedEvent, WatchEvent } from './event.ts'
 import type { Filter } from './filter.ts'
 import { join } from './join.ts'
 import type { Pace, Paced } from './pace.ts'
+import { ReaderQueue } from './readerqueue.ts'
 import { type StreamEvent, type StreamStart, Subscription, type SubscriptionSource } from './subscription.ts'
-import { Waiting } from './waiting.ts'
 
 /** A chunk handed to the stream at once: large enough to fill TLS records, small enough to share a connection. */
 const chunkBytesMax = 128 * 1024
@@ -39,7 +39,7 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
   readonly #errorFrame: (status: Status) => Buffer
   /** What was read and not yet spelled: it comes before whatever waits. */
   #page: { readonly events: readonly StreamEvent[]; next: number } | undefined
-  readonly #queue = new Waiting<Buffer>()
+  readonly #queue = new ReaderQueue<Buffer>()
   #waiting: ((result: IteratorResult<Buffer>) => void) | undefined
   #finishing = false
   #isOver = false

@@ -24,7 +24,13 @@ import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { followDirect } from '../upstream/follow/direct.ts'
-import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import {
+  type Connected,
+  Unreachable,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../upstream/upstream.ts'
 import { CloudAccess } from './cloudaccess.ts'
 import { Measures } from './documents/measures.ts'
 import { StatusPath } from './documents/status.ts'
@@ -46,7 +52,7 @@ type DiscoveredGroup = {
 }
 
 /** What a test answers instead of the model; `hang` is an answer that never comes. */
-export type Scripted = Answered | 'hang' | undefined
+export type Scripted = UpstreamResponse | 'hang' | undefined
 
 /** Asks the right one of three: the model for objects, the recorded documents, the judge for reviews. */
 export class EdgeCloud implements Upstream {
@@ -56,10 +62,10 @@ export class EdgeCloud implements Upstream {
   readonly judge = new FakeCloud()
   readonly reachability: ApiServer['reachability']
   /** What came in another name than the edge's, and all that a script may look at. */
-  readonly asked: Asked[] = []
-  readonly connects: Asked[] = []
-  script: (asked: Asked) => Scripted | Promise<Scripted> = () => undefined
-  connectAs: (asked: Asked) => Connected | Promise<Connected> = () => {
+  readonly asked: UpstreamRequest[] = []
+  readonly connects: UpstreamRequest[] = []
+  script: (asked: UpstreamRequest) => Scripted | Promise<Scripted> = () => undefined
+  connectAs: (asked: UpstreamRequest) => Connected | Promise<Connected> = () => {
     throw new Unreachable('no upgrades here', false)
   }
 
@@ -97,11 +103,11 @@ export class EdgeCloud implements Upstream {
   }
 
   /** What was passed on, of one method and path. */
-  passed(method: string, path: string): Asked[] {
+  passed(method: string, path: string): UpstreamRequest[] {
     return this.asked.filter((one) => one.method === method && one.path === path)
   }
 
-  async ask(asked: Asked): Promise<Answered> {
+  async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
     if (this.reachability.state === 'unreachable') throw new Unreachable('connection refused', false)
     this.asked.push(asked)
     const scripted = await this.script(asked)
@@ -117,7 +123,7 @@ export class EdgeCloud implements Upstream {
     return answered(200, objectText(resource, stored.text))
   }
 
-  #never({ headMsMax, signal }: Asked): Promise<never> {
+  #never({ headMsMax, signal }: UpstreamRequest): Promise<never> {
     return new Promise((_, reject) => {
       const give = (why: string) => () => reject(new Unreachable(why, true))
       if (headMsMax !== undefined) this.clock.setTimer(headMsMax, give(`no answer within ${headMsMax} ms`))
@@ -125,7 +131,7 @@ export class EdgeCloud implements Upstream {
     })
   }
 
-  async connect(asked: Asked): Promise<Connected> {
+  async connect(asked: UpstreamRequest): Promise<Connected> {
     this.connects.push(asked)
     return await this.connectAs(asked)
   }
@@ -141,7 +147,7 @@ export function answered(
   status: number,
   body: string | Buffer | readonly Buffer[],
   headers: Record<string, string | readonly string[]> = { 'content-type': 'application/json' },
-): Answered {
+): UpstreamResponse {
   const pieces = typeof body === 'string' || Buffer.isBuffer(body) ? [Buffer.from(body)] : body
   const stream = async function* () {
     yield* pieces

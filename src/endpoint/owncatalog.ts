@@ -16,13 +16,13 @@ import { definitionVersions } from '../kube/schema/versions.ts'
 import type { Served } from './endpoint.ts'
 import { Spelling } from './forms/spelling.ts'
 
-export type GroupVersion = { readonly version: string; readonly resources: readonly Resource[] }
+export type ApiVersion = { readonly version: string; readonly resources: readonly Resource[] }
 
-export type Group = {
+export type ApiGroup = {
   /** '' is the core group. */
   readonly name: string
   /** The preferred one first. */
-  readonly versions: readonly GroupVersion[]
+  readonly versions: readonly ApiVersion[]
   readonly custom: boolean
 }
 
@@ -33,7 +33,7 @@ export type Concerned = {
   readonly gone: boolean
 }
 
-type Applied = { readonly fingerprint: string; readonly entries: readonly Served[] }
+type AppliedDefinition = { readonly fingerprint: string; readonly entries: readonly Served[] }
 
 /** What discovery still offers of a resource whose definition is being deleted. */
 const endingVerbs: readonly Verb[] = ['delete', 'deletecollection', 'get', 'list', 'watch']
@@ -43,9 +43,9 @@ export class OwnCatalog implements Catalog<Served> {
   readonly #byInterest = new Map<string, Set<Served>>()
   readonly #plans = new Map<string, FieldPlan>()
   /** By the name of the definition. */
-  readonly #definitions = new Map<string, Applied>()
-  readonly #builtinGroups: readonly Group[]
-  #groups: readonly Group[] | undefined
+  readonly #definitions = new Map<string, AppliedDefinition>()
+  readonly #builtinGroups: readonly ApiGroup[]
+  #groups: readonly ApiGroup[] | undefined
   #generation = 0
 
   constructor() {
@@ -93,7 +93,7 @@ export class OwnCatalog implements Catalog<Served> {
   }
 
   /** As discovery lists them: the built-in groups in their order, then the others by name. */
-  groups(): readonly Group[] {
+  groups(): readonly ApiGroup[] {
     this.#groups ??= [...this.#builtinGroups, ...this.#customGroups()]
     return this.#groups
   }
@@ -120,7 +120,7 @@ export class OwnCatalog implements Catalog<Served> {
    * undefined for a definition that serves nothing. Built-in groups are answered before definitions are looked at, whatever
    * those say. One that changed only in its labels and the like is the same as before.
    */
-  #read(bytes: Buffer): Applied | undefined {
+  #read(bytes: Buffer): AppliedDefinition | undefined {
     const crd = parseJson(bytes)
     if (!isObject(crd) || isBuiltinGroup(text(crd, 'spec', 'group'))) return undefined
     const terminating = isTerminating(crd)
@@ -144,8 +144,8 @@ export class OwnCatalog implements Catalog<Served> {
     if (sharing?.size === 0) this.#byInterest.delete(interest)
   }
 
-  #customGroups(): Group[] {
-    const groups: Group[] = []
+  #customGroups(): ApiGroup[] {
+    const groups: ApiGroup[] = []
     for (const [name, versions] of this.#served.groups) {
       if (isBuiltinGroup(name)) continue
       const names = byPreference([...versions.keys()])

@@ -1,7 +1,7 @@
 /** One way of a request: an authority, and an edge that mirrors it, asked the same, say the same. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Asked } from '../upstream/upstream.ts'
+import type { UpstreamRequest } from '../upstream/upstream.ts'
 import { cancel } from './answer/pieces.ts'
 import { aliceToken, answered, EdgeCloud, EdgeWorld, whole } from './edgeworld.test-support.ts'
 import type { Request, Response } from './endpoint.ts'
@@ -23,7 +23,7 @@ const accepts = [...forms, ...['Table', 'PartialObjectMetadata', 'PartialObjectM
 async function mirrored(): Promise<{ authority: World; edge: EdgeWorld }> {
   const cloud = new EdgeCloud()
   const authority = await openWorld({ clock: cloud.clock, documents: true })
-  cloud.script = async ({ method, path, headers = {}, body, signal }: Asked) => {
+  cloud.script = async ({ method, path, headers = {}, body, signal }: UpstreamRequest) => {
     if (/selfsubject(access)?reviews$/.test(path)) return undefined
     const sent = body === undefined ? undefined : await whole(body)
     const { status, headers: told, body: said } = await authority.respond(method, path, sent, headers as Sent)

@@ -28,7 +28,7 @@ export type SelectableFields = {
   read(object: unknown, field: string): string
 }
 
-type Entry = {
+type KindFields = {
   readonly fields: Readonly<Record<string, FieldPath>>
   /** Client's name to canonical name, where they differ. */
   readonly aliases?: Readonly<Record<string, string>>
@@ -59,7 +59,7 @@ const event = {
 }
 
 /** By `resource.group`. Defaults are those the API server would have stored. */
-const builtin: Readonly<Record<string, Entry>> = {
+const builtin: Readonly<Record<string, KindFields>> = {
   pods: {
     fields: {
       ...placed,
@@ -120,7 +120,7 @@ const builtin: Readonly<Record<string, Entry>> = {
 }
 
 /** Every other built-in: name and namespace, the latter empty on what has none. */
-const ordinary: Entry = {
+const ordinary: KindFields = {
   fields: placed,
   refusal: (field) => `${quoted(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
 }
@@ -162,14 +162,14 @@ function plainRefusal(field: string): string {
   return `field label not supported: ${field}`
 }
 
-function entryOf(resource: Resource, custom: readonly string[]): Entry {
+function entryOf(resource: Resource, custom: readonly string[]): KindFields {
   if (resource.custom) {
     const names = custom.map((path) => (path.startsWith('.') ? path.slice(1) : path))
     const base = resource.namespaced ? placed : named
     return { fields: { ...base, ...Object.fromEntries(names.map((name) => [name, at(name)])) } }
   }
   const key = qualified(resource)
-  return Object.hasOwn(builtin, key) ? (builtin[key] as Entry) : ordinary
+  return Object.hasOwn(builtin, key) ? (builtin[key] as KindFields) : ordinary
 }
 
 /** Text, numbers and booleans as Go prints them; anything else is no value. */

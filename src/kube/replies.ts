@@ -84,12 +84,12 @@ export function deletedItems(contentType: string | undefined, bytes: Buffer): De
   }
 }
 
-type Item = (Reply & { ending: boolean }) | undefined
+type ReplyItem = (Reply & { ending: boolean }) | undefined
 
-function jsonItems(bytes: Buffer): Item[] | undefined {
+function jsonItems(bytes: Buffer): ReplyItem[] | undefined {
   const items = valueAt(bytes, 0, itemsKey)
   if (items < 0 || bytes[items] !== openBracket) return undefined
-  const found: Item[] = []
+  const found: ReplyItem[] = []
   for (let at = skipSpace(bytes, items + 1); bytes[at] === openBrace; ) {
     const end = skipValue(bytes, at)
     const metadata = valueAt(bytes, at, metadataKey)
@@ -102,7 +102,7 @@ function jsonItems(bytes: Buffer): Item[] | undefined {
   return found
 }
 
-function protobufItems(bytes: Buffer): Item[] | undefined {
+function protobufItems(bytes: Buffer): ReplyItem[] | undefined {
   const { kind, raw } = readEnvelope(bytes)
   if (!kind.endsWith('List')) return undefined
   return readListItems(raw).map((item) => {

@@ -28,7 +28,7 @@ export class LabelSelector {
   constructor(requirements: readonly LabelRequirement[]) {
     const entries = requirements.map((requirement) => ({ text: spelled(requirement), requirement }))
     // A client that writes thousands of requirements mostly writes them in order.
-    if (!entries.every((one, i) => i === 0 || order(entries[i - 1] as Entry, one) < 0)) entries.sort(order)
+    if (!entries.every((one, i) => i === 0 || order(entries[i - 1] as SpelledRequirement, one) < 0)) entries.sort(order)
     const distinct = entries.filter(({ text }, i) => i === 0 || text !== entries[i - 1]?.text)
     this.requirements = distinct.map(({ requirement }) => requirement)
     this.#texts = distinct.map(({ text }) => text)
@@ -60,9 +60,9 @@ export class LabelSelector {
   }
 }
 
-type Entry = { readonly text: string; readonly requirement: LabelRequirement }
+type SpelledRequirement = { readonly text: string; readonly requirement: LabelRequirement }
 
-function order(a: Entry, b: Entry): number {
+function order(a: SpelledRequirement, b: SpelledRequirement): number {
   return compare(a.requirement.key, b.requirement.key) || compare(a.text, b.text)
 }
 

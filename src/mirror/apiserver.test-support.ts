@@ -7,7 +7,13 @@ import { decodeContinue, encodeContinue } from '../kube/continue.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
 import { parseLabelSelector } from '../kube/selector.ts'
 import { expired, failure, type Status, StatusError, tooLargeResourceVersion } from '../kube/status.ts'
-import { type Answered, type Asked, type Connected, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import {
+  type Connected,
+  Unreachable,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../upstream/upstream.ts'
 import { Body, Switch } from './line.test-support.ts'
 
 type Thing = { readonly value?: string; readonly labels?: Record<string, string>; readonly node?: string }
@@ -178,7 +184,7 @@ export class ApiServer implements Upstream {
     return this.requests.filter((one) => one.what === what).length
   }
 
-  async ask(asked: Asked): Promise<Answered> {
+  async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
     const request = read(asked)
     this.requests.push(request)
     if (this.reachability.state === 'unreachable') throw new Unreachable('unreachable', false)
@@ -315,7 +321,7 @@ function textOf({ key, uid, version, thing }: Omit<Stored, 'text'>): string {
   return JSON.stringify({ metadata, spec, value: thing.value ?? '' })
 }
 
-function read({ path, headers }: Asked): ServerRequest {
+function read({ path, headers }: UpstreamRequest): ServerRequest {
   const [bare = '', search = ''] = path.split('?')
   const query = new URLSearchParams(search)
   const resource = bare.split('/').at(-1) ?? ''

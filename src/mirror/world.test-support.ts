@@ -19,7 +19,7 @@ import { openMemory } from '../store/memory.ts'
 import { type Batch, type Store, StoreRefused } from '../store/store.ts'
 import { followDirect } from '../upstream/follow/direct.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
-import { type Asked, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { Unreachable, type Upstream, type UpstreamRequest } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Comparison } from './comparison.ts'
 import type { BudgetLimits } from './eviction.ts'
@@ -97,7 +97,7 @@ class Life {
   upstream(inner: Upstream, signal: AbortSignal): Upstream {
     return {
       reachability: inner.reachability,
-      ask: async (asked: Asked) => {
+      ask: async (asked: UpstreamRequest) => {
         if (this.over) await never
         const both = asked.signal === undefined ? signal : AbortSignal.any([asked.signal, signal])
         return await inner.ask({ ...asked, signal: both })

@@ -20,14 +20,14 @@ import {
 } from './store.ts'
 
 /** `lost`: a seed has dropped its object. */
-type BodySegments = Entry & { readonly size: number; lost: boolean }
-type Collection = {
+type MemoryEntry = Entry & { readonly size: number; lost: boolean }
+type MemoryInterest = {
   floor: number
   synced: number | undefined
   lastPosition: number
   bytes: number
   readonly objects: Map<string, { version: number; body: Buffer }>
-  readonly history: BodySegments[]
+  readonly history: MemoryEntry[]
 }
 
 export function openMemory(parts: { historyBytesMax: number }): Store {
@@ -36,7 +36,7 @@ export function openMemory(parts: { historyBytesMax: number }): Store {
 
 class MemoryStore implements Store {
   readonly #historyBytesMax: number
-  readonly #collections = new Map<string, Collection>()
+  readonly #collections = new Map<string, MemoryInterest>()
   readonly #records = new Map<string, Map<string, Buffer>>()
   #names = 0
   readonly figures: StoreFigures = {
@@ -133,7 +133,7 @@ class MemoryStore implements Store {
     collection.floor = floor
     // As on disk: what lies below a floor that is said is forgotten.
     while ((collection.history[0]?.version ?? Number.POSITIVE_INFINITY) <= floor) {
-      const { size } = collection.history.shift() as BodySegments
+      const { size } = collection.history.shift() as MemoryEntry
       collection.bytes -= size
       this.figures.historyBytes -= size
     }
@@ -182,7 +182,7 @@ class MemoryStore implements Store {
 
   async close(): Promise<void> {}
 
-  #collection(name: string): Collection {
+  #collection(name: string): MemoryInterest {
     let collection = this.#collections.get(name)
     if (collection === undefined) {
       collection = { floor: 0, synced: undefined, lastPosition: 0, bytes: 0, objects: new Map(), history: [] }
@@ -195,7 +195,7 @@ class MemoryStore implements Store {
     if (this.figures.historyBytes <= this.#historyBytesMax) return
     const bytesAfter = historyBytesAfter(this.#historyBytesMax)
     for (let left = forgetEntriesMax(written); left > 0 && this.figures.historyBytes > bytesAfter; left--) {
-      let largest: Collection | undefined
+      let largest: MemoryInterest | undefined
       for (const one of this.#collections.values()) if (one.bytes > (largest?.bytes ?? 0)) largest = one
       const oldest = largest?.history.shift()
       if (largest === undefined || oldest === undefined) return

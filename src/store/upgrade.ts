@@ -6,7 +6,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { BodySegments } from './bodysegments.ts'
 
-type BodyRow = { id: number; version: number; checksum: number; bytes: Uint8Array }
+type OldBodyRow = { id: number; version: number; checksum: number; bytes: Uint8Array }
 type RecordRow = { kind: string; key: string; checksum: number; value: Uint8Array }
 
 /** A body belongs to an object, or to the entry that replaced it. */
@@ -27,7 +27,7 @@ export function carryBodies(
     for (const query of bodyQueries) {
       for (const row of db.prepare(query).iterate()) {
         // A damaged one is taken over as it is: its checksum will tell.
-        const { id, version, checksum, bytes } = row as unknown as BodyRow
+        const { id, version, checksum, bytes } = row as unknown as OldBodyRow
         const { segment, start } = kept.add(bytes)
         add.run(id, version, checksum, segment, start, bytes.length)
       }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { standardLimits } from './limits.ts'
-import { type Asked, type Identity, Unreachable, type Upstream } from './upstream.ts'
+import { type Identity, Unreachable, type Upstream, type UpstreamRequest } from './upstream.ts'
 import { readWhole } from './whole.ts'
 
 /**
@@ -33,7 +33,7 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
         await world.end()
       }
     })
-  const echoed = async (upstream: Upstream, asked: Partial<Asked>) => {
+  const echoed = async (upstream: Upstream, asked: Partial<UpstreamRequest>) => {
     const answer = await upstream.ask({ method: 'GET', path: '/echo', identity: edge, ...asked })
     return JSON.parse((await readWhole(answer, large)).toString()) as {
       method: string
@@ -97,7 +97,7 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
   check(
     'a client’s request bears the client’s User-Agent or none, the edge’s own says whose it is',
     async ({ upstream }) => {
-      const agent = async (asked: Partial<Asked>) => (await echoed(upstream, asked)).headers['user-agent']
+      const agent = async (asked: Partial<UpstreamRequest>) => (await echoed(upstream, asked)).headers['user-agent']
       assert.match((await agent({})) ?? '', /^ake\/\S+ \(edge\)$/)
       assert.match((await agent({ identity: { kind: 'token', token: 'abc' } })) ?? '', /^ake\//)
       assert.equal(await agent({ passedOn: true }), undefined)

@@ -4,7 +4,7 @@ import { createLog } from '../base/log.ts'
 import { dialTcp } from './dial.ts'
 import { DirectUpstream } from './direct.ts'
 import type { UpstreamLimits } from './limits.ts'
-import type { Answered, Gate, Identity } from './upstream.ts'
+import type { Gate, Identity, UpstreamResponse } from './upstream.ts'
 import { readWhole } from './whole.ts'
 
 const edge: Identity = { kind: 'edge' }
@@ -32,7 +32,7 @@ export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEv
   })
   const ending = new AbortController()
   const running = upstream.run(ending.signal)
-  const get = (path: string, more: object = {}): Promise<Answered> =>
+  const get = (path: string, more: object = {}): Promise<UpstreamResponse> =>
     upstream.ask({ method: 'GET', path, identity: edge, ...more })
   return {
     upstream,

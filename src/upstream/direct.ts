@@ -21,14 +21,14 @@ import { probe } from './probe.ts'
 import { type Files, readUpstreams, type Upstreams } from './profile.ts'
 import type { Sending } from './session.ts'
 import {
-  type Answered,
   type Arrival,
-  type Asked,
   type Connected,
   type Gate,
   type Reachability,
   Unreachable,
   type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
 } from './upstream.ts'
 import { readWhole } from './whole.ts'
 
@@ -98,7 +98,7 @@ export class DirectUpstream implements Upstream {
     return all.map((address) => ({ url: address.url.href, current: address === current, why: address.why }))
   }
 
-  async ask(asked: Asked): Promise<Answered> {
+  async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
     const { pool, token } = this.#connection(this.#addresses.current, asked)
     const headers = requestHeaders(this.#headersOf(asked, token))
     const answer = await this.#patiently(asked, headers, (sending) => pool.ask(sending))
@@ -106,7 +106,7 @@ export class DirectUpstream implements Upstream {
     return answer
   }
 
-  async connect(asked: Asked): Promise<Connected> {
+  async connect(asked: UpstreamRequest): Promise<Connected> {
     const { current } = this.#addresses
     const { pool, token } = this.#connection(current, asked)
     const headers = upgradeHeaders(this.#headersOf(asked, token))
@@ -139,7 +139,11 @@ export class DirectUpstream implements Upstream {
     ])
   }
 
-  async #patiently<T>(asked: Asked, headers: Sending['headers'], send: (sending: Sending) => Promise<T>): Promise<T> {
+  async #patiently<T>(
+    asked: UpstreamRequest,
+    headers: Sending['headers'],
+    send: (sending: Sending) => Promise<T>,
+  ): Promise<T> {
     if (this.#stopped.signal.aborted) throw new Unreachable('stopped', false)
     const { method, body, signal, headMsMax } = asked
     const patience = new Patience({ clock: this.#parts.clock, signal, headMsMax })
@@ -152,14 +156,14 @@ export class DirectUpstream implements Upstream {
     }
   }
 
-  #headersOf(asked: Asked, token: string | undefined): Parameters<typeof requestHeaders>[0] {
+  #headersOf(asked: UpstreamRequest, token: string | undefined): Parameters<typeof requestHeaders>[0] {
     const agent = asked.passedOn === true ? undefined : this.#parts.userAgent
     return { headers: asked.headers, token, agent, bytes: bytesOf(asked) }
   }
 
   #connection(
     address: Address,
-    { identity, byStranger = false }: Pick<Asked, 'identity' | 'byStranger'>,
+    { identity, byStranger = false }: Pick<UpstreamRequest, 'identity' | 'byStranger'>,
   ): { pool: Pool; token: string | undefined } {
     switch (identity.kind) {
       case 'edge':
@@ -355,7 +359,7 @@ export class DirectUpstream implements Upstream {
   }
 }
 
-function bytesOf({ body }: Asked): number | 'as given' {
+function bytesOf({ body }: UpstreamRequest): number | 'as given' {
   return body === undefined ? 0 : body instanceof Buffer ? body.length : 'as given'
 }
 
@@ -365,7 +369,7 @@ function withBase(url: URL, path: string): string {
 }
 
 /** The API server marks each answer with an audit id; one that has none, with these statuses, is a load balancer's. */
-function isBalancer({ status, headers }: Answered): boolean {
+function isBalancer({ status, headers }: UpstreamResponse): boolean {
   return (status === 502 || status === 503 || status === 504) && headers['audit-id'] === undefined
 }
 

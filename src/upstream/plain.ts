@@ -9,7 +9,7 @@ import type { UpstreamLimits } from './limits.ts'
 import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
 import { BrokenOff, type Sending } from './session.ts'
-import { type Answered, Unreachable } from './upstream.ts'
+import { Unreachable, type UpstreamResponse } from './upstream.ts'
 
 type Parts = {
   readonly url: URL
@@ -28,7 +28,7 @@ export class PlainSessions {
     this.#agent = new DiallingAgent(parts.dial, parts.limits)
   }
 
-  ask(sending: Sending): Promise<Answered> {
+  ask(sending: Sending): Promise<UpstreamResponse> {
     const { url, clock, limits } = this.#parts
     const { method, path, headers, body, patience } = sending
     return new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ export class PlainSessions {
     this.#agent.destroy()
   }
 
-  #answered(asked: ClientRequest, response: IncomingMessage, given: () => string | undefined): Answered {
+  #answered(asked: ClientRequest, response: IncomingMessage, given: () => string | undefined): UpstreamResponse {
     const { clock } = this.#parts
     let heardAt = clock.steady()
     return {

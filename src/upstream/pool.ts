@@ -11,7 +11,7 @@ import { PlainSessions } from './plain.ts'
 import { isCertain, reasonOf } from './reason.ts'
 import { DialTimeout, type Pair, type Secured, secure, type Trust } from './secure.ts'
 import { BrokenOff, type Sending, Session } from './session.ts'
-import { type Answered, Unreachable } from './upstream.ts'
+import { Unreachable, type UpstreamResponse } from './upstream.ts'
 
 export type PoolParts = {
   readonly dial: Dial
@@ -26,7 +26,7 @@ export type PoolParts = {
   readonly admit?: ((ask: Ask, server: string) => Promise<string | undefined>) | undefined
 }
 
-export type Ask = (sending: Sending) => Promise<Answered>
+export type Ask = (sending: Sending) => Promise<UpstreamResponse>
 
 /** No connection: nothing was sent. */
 export class NotConnected extends Unreachable {
@@ -70,7 +70,7 @@ export class Pool {
     this.#checking = new PlainSessions({ url, clock, limits, dial: () => this.#dial(['http/1.1']) })
   }
 
-  async ask(sending: Sending, urgent = false): Promise<Answered> {
+  async ask(sending: Sending, urgent = false): Promise<UpstreamResponse> {
     const { retriesMax } = this.#parts.limits
     for (let tried = 0; ; tried++) {
       let usable = this.#usable()
@@ -188,7 +188,7 @@ export class Pool {
     for (const session of this.#sessions) session.destroy(why)
   }
 
-  #usable(): { request(sending: Sending): Promise<Answered> } | undefined {
+  #usable(): { request(sending: Sending): Promise<UpstreamResponse> } | undefined {
     for (const session of this.#sessions) if (session.free > 0) return session
     if (this.#parts.clock.steady() >= this.#plainUntil) return undefined
     return { request: (sending) => this.#plain.ask(sending) }

@@ -10,7 +10,7 @@ import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
-import { type Answered, Unreachable } from './upstream.ts'
+import { Unreachable, type UpstreamResponse } from './upstream.ts'
 
 /** An end before the head, with what may be asked again: any request (surely not processed), reads, or none. */
 export class BrokenOff extends Unreachable {
@@ -120,7 +120,7 @@ export class Session {
     return this.#heardAt
   }
 
-  request({ method, path, headers, body, patience }: Sending): Promise<Answered> {
+  request({ method, path, headers, body, patience }: Sending): Promise<UpstreamResponse> {
     const reused = this.#used
     this.#used = true
     const { url } = this.#parts

@@ -20,7 +20,7 @@ export type Identity =
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
-export type Asked = {
+export type UpstreamRequest = {
   readonly method: string
   /** Path and query as they are sent. */
   readonly path: string
@@ -37,7 +37,7 @@ export type Asked = {
   readonly headMsMax?: number
 }
 
-export type Answered = {
+export type UpstreamResponse = {
   readonly status: number
   readonly headers: Record<string, string | readonly string[]>
   /** Pulled as fast as its reader reads. A reader that leaves before its end calls `return()`. Rejects with `Unreachable`. */
@@ -116,9 +116,9 @@ export interface Gate {
 export interface Upstream {
   readonly reachability: Reachability
   /** The API server's answer, whatever its status. Rejects with `Unreachable`. */
-  ask(asked: Asked): Promise<Answered>
+  ask(asked: UpstreamRequest): Promise<UpstreamResponse>
   /** Asks for an upgrade; an answer that is none has its own status and its body in `socket`. */
-  connect(asked: Asked): Promise<Connected>
+  connect(asked: UpstreamRequest): Promise<Connected>
   /** For `ake status`: every address with whether it is the one in use. */
   addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[]
   /** Probes, follows files and keeps connections until the signal. */

@@ -1,7 +1,7 @@
 /** An answer's body in one piece, for the small ones: unpacked, and refused beyond a limit. */
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import { type Answered, Unreachable } from './upstream.ts'
+import { Unreachable, type UpstreamResponse } from './upstream.ts'
 
 export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
@@ -12,7 +12,7 @@ export class AnswerTooLarge extends Error {
 }
 
 /** The limit holds for what came and for what it unpacks to. */
-export async function readWhole(answer: Pick<Answered, 'headers' | 'body'>, bytesMax: number): Promise<Buffer> {
+export async function readWhole(answer: Pick<UpstreamResponse, 'headers' | 'body'>, bytesMax: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of answer.body) {

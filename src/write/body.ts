@@ -9,7 +9,7 @@ import { openProtobuf } from './protobufbody.ts'
 import type { BodyFormat } from './write.ts'
 
 /** `type` is there where the fault lies behind what the body says it is. */
-export type Parsed =
+export type ParsedBody =
   | { readonly tree: JsonObject; readonly duplicates: string[] }
   | { readonly fault: string; readonly type?: TypeMeta }
 
@@ -28,7 +28,7 @@ export async function parseBody(
   body: Buffer | undefined,
   format: BodyFormat,
   expected: TypeMeta & { readonly anyVersion?: boolean },
-): Promise<Parsed> {
+): Promise<ParsedBody> {
   const duplicates: string[] = []
   const source = body ?? Buffer.alloc(0)
   const much = isMuch({ body })

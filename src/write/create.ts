@@ -19,7 +19,7 @@ import { fillStored } from './shape.ts'
 import { unenforcedWarnings } from './unenforced.ts'
 import { validateNew } from './validate.ts'
 import { carrying } from './warnings.ts'
-import type { Stored, WriteRequest, WriteResult } from './write.ts'
+import type { StoredObject, WriteRequest, WriteResult } from './write.ts'
 
 const attemptsMax = 8 // the real server's: enough for a million generated names under one prefix
 
@@ -115,7 +115,7 @@ export async function storeNew(
   key: string,
   tree: JsonObject,
   dryRun: boolean,
-): Promise<Stored> {
+): Promise<StoredObject> {
   const form = storedForm(scope.resource, scope.definition, tree)
   if (dryRun) return form.unstored(undefined)
   const item = await scope.objects.put(key, (assigned) => form.print(assigned))
@@ -137,7 +137,7 @@ function isVersion(version: string): boolean {
   return /^0*[1-9][0-9]*$/.test(version)
 }
 
-function taken({ resource }: RequestScope, name: string, existing: Stored | undefined): StatusError {
+function taken({ resource }: RequestScope, name: string, existing: StoredObject | undefined): StatusError {
   const error = alreadyExists(resource, name)
   const deleting = existing !== undefined && text(parseJson(existing.bytes), 'metadata', 'deletionTimestamp') !== ''
   if (!deleting) return error

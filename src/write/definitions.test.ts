@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FakeWorld } from './fakeworld.test-support.ts'
-import type { Stored } from './write.ts'
+import type { StoredObject } from './write.ts'
 
 const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const gadgets = '/apis/we.dev/v1/namespaces/default/gadgets'
@@ -120,7 +120,7 @@ test('[A8] a definition is judged without reading those of other groups', async 
   await world.send('POST', url, definition('gadgets', 'Gadget'))
   let read = 0
   const objectsOf = world.objectsOf.bind(world)
-  const counted = (stored: Stored): Stored => ({
+  const counted = (stored: StoredObject): StoredObject => ({
     ...stored,
     get bytes() {
       read++

@@ -13,7 +13,7 @@ import { definitions, type Engine, lockKey, type RequestScope } from './engine.t
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers, timestamp } from './meta.ts'
 import { recordOwn } from './ownership.ts'
-import type { Stored } from './write.ts'
+import type { StoredObject } from './write.ts'
 
 /** Holds a deleted definition until its objects are gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
@@ -53,7 +53,7 @@ function statusOf(engine: Engine, tree: JsonObject): JsonObject {
 }
 
 /** A definition is called by its plural and its group: those of other groups, perhaps a thousand, are not read. */
-function ofGroup(engine: Engine, group: string): Stored[] {
+function ofGroup(engine: Engine, group: string): StoredObject[] {
   return engine
     .objectsOf(definitions)
     .select(undefined)

@@ -14,7 +14,7 @@ import { finalizersOf, isDeleting, metaOf, raiseGeneration, setFinalizers, times
 import { refuseImmortal } from './namespaces.ts'
 import { type DeleteOptions, readDeleteOptions } from './options.ts'
 import { carrying } from './warnings.ts'
-import type { Stored, WriteRequest, WriteResult } from './write.ts'
+import type { StoredObject, WriteRequest, WriteResult } from './write.ts'
 
 export async function deleteObject(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
@@ -80,7 +80,7 @@ export async function deleteKey(
 
 function checkPreconditions(
   { resource }: RequestScope,
-  current: Stored,
+  current: StoredObject,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
   const special = isResource(resource, namespaces) || isResource(resource, definitions)
@@ -104,7 +104,7 @@ function checkPreconditions(
 async function deletePlain(
   engine: Engine,
   scope: RequestScope,
-  current: Stored,
+  current: StoredObject,
   tree: JsonObject,
   options: DeleteOptions,
 ): Promise<WriteResult> {
@@ -184,7 +184,7 @@ function wishFor(held: readonly string[], { orphanDependents, propagationPolicy 
 async function deleteMarked(
   engine: Engine,
   scope: RequestScope,
-  current: Stored,
+  current: StoredObject,
   tree: JsonObject,
   options: DeleteOptions,
 ): Promise<WriteResult> {
@@ -208,7 +208,12 @@ async function deleteMarked(
   return deletePlain(engine, scope, current, tree, options)
 }
 
-async function put(scope: RequestScope, current: Stored, tree: JsonObject, dryRun: boolean): Promise<Stored> {
+async function put(
+  scope: RequestScope,
+  current: StoredObject,
+  tree: JsonObject,
+  dryRun: boolean,
+): Promise<StoredObject> {
   const before = parseJson(current.bytes) as JsonObject
   const form = storedForm(scope.resource, scope.definition, cloneJson(tree))
   if (form.isSame(current, before)) return current
@@ -218,7 +223,7 @@ async function put(scope: RequestScope, current: Stored, tree: JsonObject, dryRu
 async function removeNow(
   engine: Engine,
   scope: RequestScope,
-  current: Stored,
+  current: StoredObject,
   options: DeleteOptions,
 ): Promise<WriteResult> {
   const last = options.dryRun ? current : await scope.objects.remove(current.key)
@@ -229,7 +234,7 @@ async function removeNow(
 /** What a client gets for an object that is gone, or that an earlier request is deleting. */
 function answer(
   { resource, rules }: RequestScope,
-  last: Stored,
+  last: StoredObject,
   pending: boolean,
   options: DeleteOptions,
 ): WriteResult {

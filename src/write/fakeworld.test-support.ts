@@ -15,7 +15,7 @@ import { pathNotFound, StatusError } from '../kube/status.ts'
 import { definitions, namespaces } from './engine.ts'
 import { servedTree } from './form.ts'
 import { warningsOf } from './warnings.ts'
-import type { Objects, Stored, WriteRequest, WriteResult } from './write.ts'
+import type { Objects, StoredObject, WriteRequest, WriteResult } from './write.ts'
 import { Writer } from './writer.ts'
 
 export type Event = {
@@ -42,7 +42,7 @@ export class FakeWorld {
   refusal: StatusError | undefined
   /** Commits to an interest wait for this. */
   readonly gates = new Map<string, Promise<void>>()
-  readonly #interests = new Map<string, Map<string, Stored>>()
+  readonly #interests = new Map<string, Map<string, StoredObject>>()
   readonly #spell: (resource: GroupVersionResource) => string
   readonly #builtins: readonly Resource[]
   readonly #customs = new Map<Resource, Definition>()
@@ -99,7 +99,7 @@ export class FakeWorld {
 
   objectsOf(interest: string): Objects {
     const newest = () => this.#version
-    const held = () => this.#interests.get(interest) ?? new Map<string, Stored>()
+    const held = () => this.#interests.get(interest) ?? new Map<string, StoredObject>()
     return {
       get version() {
         return newest()
@@ -197,8 +197,8 @@ export class FakeWorld {
     if (this.refusal !== undefined) throw this.refusal
   }
 
-  #put(interest: string, item: Stored): void {
-    const held = this.#interests.get(interest) ?? new Map<string, Stored>()
+  #put(interest: string, item: StoredObject): void {
+    const held = this.#interests.get(interest) ?? new Map<string, StoredObject>()
     held.set(item.key, item)
     this.#interests.set(interest, held)
     if (interest === this.#spell(definitions)) this.#learn(parseJson(item.bytes) as JsonObject)

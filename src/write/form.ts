@@ -13,10 +13,10 @@ import { applyDefaults } from '../kube/schema/defaulting.ts'
 import { prune } from '../kube/schema/prune.ts'
 import { managedText, sameOwners } from './apply/managed/managed.ts'
 import { metaFields, metaOf } from './meta.ts'
-import type { Stored } from './write.ts'
+import type { StoredObject } from './write.ts'
 
 /** The stored object as the resource's version serves it, with kind and apiVersion in front. */
-export function servedTree(resource: Resource, stored: Stored): JsonObject {
+export function servedTree(resource: Resource, stored: StoredObject): JsonObject {
   return servedForm(resource, parseJson(stored.bytes) as JsonObject)
 }
 
@@ -43,9 +43,9 @@ export function storedForm(resource: Resource, definition: Definition | undefine
     managedFields: meta.get('managedFields'),
     print: (version: number): Buffer => Buffer.from(printed(labelled(String(version)))),
     /** Whether storing it would change nothing but when something was owned; `before` is the tree of what is stored. */
-    isSame: (current: Stored, before: JsonObject): boolean => sameBut(labelled(String(current.version)), before),
+    isSame: (current: StoredObject, before: JsonObject): boolean => sameBut(labelled(String(current.version)), before),
     /** What is answered when nothing was stored: the version is the one that was there before, or none. */
-    unstored(before: Stored | undefined): Stored {
+    unstored(before: StoredObject | undefined): StoredObject {
       const bytes = Buffer.from(printed(labelled(before === undefined ? '' : String(before.version))))
       const namespace = text(meta, 'namespace')
       const name = text(meta, 'name')

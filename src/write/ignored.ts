@@ -10,12 +10,12 @@ import { pathOf } from './apply/pathelement.ts'
 import type { RequestScope } from './engine.ts'
 import { namespaces } from './engine.ts'
 
-type Filter = (fields: FieldSet) => FieldSet
+type FieldSetFilter = (fields: FieldSet) => FieldSet
 
-const known = new WeakMap<WriteRules, Map<string, Filter | undefined>>()
+const known = new WeakMap<WriteRules, Map<string, FieldSetFilter | undefined>>()
 
 /** What remains of the fields that a write through this subresource names; undefined: all. */
-export function ignoringFilter(scope: RequestScope, subresource: string): Filter | undefined {
+export function ignoringFilter(scope: RequestScope, subresource: string): FieldSetFilter | undefined {
   let filters = known.get(scope.rules)
   if (filters === undefined) {
     filters = new Map()
@@ -25,7 +25,7 @@ export function ignoringFilter(scope: RequestScope, subresource: string): Filter
   return filters.get(subresource)
 }
 
-function filterFor({ resource, rules }: RequestScope, subresource: string): Filter | undefined {
+function filterFor({ resource, rules }: RequestScope, subresource: string): FieldSetFilter | undefined {
   const paths = ignoredPaths(resource, rules, subresource)
   if (paths.length === 0) return undefined
   const ignored = FieldSet.of(...paths.map((path) => pathOf(...path.split('.'))))

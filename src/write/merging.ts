@@ -21,12 +21,12 @@ import { nothingOf, withoutZeros } from './zeros.ts'
 
 export type AppliedObject = { readonly tree: JsonObject; readonly managed: Managed }
 
-type Applying = MarkedWrite & { readonly force: boolean; readonly config: JsonObject }
+type ApplyRequest = MarkedWrite & { readonly force: boolean; readonly config: JsonObject }
 
 /** The object as an apply makes it, a copy, and its owners; throws as the real server refuses. */
 export function applyTo(
   engine: Engine,
-  { kind, versions, mark, force, config }: Applying,
+  { kind, versions, mark, force, config }: ApplyRequest,
   old: JsonObject | undefined,
   owners: Managed,
 ): AppliedObject {

@@ -24,13 +24,13 @@ import { inVersion } from './shape.ts'
 import { nothingOf, withZeros } from './zeros.ts'
 
 /** Whose write it is, and through which subresource. */
-export type Mark = { readonly manager: string; readonly subresource: string }
+export type FieldManager = { readonly manager: string; readonly subresource: string }
 
 /** Who owns what after a write. `old` is the object as it is, undefined for a new one; `next` as it shall be. */
 export function ownersAfter(
   engine: Engine,
   scope: RequestScope,
-  mark: Mark,
+  mark: FieldManager,
   old: JsonObject | undefined,
   next: JsonObject,
 ): Managed {
@@ -43,7 +43,7 @@ export function ownersAfter(
   return recordIn(engine, { kind, versions, mark }, managed, before, next)
 }
 
-export type MarkedWrite = { readonly kind: KindName; readonly versions: Versions; readonly mark: Mark }
+export type MarkedWrite = { readonly kind: KindName; readonly versions: Versions; readonly mark: FieldManager }
 
 /** The same for any kind, from these owners: who owns what of `next`. */
 export function recordIn(
@@ -71,7 +71,13 @@ export function recordIn(
 }
 
 /** Marks a second write in the same step: the server's own, behind the one whose marks `next` already has. */
-export function recordOwn(engine: Engine, scope: RequestScope, mark: Mark, old: JsonObject, next: JsonObject): void {
+export function recordOwn(
+  engine: Engine,
+  scope: RequestScope,
+  mark: FieldManager,
+  old: JsonObject,
+  next: JsonObject,
+): void {
   const { resource: kind } = scope
   const managed = readable(metaOf(next).get('managedFields'))
   const writing = { kind, versions: versionsFor(engine, scope, mark.subresource), mark }

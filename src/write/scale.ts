@@ -28,7 +28,7 @@ import { putAt, valueAt, wholeAt } from './scalepaths.ts'
 import { shapeKind } from './shape.ts'
 import { type Proposal, replace } from './update.ts'
 import { carrying } from './warnings.ts'
-import type { Stored, WriteRequest, WriteResult } from './write.ts'
+import type { StoredObject, WriteRequest, WriteResult } from './write.ts'
 
 const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 
@@ -38,7 +38,7 @@ const builtinPaths: ScalePaths = {
 }
 
 /** The Scale of a stored object, complete with kind and apiVersion; what has no replicas to tell of has none. */
-export function readScale(resource: Resource, definition: Definition | undefined, stored: Stored): JsonObject {
+export function readScale(resource: Resource, definition: Definition | undefined, stored: StoredObject): JsonObject {
   const { specReplicasPath: path } = pathsOf(resource.custom, definition)
   if (resource.custom && valueAt(servedTree(resource, stored), path) === undefined) {
     throw internalError(`the spec replicas field ${quote(path)} does not exist`)
@@ -46,7 +46,7 @@ export function readScale(resource: Resource, definition: Definition | undefined
   return scaleOf(resource, definition, stored)
 }
 
-function scaleOf(resource: Resource, definition: Definition | undefined, stored: Stored): JsonObject {
+function scaleOf(resource: Resource, definition: Definition | undefined, stored: StoredObject): JsonObject {
   const tree = servedTree(resource, stored)
   const paths = pathsOf(resource.custom, definition)
   const meta: JsonObject = new Map()

@@ -13,7 +13,7 @@ import { namespacePlace, resourcePlace } from './entering.ts'
 import { storedForm } from './form.ts'
 import { finalizersOf, isDeleting, metaOf, setFinalizers } from './meta.ts'
 import { plainDelete } from './options.ts'
-import type { Stored } from './write.ts'
+import type { StoredObject } from './write.ts'
 
 const retryMs = 1000 // others may take long over their finalizers; a removal wakes the sweeper anyway
 const background = { ...plainDelete, propagationPolicy: 'Background' }
@@ -47,8 +47,8 @@ export class Sweeper {
   async sweep(signal?: AbortSignal): Promise<number> {
     let left = 0
     for (const [resource, finish] of [
-      [namespaces, (stored: Stored, tree: JsonObject) => this.#emptyNamespace(stored, tree)],
-      [definitions, (stored: Stored, tree: JsonObject) => this.#emptyDefinition(stored, tree)],
+      [namespaces, (stored: StoredObject, tree: JsonObject) => this.#emptyNamespace(stored, tree)],
+      [definitions, (stored: StoredObject, tree: JsonObject) => this.#emptyDefinition(stored, tree)],
     ] as const) {
       for (const stored of this.#all(resource)) {
         if (signal?.aborted === true) return left
@@ -66,7 +66,7 @@ export class Sweeper {
   }
 
   /** None where one of them is damaged: the rest of the server goes on without a sweep. */
-  #all(resource: GroupVersionResource): readonly Stored[] {
+  #all(resource: GroupVersionResource): readonly StoredObject[] {
     try {
       return this.#engine.objectsOf(resource).select(undefined)
     } catch (error) {
@@ -75,7 +75,7 @@ export class Sweeper {
     }
   }
 
-  async #emptyNamespace(stored: Stored, tree: JsonObject): Promise<boolean> {
+  async #emptyNamespace(stored: StoredObject, tree: JsonObject): Promise<boolean> {
     if (!specFinalizers(tree).includes('kubernetes')) return false
     const engine = this.#engine
     let remaining = engine.entering.count(namespacePlace(stored.name))
@@ -110,7 +110,7 @@ export class Sweeper {
     })
   }
 
-  async #emptyDefinition(stored: Stored, tree: JsonObject): Promise<boolean> {
+  async #emptyDefinition(stored: StoredObject, tree: JsonObject): Promise<boolean> {
     if (!finalizersOf(metaOf(tree)).includes(cleanupFinalizer)) return false
     const engine = this.#engine
     const resource = resourceOf(tree)

@@ -36,7 +36,7 @@ import { fillStored } from './shape.ts'
 import { unenforcedWarnings } from './unenforced.ts'
 import { validateUpdate } from './validate.ts'
 import { carrying } from './warnings.ts'
-import type { Stored, WriteRequest, WriteResult } from './write.ts'
+import type { StoredObject, WriteRequest, WriteResult } from './write.ts'
 
 /** A proposed object; `missing` are required fields it lacks. */
 export type Proposal = {
@@ -177,7 +177,7 @@ function requirePart({ resource, rules, definition }: RequestScope, subresource:
 function checkVersion(
   { resource, rules }: RequestScope,
   request: WriteRequest,
-  current: Stored,
+  current: StoredObject,
   tree: JsonObject,
 ): void {
   const version = text(tree, 'metadata', 'resourceVersion')
@@ -254,14 +254,18 @@ function isNothing(value: Json | undefined): boolean {
 }
 
 type Outcome = {
-  readonly current: Stored
+  readonly current: StoredObject
   /** The tree of `current`. */
   readonly before: JsonObject
   readonly tree: JsonObject
   readonly dryRun: boolean
 }
 
-async function store(engine: Engine, scope: RequestScope, { current, before, tree, dryRun }: Outcome): Promise<Stored> {
+async function store(
+  engine: Engine,
+  scope: RequestScope,
+  { current, before, tree, dryRun }: Outcome,
+): Promise<StoredObject> {
   const { resource, definition, objects } = scope
   const ends = isFinished(scope, tree, before)
   const form = storedForm(resource, definition, tree)

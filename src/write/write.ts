@@ -20,7 +20,7 @@ import type { LabelSelector } from '../kube/selector.ts'
 import type { Status } from '../kube/status.ts'
 
 /** An object at a committed version (0 for what a dry run made). */
-export type Stored = {
+export type StoredObject = {
   readonly key: string
   readonly namespace: string
   readonly name: string
@@ -33,18 +33,18 @@ export type Stored = {
 export interface Objects {
   /** The newest committed version of the whole store. */
   readonly version: number
-  get(key: string): Stored | undefined
+  get(key: string): StoredObject | undefined
   /** Whether it is there with bytes that are damaged: `get` throws for such a one. */
   isDamaged(key: string): boolean
   /** Ordered by key; undefined as namespace means all. */
-  select(namespace: string | undefined, labels?: LabelSelector, fields?: FieldSelector): readonly Stored[]
+  select(namespace: string | undefined, labels?: LabelSelector, fields?: FieldSelector): readonly StoredObject[]
   /**
    * Assigns the next version, lets `build` print the bytes for it, commits durably, publishes, then resolves. Rejects
    * with a StatusError when the disk refuses.
    */
-  put(key: string, build: (version: number) => Buffer): Promise<Stored>
+  put(key: string, build: (version: number) => Buffer): Promise<StoredObject>
   /** Resolves with the last state, its resourceVersion being the version of the removal. */
-  remove(key: string): Promise<Stored>
+  remove(key: string): Promise<StoredObject>
 }
 
 /** In which interest they live is not the engine's concern. */
@@ -75,10 +75,10 @@ export type WriteRequest = {
 /** Exactly one of item, status, list and review is there. */
 export type WriteResult = {
   readonly code: number
-  readonly item?: Stored
+  readonly item?: StoredObject
   readonly status?: Status
   /** The objects as they were before a deletecollection, with the version of that reading. */
-  readonly list?: { readonly version: number; readonly items: readonly Stored[] }
+  readonly list?: { readonly version: number; readonly items: readonly StoredObject[] }
   /** A complete object that is never stored: a review, a Scale. */
   readonly review?: JsonObject
   readonly warnings: readonly string[]

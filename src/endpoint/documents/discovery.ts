@@ -12,7 +12,7 @@ import { methodNotAllowed } from '../../kube/status.ts'
 import { plain } from '../answer/respond.ts'
 import { spelledDocument } from '../answer/spelled.ts'
 import type { Request, Response } from '../endpoint.ts'
-import type { Group, GroupVersion, OwnCatalog } from '../owncatalog.ts'
+import type { ApiGroup, ApiVersion, OwnCatalog } from '../owncatalog.ts'
 
 type Document = { readonly json: Buffer; readonly type: TypeMeta; readonly etag: string }
 
@@ -23,7 +23,7 @@ type Printed = { readonly kind: string; readonly apiVersion?: string; readonly [
 type Place = {
   readonly print: () => Printed
   /** Groups whose versions an aggregated document of this place would list. */
-  readonly aggregates?: readonly Group[]
+  readonly aggregates?: readonly ApiGroup[]
   /** kube-apiserver's router looks at Accept first, except at /apis, at groups and in all that comes from CRDs. */
   readonly routed: boolean
 }
@@ -92,7 +92,7 @@ export class Discovery {
     return found === undefined ? undefined : { print: () => resourceList(core, found), routed: true }
   }
 
-  #apiVersions(core: Group): Printed {
+  #apiVersions(core: ApiGroup): Printed {
     return {
       kind: 'APIVersions',
       versions: core.versions.map(({ version }) => version),
@@ -102,7 +102,7 @@ export class Discovery {
 
   async #aggregated(
     path: string,
-    groups: readonly Group[],
+    groups: readonly ApiGroup[],
     codec: Codec,
     api: ApiRequest,
     request: Request,
@@ -148,26 +148,26 @@ export class Discovery {
 }
 
 /** The old list puts custom groups of one priority in the order of the names of their APIServices: version, then group. */
-function byOldOrder(a: Group, b: Group): number {
+function byOldOrder(a: ApiGroup, b: ApiGroup): number {
   if (!a.custom || !b.custom) return 0
   const [left, right] = [`${a.versions[0]?.version}.${a.name}`, `${b.versions[0]?.version}.${b.name}`]
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-function groupList(groups: readonly Group[]): Printed {
+function groupList(groups: readonly ApiGroup[]): Printed {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupEntry) }
 }
 
-function groupDocument(group: Group): Printed {
+function groupDocument(group: ApiGroup): Printed {
   return { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(group) }
 }
 
-function groupEntry({ name, versions }: Group) {
+function groupEntry({ name, versions }: ApiGroup) {
   const entries = versions.map(({ version }) => ({ groupVersion: `${name}/${version}`, version }))
   return { name, versions: entries, preferredVersion: entries[0] }
 }
 
-function resourceList(group: Group, { version, resources }: GroupVersion): Printed {
+function resourceList(group: ApiGroup, { version, resources }: ApiVersion): Printed {
   const groupVersion = apiVersion({ group: group.name, version })
   const entries = resources.flatMap((resource) => [
     resourceEntry(resource),
@@ -189,7 +189,7 @@ function subresourceEntry(parent: Resource, { name, group, version, kind, verbs 
   return { name: `${parent.resource}/${name}`, singularName: '', namespaced, ...foreign, kind, verbs }
 }
 
-function aggregatedDocument(groups: readonly Group[]): Printed {
+function aggregatedDocument(groups: readonly ApiGroup[]): Printed {
   const items = groups.map(({ name, versions }) => ({
     metadata: name === '' ? {} : { name },
     versions: versions.map(({ version, resources }) => ({

@@ -17,7 +17,7 @@ export type Expected =
   /** The reply does not tell: the edge has to look. */
   | { readonly kind: 'unknown' }
 
-type Replied = {
+type WriteReply = {
   readonly verb: string
   /** '' where all namespaces are meant, or none. */
   readonly namespace: string
@@ -31,7 +31,7 @@ type Replied = {
   readonly reply: Reply | undefined
 }
 
-export function effectsOf({ verb, namespace, name, objectKind, contentType, bytes, reply }: Replied): Effect[] {
+export function effectsOf({ verb, namespace, name, objectKind, contentType, bytes, reply }: WriteReply): Effect[] {
   const of = (where: string, what: string, expected: Expected): Effect => {
     return { namespace: where, name: what, key: objectKey(where, what), ...expected }
   }
@@ -50,7 +50,7 @@ const forms: ReadonlySet<string> = new Set(['Table', 'PartialObjectMetadata', 'S
 
 function expectedOf(
   reply: Reply | undefined,
-  { verb, name, objectKind }: Pick<Replied, 'verb' | 'name' | 'objectKind'>,
+  { verb, name, objectKind }: Pick<WriteReply, 'verb' | 'name' | 'objectKind'>,
 ): Expected {
   if (reply === undefined || (name !== '' && reply.name !== name)) return { kind: 'unknown' }
   const { kind, uid, version } = reply

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import type { Access } from '../../access/access.ts'
 import { StatusError } from '../../kube/status.ts'
-import type { Answered, Identity, Upstream } from '../../upstream/upstream.ts'
+import type { Identity, Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { FairUpstream, tokenCallers } from './fairupstream.ts'
 
 const access: Pick<Access, 'held' | 'caller'> = {
@@ -17,7 +17,7 @@ const access: Pick<Access, 'held' | 'caller'> = {
 
 function world(passedMax: number) {
   const upstream = {
-    ask: async ({ path }: { path: string }): Promise<Answered> => {
+    ask: async ({ path }: { path: string }): Promise<UpstreamResponse> => {
       if (path === '/breaks') throw new Error('no answer')
       const body = (async function* () {
         yield Buffer.from('one')
@@ -34,8 +34,8 @@ const ask = (passed: FairUpstream, identity: Identity, path = '/') => passed.ask
 const token = (name: string): Identity => ({ kind: 'token', token: name })
 const is429 = (error: unknown) => error instanceof StatusError && error.status.code === 429
 
-async function fill(passed: FairUpstream, identity: (n: number) => Identity): Promise<Answered[]> {
-  const open: Answered[] = []
+async function fill(passed: FairUpstream, identity: (n: number) => Identity): Promise<UpstreamResponse[]> {
+  const open: UpstreamResponse[] = []
   for (;;) {
     try {
       open.push(await ask(passed, identity(open.length)))
@@ -63,9 +63,9 @@ test('a place is free again once its answer is read, left, broken off, or never 
   for (let n = 0; n < 300; n++) {
     const answers = await Promise.all([ask(passed, one), ask(passed, one), ask(passed, one, '/breaks-off')])
     await assert.rejects(ask(passed, one, '/breaks'))
-    await Array.fromAsync((answers[0] as Answered).body)
-    await (answers[1] as Answered).body.return?.()
-    await assert.rejects(Array.fromAsync((answers[2] as Answered).body))
+    await Array.fromAsync((answers[0] as UpstreamResponse).body)
+    await (answers[1] as UpstreamResponse).body.return?.()
+    await assert.rejects(Array.fromAsync((answers[2] as UpstreamResponse).body))
     const { socket } = await passed.connect({ method: 'GET', path: '/', identity: one })
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.destroy()

@@ -5,7 +5,7 @@
 import type { Access } from '../../access/access.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { tooManyRequests } from '../../kube/status.ts'
-import type { Answered, Asked, Connected, Identity, Upstream } from '../../upstream/upstream.ts'
+import type { Connected, Identity, Upstream, UpstreamRequest, UpstreamResponse } from '../../upstream/upstream.ts'
 import type { Request } from '../endpoint.ts'
 import { bearerIdentity } from '../identify.ts'
 import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
@@ -49,7 +49,7 @@ export class FairUpstream implements Upstream {
     return this.#parts.upstream.reachability
   }
 
-  async ask(asked: Asked): Promise<Answered> {
+  async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
     const holder = this.#holderOf(asked.identity)
     const leave = this.#enter(holder, asked.path)
     try {
@@ -61,7 +61,7 @@ export class FairUpstream implements Upstream {
     }
   }
 
-  async connect(asked: Asked): Promise<Connected> {
+  async connect(asked: UpstreamRequest): Promise<Connected> {
     const holder = this.#holderOf(asked.identity)
     const leave = this.#enter(holder, asked.path)
     try {

@@ -2,14 +2,14 @@
  * Everything that is the API server's to answer: passed on as the caller's, streamed both ways, untouched. What the answer
  * says about the caller's rights is learned; the reply to a write is held until the copy has it (A7).
  */
-import type { Access, Outcome } from '../../access/access.ts'
+import type { Access, ForwardOutcome } from '../../access/access.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isDryRun } from '../../kube/dryrun.ts'
 import { replyVersion } from '../../kube/replies.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { failure } from '../../kube/status.ts'
 import { doubtWithin } from '../../upstream/doubt.ts'
-import { type Answered, type Connected, type Headers, Unreachable } from '../../upstream/upstream.ts'
+import { type Connected, type Headers, Unreachable, type UpstreamResponse } from '../../upstream/upstream.ts'
 import type { Call } from '../call.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { effectsOf } from './effects.ts'
@@ -119,7 +119,7 @@ export class Forwarder {
       body,
       withinMs = headMsMax,
     }: { accept?: string; gone: AbortSignal | undefined; body: Pick<Request, 'stream'>; withinMs?: number },
-  ): Promise<Answered> {
+  ): Promise<UpstreamResponse> {
     const { upstream, clock } = this.#parts
     const { api, request, identity } = call
     const askedAt = clock.steady()
@@ -145,7 +145,7 @@ export class Forwarder {
     return { ...headers, 'accept-encoding': 'identity' }
   }
 
-  #learn({ identity, impersonates, question }: Call, outcome: Outcome): void {
+  #learn({ identity, impersonates, question }: Call, outcome: ForwardOutcome): void {
     const { access, catalog } = this.#parts
     if (impersonates) return
     const isRefusal = outcome.status === 401 || outcome.status === 403
@@ -153,7 +153,7 @@ export class Forwarder {
     if (!isRefusal || !byAnother) access.learn(identity, question, outcome)
   }
 
-  async #reply(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Response> {
+  async #reply(api: ApiRequest, answer: UpstreamResponse, sent?: Sent): Promise<Response> {
     const { status, headers } = answer
     const isWatch = api.verb === 'watch'
     const isDone = status >= 200 && status <= 299 && !api.query.has('dryRun')
@@ -182,11 +182,11 @@ export class Forwarder {
   }
 
   /** Replies that tell which state of which object the caller has seen. */
-  #isHeld(api: ApiRequest, { headers }: Answered): boolean {
+  #isHeld(api: ApiRequest, { headers }: UpstreamResponse): boolean {
     return headers['content-encoding'] === undefined && this.#mayBeHeld(api)
   }
 
-  async #held(api: ApiRequest, answer: Answered, sent?: Sent): Promise<Buffer | AsyncIterable<Buffer>> {
+  async #held(api: ApiRequest, answer: UpstreamResponse, sent?: Sent): Promise<Buffer | AsyncIterable<Buffer>> {
     const chunks: Buffer[] = []
     let size = 0
     for (;;) {

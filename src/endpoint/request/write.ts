@@ -7,7 +7,7 @@ import { noFields } from '../../kube/object.ts'
 import type { TypeMeta } from '../../kube/protobuf/enveloping.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { scales } from '../../kube/table/printers/printers.ts'
-import type { Stored, WriteRequest, WriteResult } from '../../write/write.ts'
+import type { StoredObject, WriteRequest, WriteResult } from '../../write/write.ts'
 import { warn } from '../answer/respond.ts'
 import { spelled } from '../answer/spelled.ts'
 import { computedAs, listResponse, objectAs } from '../answer/transform.ts'
@@ -122,6 +122,6 @@ function typeOf(tree: JsonObject): TypeMeta {
 }
 
 /** What was stored is the very item that is published, and has its forms made once for both. */
-function asItem(stored: Stored): Item {
+function asItem(stored: StoredObject): Item {
   return stored instanceof Item ? stored : makeItem(stored.bytes, stored.version, noFields)
 }

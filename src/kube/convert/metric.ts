@@ -9,8 +9,8 @@ import type { Shape, Struct } from './typed.ts'
 
 type Row = readonly [v1: string, v2: readonly string[], shape: Shape, print: Print]
 /** Rows in v1's order; `order` is v2's. */
-type Source = { readonly rows: readonly Row[]; readonly order: Fields }
-type Sources = Readonly<Record<string, Source>>
+type MetricSource = { readonly rows: readonly Row[]; readonly order: Fields }
+type MetricSources = Readonly<Record<string, MetricSource>>
 
 const reference: Fields = { kind: always(''), name: always(''), apiVersion: 'filled' }
 const described: Row = ['target', ['describedObject'], { kind: 'text', name: 'text', apiVersion: 'text' }, 'set']
@@ -31,7 +31,7 @@ const targets = [
   share('targetAverageUtilization', 'target'),
   amount('targetAverageValue', 'target', 'averageValue', 'set'),
 ]
-const specSources: Sources = {
+const specSources: MetricSources = {
   object: {
     rows: [
       described,
@@ -63,7 +63,7 @@ const currents = [
   share('currentAverageUtilization', 'current'),
   amount('currentAverageValue', 'current', 'averageValue', zero),
 ]
-const statusSources: Sources = {
+const statusSources: MetricSources = {
   object: {
     rows: [
       described,
@@ -111,7 +111,7 @@ const parts: Readonly<Record<string, Fields>> = {
 export const v1Metric: Struct = structOf(specSources)
 export const v1MetricStatus: Struct = structOf(statusSources)
 
-function structOf(sources: Sources): Struct {
+function structOf(sources: MetricSources): Struct {
   const members = Object.entries(sources).map(([name, { rows }]) => {
     return [name, Object.fromEntries(rows.map(([v1, , shape]) => [v1, shape]))] as const
   })
@@ -123,9 +123,9 @@ export const metricStatusToV1 = (status: Json): JsonObject => eachSource(status,
 export const metricToV2 = (metric: Json): JsonObject => eachSource(metric, specSources, grouped)
 export const metricStatusToV2 = (status: Json): JsonObject => eachSource(status, statusSources, grouped)
 
-type Rewrite = (from: JsonObject, source: Source, name: string) => JsonObject
+type Rewrite = (from: JsonObject, source: MetricSource, name: string) => JsonObject
 
-function eachSource(metric: Json, sources: Sources, rewrite: Rewrite): JsonObject {
+function eachSource(metric: Json, sources: MetricSources, rewrite: Rewrite): JsonObject {
   const result: JsonObject = new Map(objectOr(metric))
   for (const [name, source] of Object.entries(sources)) {
     const from = result.get(name)
@@ -134,7 +134,7 @@ function eachSource(metric: Json, sources: Sources, rewrite: Rewrite): JsonObjec
   return arranged(result, metricFields)
 }
 
-function flat(from: JsonObject, { rows, order }: Source): JsonObject {
+function flat(from: JsonObject, { rows, order }: MetricSource): JsonObject {
   const result: JsonObject = new Map()
   for (const [v1, v2] of rows) result.set(v1, field(from, ...v2) ?? null)
   if (result.has('target')) result.set('target', arranged(objectOr(result.get('target')), reference))
@@ -142,7 +142,7 @@ function flat(from: JsonObject, { rows, order }: Source): JsonObject {
   return arranged(result, Object.fromEntries(rows.map(([v1, , , print]) => [v1, print])))
 }
 
-function grouped(from: JsonObject, { rows, order }: Source, source: string): JsonObject {
+function grouped(from: JsonObject, { rows, order }: MetricSource, source: string): JsonObject {
   const result: JsonObject = new Map()
   const known = new Set(rows.map(([v1]) => v1))
   for (const [name, value] of from) if (!known.has(name)) result.set(name, value)

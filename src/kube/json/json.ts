@@ -4,13 +4,10 @@
  */
 
 import { Spelled, sameNumber } from './number.ts'
-import { JsonReader } from './reader.ts'
+import { type Json, type JsonObject, JsonReader } from './reader.ts'
 
 export { Spelled } from './number.ts'
-export { JsonError } from './reader.ts'
-
-export type Json = null | boolean | string | number | Spelled | Json[] | JsonObject
-export type JsonObject = Map<string, Json>
+export { type Json, JsonError, type JsonObject } from './reader.ts'
 
 export type ParseOptions = {
   /** Called for every repeated key with its path, like `spec.containers[0].image`; the last value wins. */

@@ -4,9 +4,8 @@
  */
 import { numberFrom, type Spelled } from './number.ts'
 
-/** The same as Json; said again because json.ts stands on this file. */
-type Json = null | boolean | string | number | Spelled | Json[] | JsonObject
-type JsonObject = Map<string, Json>
+export type Json = null | boolean | string | number | Spelled | Json[] | JsonObject
+export type JsonObject = Map<string, Json>
 
 export class JsonError extends Error {
   constructor(message: string) {

@@ -28,7 +28,7 @@ const FIRST = 0
 const SECOND = 2
 const THIRD = 4
 
-type Moment = { readonly seconds: number | bigint; readonly nanos: number }
+type Timestamp = { readonly seconds: number | bigint; readonly nanos: number }
 
 export class OwnForms {
   readonly #collecting: Collecting
@@ -63,9 +63,9 @@ export class OwnForms {
   }
 
   /** Each piece is a time of its own, and the last counts; an empty one is none. */
-  #moment(message: Message, first: number): Moment {
+  #moment(message: Message, first: number): Timestamp {
     const collecting = this.#collecting
-    let moment: Moment = { seconds: zeroSeconds, nanos: 0 }
+    let moment: Timestamp = { seconds: zeroSeconds, nanos: 0 }
     for (let piece = first; piece !== 0; piece = this.#cell(piece + NEXT)) {
       const start = this.#cell(piece)
       const end = this.#cell(piece + 1)
@@ -78,7 +78,7 @@ export class OwnForms {
     return moment
   }
 
-  #time(kind: number, { seconds, nanos }: Moment): void {
+  #time(kind: number, { seconds, nanos }: Timestamp): void {
     const output = this.#output
     const fine = kind === MICRO_TIME ? Math.trunc(nanos / 1000) : 0
     // What is beyond a second, or before it, moves the seconds.

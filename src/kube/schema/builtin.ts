@@ -86,7 +86,7 @@ type Place = {
 }
 
 /** The struct and field whose type an error names. */
-type Holder = { readonly struct: string; readonly field: string }
+type StructField = { readonly struct: string; readonly field: string }
 
 const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity'
 const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString'
@@ -125,7 +125,7 @@ class Decoder {
     }
   }
 
-  #value(value: Json, schema: Schema, place: Place, holder: Holder): void {
+  #value(value: Json, schema: Schema, place: Place, holder: StructField): void {
     const component = referenceOf(schema)
     if (component !== undefined) {
       this.#component(value, schema, component, place, holder)
@@ -150,7 +150,7 @@ class Decoder {
     } else if (value !== null) checkScalar(value, schema, place, holder)
   }
 
-  #component(value: Json, schema: Schema, component: string, place: Place, holder: Holder): void {
+  #component(value: Json, schema: Schema, component: string, place: Place, holder: StructField): void {
     if (component === QUANTITY) {
       const text = isNumber(value) ? marshal(value) : value
       if (typeof text !== 'string' || parseQuantity(text) === undefined) throw new Undecodable(QUANTITY_SYNTAX)
@@ -176,7 +176,7 @@ function isLeftOut(value: Json, { type, additionalProperties }: Schema): boolean
 }
 
 /** Elements of a list or map have types of their own, never the field's named one. */
-function inner(holder: Holder): Holder {
+function inner(holder: StructField): StructField {
   return { struct: holder.struct, field: '' }
 }
 
@@ -188,7 +188,7 @@ function zero(schema: Schema): Json {
 
 const INT32_MAX = 2 ** 31 - 1
 
-function checkScalar(value: Json, schema: Schema, place: Place, holder: Holder): void {
+function checkScalar(value: Json, schema: Schema, place: Place, holder: StructField): void {
   switch (schema.type) {
     case 'string':
       if (typeof value !== 'string') throw mismatch(value, schema, place, holder)
@@ -220,7 +220,7 @@ function jsonName(value: Json): string {
   return JSON_NAMES[kind] ?? kind
 }
 
-function mismatch(value: Json, schema: Schema, place: Place, holder: Holder, literal = ''): Undecodable {
+function mismatch(value: Json, schema: Schema, place: Place, holder: StructField, literal = ''): Undecodable {
   const what = `${jsonName(value)}${literal === '' ? '' : ` ${literal}`}`
   const type = goTypeName(schema, holder.struct, holder.field)
   const field = `${holder.struct}.${place.stack.join('.')}`

@@ -3,7 +3,7 @@
  * wildcards, recursive descent, unions and filters like `.status.conditions[?(@.type=="Ready")].status`.
  */
 
-type Step =
+type PathStep =
   | { readonly is: 'field'; readonly name: string }
   | { readonly is: 'wildcard' }
   | { readonly is: 'recursive' }
@@ -15,8 +15,8 @@ type Step =
       readonly single: boolean
       readonly by: number
     }
-  | { readonly is: 'union'; readonly of: readonly Step[][] }
-  | { readonly is: 'filter'; readonly left: Step[]; readonly operator: string; readonly right: Step[] }
+  | { readonly is: 'union'; readonly of: readonly PathStep[][] }
+  | { readonly is: 'filter'; readonly left: PathStep[]; readonly operator: string; readonly right: PathStep[] }
   | { readonly is: 'unknown' }
 
 /** Everything the path finds in a value; nothing where it does not fit the value's shape. */
@@ -29,7 +29,7 @@ class PathError extends Error {}
 
 /** The path in the form a CRD spells it, without the braces; undefined when it does not parse. */
 export function compileJsonPath(text: string): JsonPath | undefined {
-  let steps: Step[]
+  let steps: PathStep[]
   try {
     steps = parse(text)
   } catch (error) {
@@ -47,8 +47,8 @@ export function compileJsonPath(text: string): JsonPath | undefined {
 }
 
 /** One left-to-right pass; each branch takes what it recognises and returns the index behind it. */
-function parse(text: string): Step[] {
-  const steps: Step[] = []
+function parse(text: string): PathStep[] {
+  const steps: PathStep[] = []
   let at = 0
   while (at < text.length) {
     const char = text.charAt(at)
@@ -71,7 +71,7 @@ function parse(text: string): Step[] {
 
 const TERMINATOR = /[\s.,[\]$@{}]/
 
-function parseField(text: string, start: number, steps: Step[]): number {
+function parseField(text: string, start: number, steps: PathStep[]): number {
   let at = start
   while (at < text.length && !TERMINATOR.test(text.charAt(at))) at += text[at] === '\\' ? 2 : 1
   const name = text.slice(start, at)
@@ -79,7 +79,7 @@ function parseField(text: string, start: number, steps: Step[]): number {
   return Math.min(at, text.length)
 }
 
-function parseWord(text: string, start: number, steps: Step[]): number {
+function parseWord(text: string, start: number, steps: PathStep[]): number {
   let at = start
   while (at < text.length && !TERMINATOR.test(text.charAt(at))) at += 1
   const word = text.slice(start, at)
@@ -88,14 +88,14 @@ function parseWord(text: string, start: number, steps: Step[]): number {
   return at
 }
 
-function parseNumber(text: string, start: number, steps: Step[]): number {
+function parseNumber(text: string, start: number, steps: PathStep[]): number {
   const match = /^[-+]?[\d.]*/.exec(text.slice(start))?.[0] ?? ''
   if (!/^[-+]?(\d+\.?\d*|\.\d+)$/.test(match)) throw new PathError(`no number: ${match}`)
   steps.push({ is: 'literal', value: Number(match) })
   return start + match.length
 }
 
-function parseQuoted(text: string, start: number, steps: Step[]): number {
+function parseQuoted(text: string, start: number, steps: PathStep[]): number {
   const quote = text.charAt(start)
   let at = start + 1
   while (at < text.length && (text[at] !== quote || text[at - 1] === '\\')) at += 1
@@ -114,7 +114,7 @@ function unescaped(text: string): string {
   })
 }
 
-function parseBracket(text: string, start: number, steps: Step[]): number {
+function parseBracket(text: string, start: number, steps: PathStep[]): number {
   const close = text.indexOf(']', start)
   if (close < 0) throw new PathError('unterminated array')
   const inner = text.slice(start + 1, close)
@@ -124,7 +124,7 @@ function parseBracket(text: string, start: number, steps: Step[]): number {
   return close + 1
 }
 
-function parseSelection(inner: string): Step[] {
+function parseSelection(inner: string): PathStep[] {
   const key = /^'([^']*)'$/.exec(inner)?.[1]
   // A quoted key is read as fields: Kubernetes wants the dots of one key escaped here too.
   if (key !== undefined) return parse(`.${key}`)
@@ -135,7 +135,7 @@ function parseSelection(inner: string): Step[] {
   return [{ ...step, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }]
 }
 
-function parseFilter(text: string, start: number, steps: Step[]): number {
+function parseFilter(text: string, start: number, steps: PathStep[]): number {
   let quote = ''
   let closed = true
   let at = start
@@ -159,13 +159,13 @@ function parseFilter(text: string, start: number, steps: Step[]): number {
   return at + 2
 }
 
-function walk(steps: readonly Step[], input: readonly unknown[]): readonly unknown[] {
+function walk(steps: readonly PathStep[], input: readonly unknown[]): readonly unknown[] {
   let current = input
   for (const step of steps) current = take(step, current)
   return current
 }
 
-function take(step: Step, input: readonly unknown[]): readonly unknown[] {
+function take(step: PathStep, input: readonly unknown[]): readonly unknown[] {
   switch (step.is) {
     case 'field':
       return input
@@ -217,7 +217,7 @@ function descend(input: readonly unknown[]): unknown[] {
   return found
 }
 
-function sliceOf(value: unknown, step: Step & { is: 'slice' }): readonly unknown[] {
+function sliceOf(value: unknown, step: PathStep & { is: 'slice' }): readonly unknown[] {
   const items = arrayOf(value)
   let from = step.from ?? 0
   let to = step.single ? from + 1 : (step.to ?? items.length)
@@ -230,7 +230,7 @@ function sliceOf(value: unknown, step: Step & { is: 'slice' }): readonly unknown
   return items.slice(from, to).filter((_, index) => index % step.by === 0)
 }
 
-function passes(item: unknown, step: Step & { is: 'filter' }): boolean {
+function passes(item: unknown, step: PathStep & { is: 'filter' }): boolean {
   const left = walk(step.left, [item])
   if (step.operator === 'exists') return left.length > 0
   if (left.length === 0) return false

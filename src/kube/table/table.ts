@@ -5,7 +5,7 @@
 
 import { fromPlain, printJson } from '../json/json.ts'
 import { type CustomColumn, columnsOf, rowOf, type TableResource } from './printers/printers.ts'
-import type { Row, View } from './printers/read.ts'
+import type { TableRow, View } from './printers/read.ts'
 
 /** v1 and v1beta1 differ in nothing but the name. */
 export type MetaVersion = 'v1' | 'v1beta1'
@@ -98,7 +98,7 @@ function printListMeta(meta: ListMeta): string {
 }
 
 /** An opened row: the caller adds `object`. */
-function printRow(row: Row): string {
+function printRow(row: TableRow): string {
   const cells = `{"cells":[${row.cells.map(printJson).join(',')}]`
   return row.conditions === undefined ? cells : `${cells},"conditions":${printJson(fromPlain(row.conditions))}`
 }

@@ -24,15 +24,15 @@ export type KnownResource = Cataloged & {
   readonly mirrorable: boolean
 }
 
-type Entry = KnownResource & { readonly fingerprint: string }
+type CatalogEntry = KnownResource & { readonly fingerprint: string }
 
 /** What a definition adds to one of its versions. */
 type Defined = Cataloged & { readonly selectable: readonly string[] }
 
 export class CloudCatalog implements Catalog<KnownResource> {
-  #served = new ByResource<Entry>()
+  #served = new ByResource<CatalogEntry>()
   /** In the order of discovery, a group's preferred version first. */
-  #ordered: readonly Entry[] = []
+  #ordered: readonly CatalogEntry[] = []
   #groups: readonly DiscoveredGroup[] = []
   readonly #definitions = new Map<string, readonly Defined[]>()
   /** By the name of the API service: its `version.group`, and whether another server answers for it. */
@@ -141,8 +141,8 @@ export class CloudCatalog implements Catalog<KnownResource> {
   #renew(): void {
     if (!this.#outdated) return
     this.#outdated = false
-    const served = new ByResource<Entry>()
-    const ordered: Entry[] = []
+    const served = new ByResource<CatalogEntry>()
+    const ordered: CatalogEntry[] = []
     const add = (resource: Resource, defined: Defined | undefined) => {
       if (served.get(resource.group, resource.version, resource.resource) !== undefined) return
       const entry = this.#entryOf(resource, defined)
@@ -170,7 +170,7 @@ export class CloudCatalog implements Catalog<KnownResource> {
     })
   }
 
-  #entryOf(resource: Resource, defined: Defined | undefined): Entry {
+  #entryOf(resource: Resource, defined: Defined | undefined): CatalogEntry {
     const { group, version, resource: plural, verbs } = resource
     const aggregated = this.#aggregated.has(`${version}.${group}`)
     const { columns, deprecation, selectable = [] } = defined ?? {}
@@ -253,7 +253,7 @@ function isShort({ shortNames }: Resource, name: string): boolean {
   return shortNames.includes(name)
 }
 
-function firstOfEachGroup(entries: readonly Entry[]): KnownResource[] {
+function firstOfEachGroup(entries: readonly CatalogEntry[]): KnownResource[] {
   const groups = new Set<string>()
   return entries.filter(({ resource: { group } }) => !groups.has(group) && groups.add(group))
 }

@@ -8,12 +8,12 @@ import { silentLog } from '../../base/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import type { Store } from '../../store/store.ts'
 import {
-  type Answered,
-  type Asked,
   type Reachability,
   type ReachabilityState,
   Unreachable,
   type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
 } from '../../upstream/upstream.ts'
 import { CloudCatalog } from './catalog.ts'
 import { CloudDocuments } from './documents.ts'
@@ -89,7 +89,7 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
     return found
   }
 
-  async ask(asked: Asked): Promise<Answered> {
+  async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
     const answer = await this.#answer(asked)
     const ms = this.slow.get(asked.path)
     if (ms !== undefined) await new Promise<void>((resolve) => void this.#clock.setTimer(ms, resolve))
@@ -97,7 +97,7 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
     return answer
   }
 
-  async #answer({ path, headers = {}, identity, headMsMax = 0 }: Asked): Promise<Answered> {
+  async #answer({ path, headers = {}, identity, headMsMax = 0 }: UpstreamRequest): Promise<UpstreamResponse> {
     const accept = String(headers.accept)
     this.asked.push(path)
     if (identity.kind !== 'edge') throw new Error('asked in the name of a caller')
@@ -122,7 +122,7 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
   }
 }
 
-function answered(status: number, headers: Record<string, string>, body: Buffer): Answered {
+function answered(status: number, headers: Record<string, string>, body: Buffer): UpstreamResponse {
   const pieces = async function* () {
     if (body.length > 0) yield body
   }

@@ -11,7 +11,7 @@ import type { Store } from '../../store/store.ts'
 import { type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
 import { DiscoveryMirror } from './discovery/discovery.ts'
 import { type DiscoveredGroup, isGoodDocument } from './discovery/read.ts'
-import { DocumentStore, etagOf, type Head, unpacked } from './documentstore.ts'
+import { type DocumentHead, DocumentStore, etagOf, unpacked } from './documentstore.ts'
 import { type DocumentRequest, type Fetched, Fetcher } from './fetcher.ts'
 import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
 import { indexPlace, isDiscovery, placeOf, twinOf } from './place.ts'
@@ -121,7 +121,11 @@ export class CloudDocuments {
   }
 
   /** What the API server said last, if anything is known of it. */
-  async #lastWord(place: string, held: Head | undefined, headers: Headers): Promise<DocumentAnswer | undefined> {
+  async #lastWord(
+    place: string,
+    held: DocumentHead | undefined,
+    headers: Headers,
+  ): Promise<DocumentAnswer | undefined> {
     const refusal = this.#documentStore.refusal(place)
     if (refusal !== undefined) return refused(refusal)
     const body = held === undefined ? undefined : await this.#documentStore.body(held)
@@ -129,7 +133,7 @@ export class CloudDocuments {
   }
 
   /** The form the API server gave for another header, if it has to do; for a hash also the document of any other. */
-  #nearest(place: string, accept: string): Head | undefined {
+  #nearest(place: string, accept: string): DocumentHead | undefined {
     const twin = twinOf(place)
     return (
       this.#documentStore.nearest(place, accept) ??
@@ -189,7 +193,7 @@ function whyOf(said: Exclude<Said, { kind: 'held' }>): string {
 /** Left out of a 304, as Go's file server does; aggregated discovery has none of them but the type. */
 const ofBodies = new Set(['content-type', 'accept-ranges', 'last-modified'])
 
-async function respond(head: Head, body: Buffer, asked: Headers): Promise<DocumentAnswer> {
+async function respond(head: DocumentHead, body: Buffer, asked: Headers): Promise<DocumentAnswer> {
   const headers: DocumentAnswer['headers'] = { 'audit-id': randomUUID() }
   const etag = etagOf(head)
   const unchanged = isUnchanged(single(asked['if-none-match']), etag, isDiscovery(head.place))

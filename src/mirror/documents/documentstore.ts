@@ -12,7 +12,7 @@ import { nearestForm } from './mediatype.ts'
 import { isBeneath } from './place.ts'
 import { type Refusal, Refusals } from './refusals.ts'
 
-export type Head = {
+export type DocumentHead = {
   /** The path; that of a document asked for by its hash ends in `?hash`: it is the same but for what may be cached. */
   readonly place: string
   /** Its content type, in one spelling. */
@@ -30,7 +30,7 @@ export type Head = {
 }
 
 /** A document as it came, its body gzipped. */
-type Arrived = Omit<Head, 'accepts' | 'size' | 'digest'> & { readonly accept: string; readonly body: Buffer }
+type Arrived = Omit<DocumentHead, 'accepts' | 'size' | 'digest'> & { readonly accept: string; readonly body: Buffer }
 
 /** Gzipped. A cluster's whole OpenAPI v3 is about 2 MiB so, with hundreds of CRDs 10: beyond this the least used go. */
 const heldBytesMax = 32 * 1024 * 1024
@@ -49,8 +49,8 @@ export class DocumentStore {
   readonly #log: Log
   readonly #heldBytesMax: number
   /** By place and form, the one used last at the end. */
-  readonly #heads = new Map<string, Head>()
-  readonly #places = new Map<string, Map<string, Head>>()
+  readonly #heads = new Map<string, DocumentHead>()
+  readonly #places = new Map<string, Map<string, DocumentHead>>()
   readonly #refusals = new Refusals()
   readonly #bodies = new Map<string, Buffer>()
   #bodyBytes = 0
@@ -64,7 +64,7 @@ export class DocumentStore {
 
   async load(): Promise<void> {
     for (const { value } of await this.#store.records(headKind)) {
-      this.#set(JSON.parse(value.toString('utf8')) as Head)
+      this.#set(JSON.parse(value.toString('utf8')) as DocumentHead)
     }
     await this.#refusals.load(this.#store)
   }
@@ -74,25 +74,25 @@ export class DocumentStore {
   }
 
   /** Every form that is held of a document. */
-  formsOf(place: string): readonly Head[] {
+  formsOf(place: string): readonly DocumentHead[] {
     return [...(this.#places.get(place)?.values() ?? [])]
   }
 
   /** The form that the API server is known to give for this Accept header. */
-  find(place: string, accept: string): Head | undefined {
+  find(place: string, accept: string): DocumentHead | undefined {
     for (const head of this.#places.get(place)?.values() ?? []) if (head.accepts.includes(accept)) return head
     return undefined
   }
 
   /** Where it is not known: the form that comes nearest. */
-  nearest(place: string, accept: string): Head | undefined {
+  nearest(place: string, accept: string): DocumentHead | undefined {
     const forms = this.#places.get(place)
     const form = forms === undefined ? undefined : nearestForm([...forms.keys()], accept)
     return form === undefined ? undefined : forms?.get(form)
   }
 
   /** Replaces what was held of the same place and form. Resolves when it is stored, or the disk refused. */
-  async keep({ accept, body, ...arrived }: Arrived): Promise<{ head: Head; changed: boolean }> {
+  async keep({ accept, body, ...arrived }: Arrived): Promise<{ head: DocumentHead; changed: boolean }> {
     const { place, form, basis } = arrived
     const before = this.#places.get(place)?.get(form)
     const digest = digestOf(body)
@@ -100,7 +100,9 @@ export class DocumentStore {
     if (!changed && before.basis === basis && before.accepts.includes(accept)) return { head: before, changed }
     const known = before?.accepts.filter((one) => one !== accept) ?? []
     const accepts = [...known, accept].slice(-acceptsMax)
-    const head: Head = changed ? { ...arrived, accepts, size: body.length, digest } : { ...before, accepts, basis }
+    const head: DocumentHead = changed
+      ? { ...arrived, accepts, size: body.length, digest }
+      : { ...before, accepts, basis }
     const records: RecordChange[] = []
     for (const other of this.#places.get(place)?.values() ?? []) {
       if (other.form !== form && other.accepts.includes(accept)) records.push(...this.#unlearn(other, accept))
@@ -119,7 +121,7 @@ export class DocumentStore {
   }
 
   /** Its gzipped bytes; undefined if they were lost, and then the head is gone too. */
-  async body(head: Head): Promise<Buffer | undefined> {
+  async body(head: DocumentHead): Promise<Buffer | undefined> {
     const key = keyOf(head)
     if (this.#heads.delete(key)) this.#heads.set(key, head)
     const known = this.#bodies.get(key)
@@ -140,12 +142,12 @@ export class DocumentStore {
   }
 
   /** The document itself, for its reader. */
-  async content(head: Head): Promise<Buffer | undefined> {
+  async content(head: DocumentHead): Promise<Buffer | undefined> {
     const body = await this.body(head)
     return body === undefined ? undefined : unpacked(body)
   }
 
-  async drop(head: Head): Promise<void> {
+  async drop(head: DocumentHead): Promise<void> {
     await this.#commit(this.#remove(head))
   }
 
@@ -166,7 +168,7 @@ export class DocumentStore {
   }
 
   /** The API server answers that header with another form now; what no client gets any more is dropped. */
-  #unlearn(head: Head, accept: string): RecordChange[] {
+  #unlearn(head: DocumentHead, accept: string): RecordChange[] {
     const accepts = head.accepts.filter((one) => one !== accept)
     if (accepts.length === 0) return this.#remove(head)
     const left = { ...head, accepts }
@@ -184,7 +186,7 @@ export class DocumentStore {
     return removed
   }
 
-  #set(head: Head): void {
+  #set(head: DocumentHead): void {
     const key = keyOf(head)
     this.#heldBytes += head.size - (this.#heads.get(key)?.size ?? 0)
     this.#heads.delete(key)
@@ -197,7 +199,7 @@ export class DocumentStore {
     forms.set(head.form, head)
   }
 
-  #remove(head: Head): RecordChange[] {
+  #remove(head: DocumentHead): RecordChange[] {
     const key = keyOf(head)
     if (this.#heads.delete(key)) this.#heldBytes -= head.size
     const forms = this.#places.get(head.place)
@@ -244,7 +246,7 @@ export function etagOf(head: { readonly headers: Headers } | undefined): string 
   return typeof etag === 'string' ? etag : ''
 }
 
-function keyOf({ place, form }: Head): string {
+function keyOf({ place, form }: DocumentHead): string {
   return `${place} ${form}`
 }
 

@@ -6,8 +6,8 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Clock } from '../../base/clock.ts'
-import { type Answered, type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
-import { type DocumentStore, etagOf, type Head, unpacked } from './documentstore.ts'
+import { type Headers, Unreachable, type Upstream, type UpstreamResponse } from '../../upstream/upstream.ts'
+import { type DocumentHead, type DocumentStore, etagOf, unpacked } from './documentstore.ts'
 import { formOf, isAggregated } from './mediatype.ts'
 import { isRoot } from './place.ts'
 
@@ -24,7 +24,7 @@ export type DocumentRequest = {
 /** `changed`: what was held before is replaced. */
 export type Fetched =
   /** `body` came with this answer; where it is missing, what is held is still right. */
-  | { readonly kind: 'held'; readonly head: Head; readonly changed: boolean; readonly body?: Buffer }
+  | { readonly kind: 'held'; readonly head: DocumentHead; readonly changed: boolean; readonly body?: Buffer }
   /** Anything but a good 200: too large is 413, a 200 that says nothing is 502. */
   | { readonly kind: 'refused'; readonly status: number; readonly changed: boolean }
 
@@ -46,13 +46,13 @@ const compress = promisify(gzip)
 const badAnswer: Fetched = { kind: 'refused', status: 502, changed: false }
 const tooLarge: Fetched = { kind: 'refused', status: 413, changed: false }
 
-type Question = { readonly done: Promise<Fetched>; next: Promise<Fetched> | undefined }
+type Fetching = { readonly done: Promise<Fetched>; next: Promise<Fetched> | undefined }
 
 export class Fetcher {
   readonly #upstream: Pick<Upstream, 'ask'>
   readonly #documentStore: DocumentStore
   readonly #clock: Clock
-  readonly #underway = new Map<string, Question>()
+  readonly #underway = new Map<string, Fetching>()
   #bodies = 0
   /** Answers whose bodies wait for their turn, unread. */
   readonly #waiting: (() => void)[] = []
@@ -125,7 +125,7 @@ export class Fetcher {
   }
 
   /** What is held is still right, and belongs to the newest state of discovery. */
-  async #again(held: Head, { accept, basis }: DocumentRequest): Promise<Fetched> {
+  async #again(held: DocumentHead, { accept, basis }: DocumentRequest): Promise<Fetched> {
     if (held.basis === basis || isAggregated(held.form)) return { kind: 'held', head: held, changed: false }
     const body = await this.#documentStore.body(held)
     if (body === undefined) return badAnswer
@@ -133,7 +133,10 @@ export class Fetcher {
     return { kind: 'held', head, changed: false }
   }
 
-  async #take(answered: Answered, { place, accept, basis, isGood = isAnything }: DocumentRequest): Promise<Fetched> {
+  async #take(
+    answered: UpstreamResponse,
+    { place, accept, basis, isGood = isAnything }: DocumentRequest,
+  ): Promise<Fetched> {
     const came = await gathered(answered)
     if (came === undefined) return tooLarge
     const headers = endToEnd(answered.headers)
@@ -150,7 +153,7 @@ export class Fetcher {
     return { kind: 'held', head, changed, body }
   }
 
-  async #refused(answered: Answered, { place }: DocumentRequest): Promise<Fetched> {
+  async #refused(answered: UpstreamResponse, { place }: DocumentRequest): Promise<Fetched> {
     const { status } = answered
     if (!goneStatuses.includes(status) || isRoot(place)) {
       await answered.body.return?.()
@@ -173,7 +176,7 @@ function isAnything(content: Buffer): boolean {
 }
 
 /** The whole body; undefined if it is too long. */
-async function gathered({ headers, body }: Answered, bytesMax = arrivingBytesMax): Promise<Buffer | undefined> {
+async function gathered({ headers, body }: UpstreamResponse, bytesMax = arrivingBytesMax): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let size = 0
   const announced = Number(single(headers['content-length']) || 0)
@@ -193,7 +196,7 @@ async function gathered({ headers, body }: Answered, bytesMax = arrivingBytesMax
 const passing =
   /^(date|audit-id|x-kubernetes-pf-.*|content-length|content-encoding|transfer-encoding|connection|keep-alive|trailer|upgrade|via|set-cookie|warning|:.*)$/
 
-function endToEnd(headers: Answered['headers']): Headers {
+function endToEnd(headers: UpstreamResponse['headers']): Headers {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !passing.test(name)))
 }
 

@@ -7,7 +7,7 @@ import { type ListPage, readListPage } from '../../kube/listpage.ts'
 import { type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
-import type { Answered, Upstream } from '../upstream.ts'
+import type { Upstream, UpstreamResponse } from '../upstream.ts'
 import { AnswerTooLarge, readWhole } from '../whole.ts'
 import { Busy, Expired, type Identities, type ObjectIdentity, Refused, TooLarge } from './follow.ts'
 
@@ -165,7 +165,7 @@ export class Source {
     signal: AbortSignal
     scope?: Scope
     accept?: string
-  }): Promise<Answered> {
+  }): Promise<UpstreamResponse> {
     const { query, headMsMax, signal, scope = this.#scope, accept = 'application/json' } = asked
     const answer = await this.#upstream.ask({
       method: 'GET',
@@ -195,7 +195,7 @@ function startsWith(bytes: Buffer, head: Buffer): boolean {
   return bytes.length >= head.length && bytes.compare(head, 0, head.length, 0, head.length) === 0
 }
 
-async function* framesOf(answer: Answered): AsyncIterableIterator<readonly WatchFrame[]> {
+async function* framesOf(answer: UpstreamResponse): AsyncIterableIterator<readonly WatchFrame[]> {
   const reader = new FrameReader()
   for await (const chunk of answer.body) {
     const frames = reader.push(chunk)
@@ -211,7 +211,7 @@ type ErrorStatus = {
   details?: { retryAfterSeconds?: unknown; causes?: ({ reason?: string } | null)[] }
 }
 
-async function refusalOf(answer: Answered, nowMs: number): Promise<Error> {
+async function refusalOf(answer: UpstreamResponse, nowMs: number): Promise<Error> {
   const bytes = await readWhole(answer, errorBytesMax)
   return errorOf(answer.status, bytes, retryAfterMs(answer.headers['retry-after'], nowMs))
 }

@@ -85,7 +85,7 @@ export function customPaths(resource: Resource): Record<string, unknown> {
   const self = schemaName(resource, kind)
   const list = schemaName(resource, listKind)
   const within = namespaced ? `Namespaced${kind}` : kind
-  const build = (action: Action, verb: string, noun: string, body: Bodies) =>
+  const build = (action: Action, verb: string, noun: string, body: BodySchemas) =>
     operation(resource, { action, verb, noun }, body)
   const paths: Record<string, unknown> = {}
   if (namespaced) {
@@ -112,8 +112,8 @@ export function customPaths(resource: Resource): Record<string, unknown> {
 }
 
 type Action = 'list' | 'post' | 'deletecollection' | 'get' | 'put' | 'delete' | 'patch'
-type Bodies = { readonly answer: string; readonly request?: string }
-type Build = (action: Action, verb: string, noun: string, body: Bodies) => unknown
+type BodySchemas = { readonly answer: string; readonly request?: string }
+type Build = (action: Action, verb: string, noun: string, body: BodySchemas) => unknown
 
 function changes(build: Build, noun: string, answer: string) {
   return {
@@ -181,7 +181,7 @@ const patchTypes = ['application/apply-patch+yaml', 'application/json-patch+json
 function operation(
   { group, version, kind }: Resource,
   { action, verb, noun }: { action: Action; verb: string; noun: string },
-  { answer, request }: Bodies,
+  { answer, request }: BodySchemas,
 ) {
   const tag = camel(group)
   const type = `${version.charAt(0).toUpperCase()}${version.slice(1)}`

@@ -4,11 +4,11 @@ import type { OpenApiDocument } from './document.ts'
 import { openApiField, openApiMessage } from './protobuf.ts'
 import { swaggerHead, swaggerParts, swaggerTail } from './swagger.ts'
 
-type NonResourcePaths = Iterable<OpenApiDocument | undefined>
+type OpenApiDocuments = Iterable<OpenApiDocument | undefined>
 
 /** Seconds of work where there are a thousand definitions: others get their turn every few milliseconds. */
 async function eachPart(
-  documents: NonResourcePaths,
+  documents: OpenApiDocuments,
   steady: () => number,
   take: (part: 'paths' | 'definitions', name: string, value: unknown) => void,
 ): Promise<void> {
@@ -30,7 +30,7 @@ async function eachPart(
   }
 }
 
-export async function swaggerInJson(documents: NonResourcePaths, steady: () => number): Promise<Buffer> {
+export async function swaggerInJson(documents: OpenApiDocuments, steady: () => number): Promise<Buffer> {
   const parts: Record<'paths' | 'definitions', Buffer[]> = { paths: [], definitions: [] }
   await eachPart(documents, steady, (part, name, value) => {
     const comma = parts[part].length === 0 ? '' : ','
@@ -41,7 +41,7 @@ export async function swaggerInJson(documents: NonResourcePaths, steady: () => n
   return Buffer.concat([head, ...parts.paths, Buffer.from('},"definitions":{'), ...parts.definitions, tail])
 }
 
-export async function swaggerInProtobuf(documents: NonResourcePaths, steady: () => number): Promise<Buffer> {
+export async function swaggerInProtobuf(documents: OpenApiDocuments, steady: () => number): Promise<Buffer> {
   const parts: Record<'paths' | 'definitions', Buffer[]> = { paths: [], definitions: [] }
   await eachPart(documents, steady, (part, name, value) => {
     parts[part].push(openApiMessage('v2', part === 'paths' ? 'Paths' : 'Definitions', { [name]: value }))

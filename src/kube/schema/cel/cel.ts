@@ -26,7 +26,7 @@ export type Compiled = {
   readonly problem: string
 }
 
-type Engine = {
+type CelEngine = {
   readonly plain: Cel.Environment
   /** Where `oldSelf` may be missing. */
   readonly optionalOld: Cel.Environment
@@ -35,9 +35,9 @@ type Engine = {
   readonly meter: Meter
 }
 
-let engine: Engine | undefined
+let engine: CelEngine | undefined
 
-export function load(): Engine {
+export function load(): CelEngine {
   if (engine === undefined) {
     const require = createRequire(import.meta.url)
     const cel = require('@marcbachmann/cel-js') as typeof Cel

@@ -27,14 +27,14 @@ export async function checkRules(
   const places: Place[] = []
   visit({ value: object, schema, old, path: NO_PATH, root: true, unchanged }, places)
   const found: RuleFindings = { errors: [], warnings: [] }
-  const budget: Budget = { left: OBJECT_COST_MAX }
+  const budget: CostBudget = { left: OBJECT_COST_MAX }
   for (const place of places) {
     if (!(await evaluateRules(place, found, budget, effort))) break
   }
   return found
 }
 
-type Budget = { left: number }
+type CostBudget = { left: number }
 
 type Place = {
   readonly value: Json
@@ -76,7 +76,7 @@ function descend(from: Place, value: Json, schema: Schema, old: Json | undefined
 const NO_BUDGET = 'failed due to running out of cost budget, no further validation rules will be run'
 
 /** Whether the rules after these are to be evaluated too. */
-async function evaluateRules(place: Place, found: RuleFindings, budget: Budget, effort: Effort): Promise<boolean> {
+async function evaluateRules(place: Place, found: RuleFindings, budget: CostBudget, effort: Effort): Promise<boolean> {
   const { optional: optionalOf, durationOf } = load()
   const type = place.schema.type ?? ''
   if (budget.left <= 0) {
@@ -132,7 +132,7 @@ type Outcome = {
 const CANCELLED = 'operation cancelled: actual cost limit exceeded'
 
 /** Takes what the evaluation costs from the budget. */
-function evaluate(program: Program, context: Context, budget: Budget): Outcome {
+function evaluate(program: Program, context: Context, budget: CostBudget): Outcome {
   const { meter } = load()
   meter.begin(Math.min(CALL_COST_MAX, budget.left))
   let outcome: Outcome
@@ -185,9 +185,9 @@ function named(rule: Rule): string {
   return rule.message ? rule.message.trim() : rule.rule.trim()
 }
 
-type Message = { readonly text: string } | { readonly problem: string }
+type RuleMessage = { readonly text: string } | { readonly problem: string }
 
-function messageOf({ rule, message }: Compiled, context: Context, budget: Budget): Message {
+function messageOf({ rule, message }: Compiled, context: Context, budget: CostBudget): RuleMessage {
   if (message !== undefined) {
     const { value, exceeded } = evaluate(message, context, budget)
     if (exceeded === 'object') return { problem: `messageExpression evaluation ${NO_BUDGET}` }

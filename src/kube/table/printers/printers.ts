@@ -12,7 +12,7 @@ import { type CustomColumn, compileColumns, printCustom } from './custom.ts'
 import { networkPrinters } from './network.ts'
 import { podConditions } from './pods.ts'
 import { policyPrinters } from './policy.ts'
-import { age, type Cell, nameOf, type Row, text, type View } from './read.ts'
+import { age, type Cell, nameOf, type TableRow, text, type View } from './read.ts'
 import { storagePrinters } from './storage.ts'
 import { workloadPrinters } from './workloads.ts'
 
@@ -64,7 +64,12 @@ export function columnsOf(resource: TableResource, custom?: readonly CustomColum
 }
 
 /** The object's line of the table: one cell per column, in the order of `columnsOf`. */
-export function rowOf(resource: TableResource, object: View, nowMs: number, custom?: readonly CustomColumn[]): Row {
+export function rowOf(
+  resource: TableResource,
+  object: View,
+  nowMs: number,
+  custom?: readonly CustomColumn[],
+): TableRow {
   if (resource.custom) return { cells: printCustom(object, compileColumns(custom), nowMs) }
   const name = qualified(resource)
   const print = printers.get(name)

@@ -9,7 +9,7 @@ import { ageOf } from '../duration.ts'
 export type View = Readonly<Record<string, unknown>>
 
 /** One line of a table; a condition marks what is done, for clients that want to hide it. */
-export type Row = { readonly cells: readonly Cell[]; readonly conditions?: readonly RowCondition[] }
+export type TableRow = { readonly cells: readonly Cell[]; readonly conditions?: readonly RowCondition[] }
 
 export type Cell = string | number | boolean | null
 

@@ -10,7 +10,7 @@ import { Bell } from '../../../base/bell.ts'
 import { type Clock, sleep } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import { type Reachability, Unreachable } from '../../../upstream/upstream.ts'
-import { type DocumentStore, etagOf, type Head } from '../documentstore.ts'
+import { type DocumentHead, type DocumentStore, etagOf } from '../documentstore.ts'
 import type { Fetched, Fetcher } from '../fetcher.ts'
 import { isAggregated } from '../mediatype.ts'
 import { isDiscovery } from '../place.ts'
@@ -176,7 +176,7 @@ export class DiscoveryMirror {
   }
 
   /** A server without the aggregated form: every group version is asked for by itself. One that fails keeps its old one. */
-  async #fetchVersions(root: Head): Promise<void> {
+  async #fetchVersions(root: DocumentHead): Promise<void> {
     const places = readGroups((await this.#documentStore.content(root)) ?? Buffer.alloc(0)).flatMap(placesOf)
     const next = places.values()
     const work = async () => {
@@ -239,7 +239,7 @@ export class DiscoveryMirror {
   }
 
   /** Whether a document is of an older state of discovery than the newest that is known. */
-  readonly #isOld = (head: Head): boolean => {
+  readonly #isOld = (head: DocumentHead): boolean => {
     if (!isAggregated(head.form)) return head.basis === '' || head.basis !== this.#basis.get(head.place)
     return etagOf(this.#documentStore.find(head.place, aggregatedAccept)) !== etagOf(head)
   }

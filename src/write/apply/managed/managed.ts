@@ -103,7 +103,7 @@ function wholeSeconds(time: string): string {
 /** Undefined where there is no owner. `custom`: custom resources are printed with sorted keys. */
 export function printManaged({ owners, times }: Managed, custom: boolean): Json[] | undefined {
   if (owners.size === 0) return undefined
-  const entries = [...owners].map(([key, { set, apiVersion, applied }]): Entry => {
+  const entries = [...owners].map(([key, { set, apiVersion, applied }]): ManagedEntry => {
     const name = ownerName(key)
     return { ...name, operation: applied ? 'Apply' : name.operation, apiVersion, set, time: times.get(key) ?? '' }
   })
@@ -117,9 +117,9 @@ export function printManaged({ owners, times }: Managed, custom: boolean): Json[
   return printed
 }
 
-type Entry = OwnerName & { readonly set: FieldSet; readonly time: string }
+type ManagedEntry = OwnerName & { readonly set: FieldSet; readonly time: string }
 
-function compareEntries(a: Entry, b: Entry): number {
+function compareEntries(a: ManagedEntry, b: ManagedEntry): number {
   return (
     bytewise(a.operation, b.operation) ||
     bytewise(a.time, b.time) ||
@@ -129,7 +129,10 @@ function compareEntries(a: Entry, b: Entry): number {
   )
 }
 
-function printEntry({ manager, operation, apiVersion, time, set, subresource }: Entry, custom: boolean): JsonObject {
+function printEntry(
+  { manager, operation, apiVersion, time, set, subresource }: ManagedEntry,
+  custom: boolean,
+): JsonObject {
   const entry: JsonObject = new Map()
   if (manager !== '') entry.set('manager', manager)
   entry.set('operation', operation)

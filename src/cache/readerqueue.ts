@@ -4,7 +4,7 @@ import type { Cursor } from '../store/store.ts'
 /** What may wait for one reader before it has to read history instead: a burst, not a backlog. */
 const bytesMax = 1024 * 1024
 
-export class Waiting<T> {
+export class ReaderQueue<T> {
   #waiting: T[] = []
   #bytes = 0
   #version = 0
