@@ -14,9 +14,9 @@ import { FairUpstream } from '../endpoint/forward/fairupstream.ts'
 import { Forwarder } from '../endpoint/forward/forwarder.ts'
 import { ReadYourWrites } from '../endpoint/forward/readyourwrites.ts'
 import { Tokens } from '../endpoint/forward/tokens.ts'
-import { EdgeAnswers } from '../endpoint/request/edge.ts'
-import { EdgeReading } from '../endpoint/request/edgeread.ts'
-import { Front } from '../endpoint/request/front.ts'
+import { Front } from '../endpoint/request/mirror/front.ts'
+import { MirrorAnswers } from '../endpoint/request/mirror/mirror.ts'
+import { MirrorReads } from '../endpoint/request/mirror/reads.ts'
 import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { ClientCredentials } from '../endpoint/sockets/clientcredentials.ts'
 import { standardLimits } from '../endpoint/sockets/limits.ts'
@@ -118,7 +118,7 @@ export async function openMirror(parts: ClusterParts) {
       const tokens = new Tokens({ ...judging, upstream: passed, keeper, nowMs })
       const forwarder = new Forwarder({ ...judging, upstream: passed, interests, readYourWrites, tokens })
       const passing = { ...judging, upstream, forwarder }
-      const reading = new EdgeReading({ ...passing, watches, front, readYourWrites, release })
+      const reading = new MirrorReads({ ...passing, watches, front, readYourWrites, release })
       const unread = () =>
         interests.lost.map((name) => `what ${name} is was lost: it is read again when somebody asks for it`)
       const damage = () => [...before, ...unread(), ...damageOf(copy, store)]
@@ -133,7 +133,7 @@ export async function openMirror(parts: ClusterParts) {
       const status = new StatusPath(() =>
         statusOf({ upstream, cluster: cluster(), interests, copy, store, clock, damage: damage() }),
       )
-      const answers = new EdgeAnswers({ ...passing, reading, own: [health, measures, status], mirrored: documents })
+      const answers = new MirrorAnswers({ ...passing, reading, own: [health, measures, status], mirrored: documents })
       return new Endpoint({ ...passing, answering: answers, beyond: answers, measures, log })
     },
 

@@ -38,9 +38,9 @@ import type { Peer, Response } from './endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import { ReadYourWrites } from './forward/readyourwrites.ts'
 import { Tokens } from './forward/tokens.ts'
-import { EdgeAnswers } from './request/edge.ts'
-import { EdgeReading } from './request/edgeread.ts'
-import { Front } from './request/front.ts'
+import { Front } from './request/mirror/front.ts'
+import { MirrorAnswers } from './request/mirror/mirror.ts'
+import { MirrorReads } from './request/mirror/reads.ts'
 import { Endpoint } from './request/pipeline.ts'
 
 const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node' }
@@ -255,10 +255,10 @@ export class EdgeWorld {
     const forwarder = new Forwarder({ ...judging, interests, readYourWrites, tokens })
     const { release } = this
     const parts = { ...judging, forwarder }
-    const reading = new EdgeReading({ ...parts, watches, front, readYourWrites, release })
+    const reading = new MirrorReads({ ...parts, watches, front, readYourWrites, release })
     const { copy } = this
     const status = new StatusPath(() => statusOf({ upstream, interests, copy, store, clock }))
-    const answers = new EdgeAnswers({ ...parts, reading, own: [measures, status], mirrored: documents })
+    const answers = new MirrorAnswers({ ...parts, reading, own: [measures, status], mirrored: documents })
     this.endpoint = new Endpoint({ ...parts, answering: answers, beyond: answers, measures, log })
     this.#ending = new AbortController()
     const { signal } = this.#ending

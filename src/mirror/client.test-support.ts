@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Form } from '../cache/event.ts'
 import type { Watcher } from '../cache/watcher.ts'
-import type { Read, ReadRoute } from '../endpoint/request/front.ts'
+import type { Read, ReadRoute } from '../endpoint/request/mirror/front.ts'
 import { type Status, StatusError } from '../kube/status.ts'
 import { filterOf, type MirrorWorld, settle, type Wish } from './world.test-support.ts'
 

@@ -1,27 +1,27 @@
 /** GET, LIST and WATCH at an edge: from the copy where it covers them, else by the cloud; held while a first sync is on its way. */
-import type { OpenWatches } from '../../access/watches.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { Cache } from '../../cache/cache.ts'
-import { acceptOf } from '../../kube/negotiate.ts'
-import type { ApiRequest } from '../../kube/request.ts'
-import type { KnownResource } from '../../mirror/documents/catalog.ts'
-import type { CloudRelease } from '../../mirror/documents/cloudrelease.ts'
-import { scopeOfName } from '../../mirror/interest.ts'
-import { mirrorLimits } from '../../mirror/mirror.ts'
-import type { MirroredInterest } from '../../mirror/mirrored.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
-import { piecesOf } from '../answer/pieces.ts'
-import { warn } from '../answer/respond.ts'
-import type { Call } from '../call.ts'
-import type { Authentication, Authorization } from '../composition.ts'
-import type { Response, Served } from '../endpoint.ts'
-import { Spelling } from '../forms/spelling.ts'
-import type { Forwarder } from '../forward/forwarder.ts'
-import type { ReadYourWrites } from '../forward/readyourwrites.ts'
+import type { OpenWatches } from '../../../access/watches.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Cache } from '../../../cache/cache.ts'
+import { acceptOf } from '../../../kube/negotiate.ts'
+import type { ApiRequest } from '../../../kube/request.ts'
+import type { KnownResource } from '../../../mirror/documents/catalog.ts'
+import type { CloudRelease } from '../../../mirror/documents/cloudrelease.ts'
+import { scopeOfName } from '../../../mirror/interest.ts'
+import { mirrorLimits } from '../../../mirror/mirror.ts'
+import type { MirroredInterest } from '../../../mirror/mirrored.ts'
+import type { Upstream } from '../../../upstream/upstream.ts'
+import { piecesOf } from '../../answer/pieces.ts'
+import { warn } from '../../answer/respond.ts'
+import type { Call } from '../../call.ts'
+import type { Authentication, Authorization } from '../../composition.ts'
+import type { Response, Served } from '../../endpoint.ts'
+import { Spelling } from '../../forms/spelling.ts'
+import type { Forwarder } from '../../forward/forwarder.ts'
+import type { ReadYourWrites } from '../../forward/readyourwrites.ts'
+import { getItem, getObject } from '../get.ts'
+import { listObjects } from '../list.ts'
+import { watchHeaders, watchObjects } from '../watch.ts'
 import { type Front, notSynced, type Read, type ReadRoute } from './front.ts'
-import { getItem, getObject } from './get.ts'
-import { listObjects } from './list.ts'
-import { watchHeaders, watchObjects } from './watch.ts'
 
 type Parts = {
   readonly authentication: Authentication
@@ -36,13 +36,13 @@ type Parts = {
 }
 
 /** A read on its way. */
-type Asked = {
+type ReadCall = {
   readonly known: KnownResource
   readonly read: Read
   readonly call: Call
 }
 
-export class EdgeReading {
+export class MirrorReads {
   readonly #parts: Parts
   readonly #served = new WeakMap<KnownResource, Map<string, Served>>()
   #lastWarning: { readonly text: string; readonly header: string | readonly string[] } = { text: '', header: '' }
@@ -66,7 +66,7 @@ export class EdgeReading {
 
   read(known: KnownResource, call: Call): Promise<Response> | Response {
     const read = this.#readOf(known, call)
-    const asked: Asked = { known, read, call }
+    const asked: ReadCall = { known, read, call }
     const route = this.#parts.front.route(read)
     // The common read waits for nothing: it is answered without a promise of its own.
     if (route.kind === 'local') return this.#local(asked, route)
@@ -86,7 +86,7 @@ export class EdgeReading {
     }
   }
 
-  async #elsewhere(first: ReadRoute, asked: Asked): Promise<Response> {
+  async #elsewhere(first: ReadRoute, asked: ReadCall): Promise<Response> {
     const { known, read, call } = asked
     for (let route = first; ; route = this.#parts.front.route(read)) {
       switch (route.kind) {
@@ -112,12 +112,12 @@ export class EdgeReading {
   }
 
   /** What was decided before a read was held may have changed meanwhile. */
-  async #mayStill({ call }: Asked): Promise<boolean> {
+  async #mayStill({ call }: ReadCall): Promise<boolean> {
     return (await this.#parts.authorization.decide(call)) === 'allowed'
   }
 
   #local(
-    asked: Asked,
+    asked: ReadCall,
     route: { cache: Cache; mirrored: MirroredInterest | undefined; warning?: string },
   ): Promise<Response> | Response {
     const { cache, mirrored, warning } = route
@@ -136,7 +136,7 @@ export class EdgeReading {
     return answer
   }
 
-  #spell(served: Served, cache: Cache, { read, call }: Asked): Promise<Response> | Response {
+  #spell(served: Served, cache: Cache, { read, call }: ReadCall): Promise<Response> | Response {
     switch (read.verb) {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
@@ -154,20 +154,24 @@ export class EdgeReading {
   }
 
   /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
-  async #confirm(asked: Asked, route: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
+  async #confirm(asked: ReadCall, route: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
     const { forwarder, front, upstream } = this.#parts
     const answer = await forwarder.tryPass(asked.call, upstream.reachability.limitMs)
     return answer ?? (await this.#local(asked, { ...route, warning: front.ageOf(route.mirrored, { slow: true }) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
-  #later(asked: Asked, mirrored: MirroredInterest): Response {
+  #later(asked: ReadCall, mirrored: MirroredInterest): Response {
     const media = asked.call.formOf(this.#servedBy(asked.known, mirrored))
     const open = () => this.#opened(asked, mirrored, acceptOf(media))
     return { status: 200, headers: watchHeaders(media), body: new DeferredWatch(open), cutCleanly: true }
   }
 
-  async #opened(asked: Asked, mirrored: MirroredInterest, accept: string): Promise<AsyncIterator<Buffer> | undefined> {
+  async #opened(
+    asked: ReadCall,
+    mirrored: MirroredInterest,
+    accept: string,
+  ): Promise<AsyncIterator<Buffer> | undefined> {
     const outcome = await mirrored.synced(watchListHoldMsMax)
     const { readable: cache } = mirrored
     // A caller that may no longer watch it gets the end of the stream, and its next watch the refusal.

@@ -1,13 +1,13 @@
 /** Where each kind of read is answered: the table of docs/architecture.md (decisions 11 and 12), row by row. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StatusError } from '../../kube/status.ts'
-import { ApiServer } from '../../mirror/apiserver.test-support.ts'
-import { mirrorLimits } from '../../mirror/mirror.ts'
-import type { MirroredInterest } from '../../mirror/mirrored.ts'
-import { known, MirrorWorld, scopeOf, type Wish } from '../../mirror/world.test-support.ts'
-import type { ReachabilityState } from '../../upstream/upstream.ts'
-import { neverSynced } from '../forward/offline.ts'
+import { StatusError } from '../../../kube/status.ts'
+import { ApiServer } from '../../../mirror/apiserver.test-support.ts'
+import { mirrorLimits } from '../../../mirror/mirror.ts'
+import type { MirroredInterest } from '../../../mirror/mirrored.ts'
+import { known, MirrorWorld, scopeOf, type Wish } from '../../../mirror/world.test-support.ts'
+import type { ReachabilityState } from '../../../upstream/upstream.ts'
+import { neverSynced } from '../../forward/offline.ts'
 import { notSynced, type Read, type ReadRoute } from './front.ts'
 
 async function opened(parts: { limits?: { objects: number; bytes: number } } = {}): Promise<MirrorWorld> {

@@ -2,29 +2,29 @@
  * What an edge answers: from the copy, in the very verbs of an authority, where it holds what is asked for; about itself; the
  * documents it mirrors. Everything else is the API server's own answer, passed through as it is.
  */
-import type { Verdict } from '../../access/access.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { ApiRequest } from '../../kube/request.ts'
-import { tooManyRequests } from '../../kube/status.ts'
-import type { CloudCatalog } from '../../mirror/documents/catalog.ts'
-import type { CloudDocuments, DocumentAnswer } from '../../mirror/documents/documents.ts'
-import { isDocument } from '../../mirror/documents/place.ts'
-import type { Connected, Upstream } from '../../upstream/upstream.ts'
-import { warn } from '../answer/respond.ts'
-import { wantsPretty } from '../answer/spelled.ts'
-import type { Call } from '../call.ts'
-import type { Answering, Beyond } from '../composition.ts'
-import type { NonResourcePaths, Request, Response } from '../endpoint.ts'
-import { indent } from '../forms/indent.ts'
-import type { Forwarder } from '../forward/forwarder.ts'
-import { neverSynced } from '../forward/offline.ts'
-import { isOwn } from '../ownpaths.ts'
-import type { EdgeReading } from './edgeread.ts'
+import type { Verdict } from '../../../access/access.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { ApiRequest } from '../../../kube/request.ts'
+import { tooManyRequests } from '../../../kube/status.ts'
+import type { CloudCatalog } from '../../../mirror/documents/catalog.ts'
+import type { CloudDocuments, DocumentAnswer } from '../../../mirror/documents/documents.ts'
+import { isDocument } from '../../../mirror/documents/place.ts'
+import type { Connected, Upstream } from '../../../upstream/upstream.ts'
+import { warn } from '../../answer/respond.ts'
+import { wantsPretty } from '../../answer/spelled.ts'
+import type { Call } from '../../call.ts'
+import type { Answering, Beyond } from '../../composition.ts'
+import type { NonResourcePaths, Request, Response } from '../../endpoint.ts'
+import { indent } from '../../forms/indent.ts'
+import type { Forwarder } from '../../forward/forwarder.ts'
+import { neverSynced } from '../../forward/offline.ts'
+import { isOwn } from '../../ownpaths.ts'
+import type { MirrorReads } from './reads.ts'
 
 type Parts = {
   readonly catalog: CloudCatalog
   readonly upstream: Upstream
-  readonly reading: EdgeReading
+  readonly reading: MirrorReads
   readonly forwarder: Forwarder
   /** Health, metrics, status: about this process, not about the cloud. */
   readonly own: readonly NonResourcePaths[]
@@ -35,7 +35,7 @@ type Parts = {
 /** How long the first requests of a first start wait for discovery: it takes one round trip where all is well. */
 const firstLookMsMax = 2_000
 
-export class EdgeAnswers implements Answering, Beyond {
+export class MirrorAnswers implements Answering, Beyond {
   readonly #parts: Parts
   #firstLook: Promise<void> | undefined
 

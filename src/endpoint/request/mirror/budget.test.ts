@@ -1,7 +1,7 @@
 /** The budget of what is mirrored, as the callers of an edge meet it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { admin, aliceToken, EdgeWorld } from '../edgeworld.test-support.ts'
+import { admin, aliceToken, EdgeWorld } from '../../edgeworld.test-support.ts'
 
 const bob = 'bob-token'
 const web = '/api/v1/pods?labelSelector=app&resourceVersion=0'

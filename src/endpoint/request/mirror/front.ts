@@ -4,16 +4,16 @@
  * refused while it is not, never shown as empty (A1). Whether the caller may read it was settled before.
  */
 import { hash } from 'node:crypto'
-import type { Clock } from '../../base/clock.ts'
-import type { Cache } from '../../cache/cache.ts'
-import type { Scope } from '../../kube/scope.ts'
-import { type StatusError, tooManyRequests } from '../../kube/status.ts'
-import { interestOf } from '../../mirror/interest.ts'
-import type { Interests } from '../../mirror/interests.ts'
-import { type Mirrored, mirrorLimits } from '../../mirror/mirror.ts'
-import type { MirroredInterest } from '../../mirror/mirrored.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
-import { neverSynced } from '../forward/offline.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Cache } from '../../../cache/cache.ts'
+import type { Scope } from '../../../kube/scope.ts'
+import { type StatusError, tooManyRequests } from '../../../kube/status.ts'
+import { interestOf } from '../../../mirror/interest.ts'
+import type { Interests } from '../../../mirror/interests.ts'
+import { type Mirrored, mirrorLimits } from '../../../mirror/mirror.ts'
+import type { MirroredInterest } from '../../../mirror/mirrored.ts'
+import type { Upstream } from '../../../upstream/upstream.ts'
+import { neverSynced } from '../../forward/offline.ts'
 
 /** Lists without a version and names that were asked for lately, by caller: the oldest are forgotten first. */
 const repeatsMax = 10_000

@@ -1,10 +1,10 @@
 /** Rights that change while a caller reads: what was decided counts for moments, and open watches end with the right. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { piecesOf } from '../answer/pieces.ts'
-import { admin, aliceToken, answered, EdgeCloud, EdgeWorld, settle, statusText } from '../edgeworld.test-support.ts'
-import { EventMessages } from '../sockets/websocket/events.ts'
-import { closeFrame } from '../sockets/websocket/frames.ts'
+import { piecesOf } from '../../answer/pieces.ts'
+import { admin, aliceToken, answered, EdgeCloud, EdgeWorld, settle, statusText } from '../../edgeworld.test-support.ts'
+import { EventMessages } from '../../sockets/websocket/events.ts'
+import { closeFrame } from '../../sockets/websocket/frames.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 const rbac = 'rbac.authorization.k8s.io'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { admin, aliceToken, answered, EdgeWorld, settle, statusText, warningsOf } from '../edgeworld.test-support.ts'
+import { admin, aliceToken, answered, EdgeWorld, settle, statusText, warningsOf } from '../../edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 const c1 = `${maps}/c1?resourceVersion=0`

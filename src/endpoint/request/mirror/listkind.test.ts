@@ -1,9 +1,9 @@
 /** How lists of custom resources are called at an edge when their definition is deleted and made again. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { definition } from '../../mirror/documents/cloud.test-support.ts'
-import { Body } from '../../mirror/line.test-support.ts'
-import { answered, EdgeCloud, EdgeWorld, statusText } from '../edgeworld.test-support.ts'
+import { definition } from '../../../mirror/documents/cloud.test-support.ts'
+import { Body } from '../../../mirror/line.test-support.ts'
+import { answered, EdgeCloud, EdgeWorld, statusText } from '../../edgeworld.test-support.ts'
 
 const path = '/apis/pasture.test/v1/oxen'
 const crd = 'oxen.pasture.test'

@@ -1,9 +1,9 @@
 /** Reads at an edge as their callers see them: held, local, confirmed or passed on, and never ignorance shown as absence. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { encodeContinue } from '../../kube/continue.ts'
-import { readStatus } from '../../kube/protobuf/peek.ts'
-import { encodeMessage, type Message, messageOf, readEnvelope } from '../../kube/protobuf/protobuf.ts'
+import { encodeContinue } from '../../../kube/continue.ts'
+import { readStatus } from '../../../kube/protobuf/peek.ts'
+import { encodeMessage, type Message, messageOf, readEnvelope } from '../../../kube/protobuf/protobuf.ts'
 import {
   admin,
   aliceToken,
@@ -13,7 +13,7 @@ import {
   settle,
   statusText,
   warningsOf,
-} from '../edgeworld.test-support.ts'
+} from '../../edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/a/configmaps'
 const c1 = `${maps}/c1`

@@ -1,7 +1,7 @@
 /** What a caller hears about whom nothing is decided yet. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { EdgeWorld } from '../edgeworld.test-support.ts'
+import { EdgeWorld } from '../../edgeworld.test-support.ts'
 
 const path = '/api/v1/namespaces/a/configmaps?resourceVersion=0'
 
