@@ -17,7 +17,7 @@ export function checkMentions(files: ReadonlyMap<string, string>, architecture: 
       for (const [number] of list.matchAll(/\d+/g))
         if (!numbers.has(number)) faults.push(`${path}: there is no decision ${number}`)
     }
-    for (const [, place = ''] of text.matchAll(/`(?:src\/)?([a-z]+(?:\/[a-z0-9]+)+)(?:\.ts|\/)?`/g)) {
+    for (const [, place = ''] of text.matchAll(/`(?:src\/)?([a-z]+(?:\/[a-z0-9]+)+(?:\.test)?)(?:\.ts|\/)?`/g)) {
       const [room = ''] = place.split('/')
       if (places.has(room) && !places.has(place)) faults.push(`${path}: there is no ${place}`)
     }
@@ -61,12 +61,12 @@ export function checkNames(files: ReadonlyMap<string, string>): string[] {
   })
 }
 
-/** Files and folders of src as prose names them: without `src/` and `.ts`. */
+/** Files and folders as prose names them: without `src/` and `.ts`. */
 function placesOf(paths: readonly string[]): Set<string> {
   const places = new Set<string>()
   for (const path of paths) {
-    if (!path.startsWith('src/') || !path.endsWith('.ts')) continue
-    for (let place = path.slice(4, -3); place !== '.'; place = posix.dirname(place)) places.add(place)
+    if (!path.endsWith('.ts')) continue
+    for (let place = path.replace(/^src\/|\.ts$/g, ''); place !== '.'; place = posix.dirname(place)) places.add(place)
   }
   return places
 }

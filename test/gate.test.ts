@@ -104,10 +104,17 @@ test('a rule in force needs a test, and a cited rule a statement', () => {
 test('a decision or a place that a comment names has to exist', () => {
   const architecture = '## Decisions\n\n1. **First.** a\n2. **Second.** b\n\n## Flows\n3. **No.** decision\n'
   const found = (text: string) =>
-    checkMentions(new Map(Object.entries({ 'src/cache/in/copy.ts': '', 'docs/a.md': text })), architecture)
-  assert.deepEqual(found('decisions 1 and 2; `cache/in/copy`, `cache/in`, `src/cache/in/copy.ts`, `etc/passwd`'), [])
+    checkMentions(
+      new Map(Object.entries({ 'src/cache/in/copy.ts': '', 'test/a.test.ts': '', 'docs/a.md': text })),
+      architecture,
+    )
+  assert.deepEqual(
+    found('decisions 1 and 2; `cache/in/copy`, `cache/in`, `src/cache/in/copy.ts`, `test/a.test.ts`, `etc/passwd`'),
+    [],
+  )
   assert.deepEqual(found('decision 3 of docs/architecture.md'), ['docs/a.md: there is no decision 3'])
   assert.deepEqual(found('see `cache/copy`'), ['docs/a.md: there is no cache/copy'])
+  assert.deepEqual(found('see `test/b.test.ts`'), ['docs/a.md: there is no test/b.test'])
 })
 
 test('generated parts of the README are renewed between their markers', () => {
