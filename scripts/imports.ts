@@ -2,7 +2,8 @@
  * Who may import whom: checks every import between the folders of src (type imports too) against the table in
  * docs/architecture.md, so that the table cannot lie. A folder is `kube`, and each folder in it is one too, `kube/json`;
  * what lies deeper belongs to that. Who may import `kube` from outside may import all that is in it; among the
- * rooms of one folder each has to be named. Also: one form of path, and no cycles between files or folders. Tests may compose what they need; for them only the form is checked.
+ * rooms of one folder each has to be named. Also: one form of path, and no cycles between files or folders. Tests may compose
+ * what they need; for them only the form is checked.
  */
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'

@@ -1,7 +1,7 @@
 /**
  * What comments and documents point at exists: decisions by their number ("decision 3 of docs/architecture.md", "decisions 5
- * and 11"), and places in backticks (`cache/copy`, `endpoint/sockets`). A pointer to nothing is worse than none. And comments
- * of src name who acts, and a type's name means one thing.
+ * and 11"), and places in backticks (`cache/copy`, `endpoint/sockets`, in src also a neighbour, `copy.ts`). A pointer to
+ * nothing is worse than none. And comments of src name who acts, and a type's name means one thing.
  */
 import { posix } from 'node:path'
 import { readTexts, report } from './tree.ts'
@@ -21,6 +21,10 @@ export function checkMentions(files: ReadonlyMap<string, string>, architecture: 
       const [room = ''] = place.split('/')
       if (places.has(room) && !places.has(place)) faults.push(`${path}: there is no ${place}`)
     }
+    if (!path.startsWith('src/')) continue
+    for (const [, neighbour = ''] of text.matchAll(/`([a-z0-9]+(?:\.test-support)?\.ts)`/g))
+      if (!files.has(posix.join(posix.dirname(path), neighbour)))
+        faults.push(`${path}: there is no ${neighbour} beside it`)
   }
   return faults
 }

@@ -115,6 +115,15 @@ test('a decision or a place that a comment names has to exist', () => {
   assert.deepEqual(found('decision 3 of docs/architecture.md'), ['docs/a.md: there is no decision 3'])
   assert.deepEqual(found('see `cache/copy`'), ['docs/a.md: there is no cache/copy'])
   assert.deepEqual(found('see `test/b.test.ts`'), ['docs/a.md: there is no test/b.test'])
+  const beside = (name: string) =>
+    checkMentions(
+      new Map([
+        ['src/a/a.ts', `// \`${name}\``],
+        ['src/a/b.ts', ''],
+      ]),
+      '',
+    )
+  assert.deepEqual([...beside('b.ts'), ...beside('c.ts')], ['src/a/a.ts: there is no c.ts beside it'])
 })
 
 test('generated parts of the README are renewed between their markers', () => {

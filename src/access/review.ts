@@ -1,8 +1,8 @@
 /**
  * The two questions put to the API server, in the caller's own name: who am I (SelfSubjectReview), may I do this
  * (SelfSubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
- * changes nothing that is known. At most a few are under way at a time (`fairqueue.ts`); a caller that finds the queue full is not
- * asked for.
+ * changes nothing that is known. At most a few are under way at a time (`fairqueue.ts`); for a caller that finds the queue full
+ * nothing is asked.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'

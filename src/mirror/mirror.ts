@@ -1,7 +1,8 @@
 /**
  * A durable copy of what clients on this machine read from the cloud, kept in step with it. An *interest* says what is
- * wanted, a *reflector* keeps it in step, the *front* tells a face for each read whether the copy answers it or the cloud
- * has to; the *catalog* knows what exists, from discovery that is itself mirrored.
+ * wanted, a *reflector* keeps it in step, or a *feed* where a wider interest covers it; `interests.ts` has all of them, each a
+ * `mirrored.ts`, within a *budget*. The *catalog* knows what exists, from discovery that is itself mirrored (`documents/`).
+ * Which read the copy answers is decided by the face (`endpoint/request/mirror`).
  *
  * Ignorance is never served as absence: until the first sync of an interest is committed nothing is answered from it, and
  * what was never synced is refused while the cloud is away, not shown as empty. A refusal met by a reflector changes no data.

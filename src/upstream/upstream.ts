@@ -4,7 +4,7 @@
  * data. Whether the cloud can be reached is decided in one place for all callers (`Reachability`), from probes and from what
  * live traffic shows, so that no caller waits for a link that another already found dead.
  *
- * `contract.ts` is what every implementation has to pass; `direct.ts` is the first.
+ * `contract.test-support.ts` is what every implementation has to pass; `direct.ts` is the first.
  */
 import type { Duplex } from 'node:stream'
 

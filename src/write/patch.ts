@@ -1,4 +1,7 @@
-/** Patch: JSON, merge and strategic; apply has a file of its own. The patch is applied to the stored object under its lock, then it is an update. */
+/**
+ * Patch: JSON, merge and strategic; apply has a file of its own. The patch is applied to the stored object under its lock,
+ * then it is an update.
+ */
 
 import { bytewise, goValue } from '../kube/json/goformat.ts'
 import {

@@ -4,9 +4,9 @@
  * What messages there are is read from facts (facts.ts, messages.txt) when protobuf is first asked for. Both ways go over
  * their input once and note where each value stands in frames (gather.ts over JSON, collect.ts over messages), because
  * neither form has its fields in the order of the other; then the output is written into one growing buffer (encode.ts with
- * writer.ts, decode.ts with output.ts). What stands around messages is written by enveloping.ts. No object is built. Types whose JSON is of their own making are in time.ts,
- * quantity.ts and ownforms.ts. What is wrong with a message is told in the words of kube-apiserver (inspect.ts).
- * peek.ts reads a few facts of a message that passes through.
+ * writer.ts, decode.ts with output.ts). What stands around messages is written by enveloping.ts. No object is built. Types
+ * whose JSON is of their own making are in time.ts, quantity.ts and ownforms.ts. What is wrong with a message is told in the
+ * words of kube-apiserver (inspect.ts). peek.ts reads a few facts of a message that passes through.
  */
 import { Enveloping, magic, type TypeMeta } from './enveloping.ts'
 import { ProtobufFault } from './fault.ts'

@@ -1,7 +1,7 @@
 /**
  * Asks the API server for documents in the edge's own name, so that what is kept is no caller's in particular, and puts good
- * answers on the shelf, or its word that there is no such document. However many want the same one at the same time, one
- * question is under way.
+ * answers into the document store, or its word that there is no such document. However many callers want the same one at
+ * the same time, one question is under way.
  */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'

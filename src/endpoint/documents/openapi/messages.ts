@@ -4,7 +4,7 @@
  * integer, `d` a double, `a` any value as YAML, `[` stands before what repeats; anything else is a message.
  *
  * A message is told otherwise where its members have names of their own: `*:1:Schema` is one entry of field 1 for each
- * member, by its name, and `x-` the same for extensions. Of `|` alternatives `choose` in openapiprotobuf.ts takes one.
+ * member, by its name, and `x-` the same for extensions. Of `|` alternatives `choose` in `protobuf.ts` takes one.
  */
 
 const v2 = `

@@ -1,8 +1,7 @@
 /**
  * /openapi/v3 (an index, and one document per group version) and /openapi/v2 (everything at once), in JSON or, as older
- * clients want it, in protobuf. An edge device
- * has little memory and few who ask: a document is built when it is asked for, kept as bytes only, and the ones asked for
- * last are kept. The hash that names a document's content is taken from what it is made of, so that the index, which lists
+ * clients want it, in protobuf. An edge device has little memory and few callers that ask: a document is built when it is
+ * asked for and held as bytes, and only those that were asked for last stay. The hash that names a document's content is taken from what it is made of, so that the index, which lists
  * all of them, builds none.
  */
 import { createHash, randomUUID } from 'node:crypto'

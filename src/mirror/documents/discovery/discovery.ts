@@ -76,7 +76,7 @@ export class DiscoveryMirror {
     this.#sweeper = new Bell(parts.clock)
   }
 
-  /** What the shelf knows from before, for the catalog: no network. */
+  /** What the document store knows from before, for the catalog: no network. */
   async load(): Promise<void> {
     await this.#adopt()
   }

@@ -1,6 +1,6 @@
 /**
- * Discovery as the documents on the shelf tell it: the groups, and for each place the basis that its plain document has to
- * belong to, a digest of what discovery says about that place.
+ * Discovery as the stored documents tell it: the groups, and for each place the basis that its plain document has to belong
+ * to, a digest of what discovery says about that place.
  */
 
 import type { DocumentStore } from '../documentstore.ts'
