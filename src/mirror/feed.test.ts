@@ -267,3 +267,23 @@ test('[A3] one that is ahead of the wider one goes on when that has come as far,
     'MODIFIED 14 a/k @14',
   ])
 })
+
+test('[A2] one that is ahead of the wider one, which then lists: what came and went meanwhile is no ghost', async (t) => {
+  const made = (key: string, version: number) => makeItem(bytesOf(key, version, { value: '' }), version, plan)
+  const { feed, clock, narrow, narrowIntake, intake } = await fedByHand([made('a/k', 3)])
+  narrowIntake.put(made('a/ghost', 12))
+  await narrowIntake.settled()
+  const over = new AbortController()
+  t.after(() => over.abort())
+  void feed.run(over.signal)
+  // The wider one was cut off at 10: it never heard of the object, which was deleted at 13.
+  await intake.differ({ version: 15, changed: [made('a/k', 14)], gone: [] })
+  while (narrow.version < 15) {
+    clock.advance(100)
+    await new Promise((then) => setImmediate(then))
+  }
+  assert.deepEqual(
+    narrow.all().map(({ key, version }) => `${key} ${version}`),
+    ['a/k 14'],
+  )
+})

@@ -64,13 +64,26 @@ export class Feed {
     if (wide === undefined || narrow === undefined) return
     this.#source = wide
     const isOver = () => signal.aborted || this.wide.cache !== wide || this.#narrow.cache !== narrow
-    let isCompared = !reachesBack(wide, narrow)
+    let isFirst = true
     while (!isOver()) {
+      // Both at one version: the wider one must not be behind.
+      await this.#reached(wide, narrow.cloud.version, signal)
+      if (isOver() || wide.cloud.version < narrow.cloud.version) continue
+      const isCompared = !isFirst || !reachesBack(wide, narrow)
+      isFirst = false
       // The disk refuses (D3), which is told elsewhere: the wider one goes on meanwhile.
       const again = await this.#follow(wide, narrow, isCompared, isOver, signal).catch(() => false)
-      isCompared = true
       if (!again && !isOver()) await sleep(this.#clock, lookEveryMs, signal)
     }
+  }
+
+  /** Until the wider one has come as far, or it is time to look whether it is still the one it was. */
+  async #reached({ cloud }: Cache, version: number, signal: AbortSignal): Promise<void> {
+    if (cloud.version >= version) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const stopWaiting = cloud.progress.whenReached(version, resolve)
+    await Promise.race([promise, sleep(this.#clock, lookEveryMs, signal)])
+    stopWaiting()
   }
 
   /**
@@ -84,8 +97,8 @@ export class Feed {
     isOver: () => boolean,
     signal: AbortSignal,
   ): Promise<boolean> {
-    // Both at one version: the wider one must not be behind. What is damaged there is no less present here.
-    if (isCompared && (wide.cloud.version < narrow.cloud.version || wide.isDamaged)) return false
+    // What is damaged there is no less present here.
+    if (isCompared && wide.isDamaged) return false
     const { plan, cloud } = wide
     const filter = this.#filter(plan)
     const asHere = (item: Item) => samePlan(item, plan, narrow)
@@ -120,9 +133,13 @@ export class Feed {
   }
 }
 
-/** Whether all that has happened since the narrow one's version can be told, or will be: by a past both have, without damage. */
-function reachesBack(wide: Cache, { cloud, isDamaged, isDoubted }: Cache): boolean {
-  return cloud.version >= wide.history.floor && !wide.isDamaged && !wide.isDoubted && !isDamaged && !isDoubted
+/**
+ * Whether all that has happened since the narrow one's version can be told: by a past that both have, without damage. Of what
+ * came and went within a gap the wider one never knew.
+ */
+function reachesBack({ history, isDamaged, isDoubted }: Cache, narrow: Cache): boolean {
+  if (isDamaged || isDoubted || narrow.isDamaged || narrow.isDoubted) return false
+  return narrow.cloud.version >= history.floor && history.gapAt(narrow.cloud.version) === undefined
 }
 
 /** Brings the narrow interest to the state of the wider one, as a difference in its own history. */
