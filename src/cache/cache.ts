@@ -100,6 +100,7 @@ export class Cache {
       // Nothing is in memory yet: everything published so far has to be read from disk.
       end: { version: parts.progress.version, position: this.lastPosition },
       gaps: loaded?.gaps ?? [],
+      isLoaded: loaded !== undefined,
     })
     this.cloud = new CloudState(this, parts.synced ?? parts.progress, parts.label)
     this.#pace = parts.pace

@@ -4,7 +4,7 @@
  * a watch that resumes inside one first hears of every deletion of that gap.
  */
 import type { FieldPlan } from '../kube/object.ts'
-import { afterAll, type Cursor, type Entry, type Gap, type Store } from '../store/store.ts'
+import { afterAll, type Cursor, type Entry, type Gap, HistoryGone, type Store } from '../store/store.ts'
 import { Event } from './event.ts'
 import { type Item, makeItem } from './item.ts'
 import { Window } from './window.ts'
@@ -16,6 +16,7 @@ export class History {
   readonly #interest: string
   readonly #store: Store
   readonly #gaps: Gap[]
+  readonly #loaded: Cursor | undefined
   #plan: FieldPlan
   readonly window: Window
 
@@ -25,11 +26,14 @@ export class History {
     plan: FieldPlan
     end: Cursor
     gaps: readonly Gap[]
+    /** It was read from the disk: what was told up to now is not known any more. */
+    isLoaded?: boolean
   }) {
     this.#interest = parts.interest
     this.#store = parts.store
     this.#plan = parts.plan
     this.#gaps = [...parts.gaps]
+    this.#loaded = parts.isLoaded === true ? parts.end : undefined
     this.window = new Window(parts.end)
   }
 
@@ -88,17 +92,34 @@ export class History {
   }
 
   /**
+   * The gap around a version that its history never gave out: what a client there has seen, and what became of it up to the
+   * gap's end, was never known here. Not one from before a start, nor the first after it: how far bookmarks had come in that
+   * life is not all on the disk.
+   */
+  unknownAt(version: number): Gap | undefined {
+    const gap = this.gapAt(version)
+    if (gap === undefined || gap.from === version) return undefined
+    const isOfOldLife =
+      this.#loaded !== undefined && (gap.position <= this.#loaded.position || gap.from === this.#loaded.version)
+    return isOfOldLife ? undefined : gap
+  }
+
+  /**
    * What a watch that resumes at version n inside a gap hears first: every deletion of the gap, except of keys that were
-   * added again at a label not above n. In doubt twice, never skipped.
+   * added again at a label not above n. In doubt twice, never skipped. At a version that is no label of the gap its client
+   * was not told by this history, which is too old for it then.
    */
   async gapDeletions(gap: Gap, version: number): Promise<Event[]> {
     const deletions: Event[] = []
     const addedAgain = new Set<string>()
     const last: Cursor = { version, position: afterAll }
+    let isUnknown = this.unknownAt(version) !== undefined
     for await (const event of this.#between({ version: gap.from, position: gap.position }, last)) {
       if (event.item !== undefined) addedAgain.add(event.key)
       else if (event.gap?.position === gap.position) deletions.push(event)
+      if (event.version === version) isUnknown = false
     }
+    if (isUnknown) throw new HistoryGone(this.#interest, gap.to)
     return deletions.filter((event) => !addedAgain.has(event.key))
   }
 

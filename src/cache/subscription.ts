@@ -130,7 +130,10 @@ export abstract class Subscription implements Receiver {
       }
     })
     this.#wake = undefined
-    if (this.#mode.kind === 'ahead') this.#mode = this.#resumeAt(version)
+    if (this.#mode.kind !== 'ahead') return
+    // Passed by a list, and not change by change: what became of what its reader has seen elsewhere is not known here.
+    const gap = this.#source.history.unknownAt(version)
+    this.#mode = gap === undefined ? this.#resumeAt(version) : { kind: 'failing', error: tooOld(version, gap.to) }
   }
 
   /** Labelled with the version its reader is at, not with the gap's: versions never go back, and n brings all of it again. */

@@ -6,8 +6,11 @@ import { interestOf } from './interest.ts'
 import type { MirroredInterest } from './mirrored.ts'
 import { scopeOf } from './world.test-support.ts'
 
-function synced(labels: string, version: number, floor: number): MirroredInterest {
-  const readable = { version, history: { floor } }
+function synced(labels: string, version: number, floor: number, listedOver = 0): MirroredInterest {
+  const readable = {
+    version,
+    history: { floor, unknownAt: (named: number) => (named === listedOver ? {} : undefined) },
+  }
   return { interest: interestOf(scopeOf({ labels })), readable } as unknown as MirroredInterest
 }
 
@@ -21,4 +24,12 @@ test('[A3] a watch goes to an interest that has reached its version, before a wi
   assert.equal(coveringOf(both, asked, 7), wide, 'below the floor of the narrow one')
   assert.equal(coveringOf(both, asked, 0), wide)
   assert.equal(coveringOf([wide], asked, 29), wide, 'one that is behind is better than none')
+})
+
+test('[A3] a watch goes to an interest that was told of every change around its version, before a wider one that passed it by a list', () => {
+  const asked = scopeOf({ labels: 'app=web' })
+  const wide = synced('', 40, 5, 29)
+  const narrow = synced('app=web', 35, 10)
+  assert.equal(coveringOf([wide, narrow], asked, 29), narrow)
+  assert.equal(coveringOf([wide], asked, 29), wide)
 })

@@ -6,7 +6,8 @@ import type { MirroredInterest } from './mirrored.ts'
 
 /**
  * The one that covers the scope: synced ones that can resume at the version first, then the widest. One that is behind the
- * version comes after those that have reached it: what its client has seen meanwhile it may never have known.
+ * version comes after those that have reached it, and so does one that passed it by a list: what its client has seen
+ * meanwhile it may never have known.
  */
 export function coveringOf(
   sharing: Iterable<MirroredInterest>,
@@ -31,9 +32,13 @@ export function coveringOf(
 function rankOf(mirrored: MirroredInterest, version: number): number {
   const { readable: cache, interest } = mirrored
   if (cache === undefined) return mirrored.hopeless ? 0 : 1
-  const resumable = version === 0 ? 9 : version < cache.history.floor ? 3 : version > cache.version ? 6 : 9
+  const resumable = version === 0 ? 9 : version < cache.history.floor ? 3 : isKnown(cache, version) ? 9 : 6
   if (!interest.labels.empty || !interest.fields.empty) return resumable
   return resumable + (interest.namespace === '' ? 2 : 1)
+}
+
+function isKnown({ version: reached, history }: Cache, version: number): boolean {
+  return version <= reached && history.unknownAt(version) === undefined
 }
 
 /** Any that holds the object, the newest of it: presence is knowledge. */
