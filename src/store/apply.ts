@@ -190,14 +190,17 @@ export class Applier {
     const current = kind === 'gap' ? undefined : use.current.get(interest.id, key)
     const [id, previous, previousBytes, was, checksum] = (current as unknown as CurrentRow | undefined) ?? []
     let body: number | null = null
-    this.#sumObject(interest, change, id === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null))
+    const before = id === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null)
     if (change.body !== undefined) {
-      body = this.#bodyOf(change, change.body, at)
+      const brought = this.#bodyOf(change, change.body, at)
+      body = brought.id
       if (id !== undefined) use.setObject.run(interest.id, id, body)
       else use.addObject.run(interest.id, (use.addKey.get(key) as unknown as [number])[0], body)
+      this.#sumObject(interest, before, objectSum(key, change.version, brought.checksum))
     } else if (kind === 'delete' && id !== undefined) {
       use.dropObject.run(interest.id, id)
       for (const statement of [use.letGoOfKey, use.dropKey]) statement.run(id)
+      this.#sumObject(interest, before, 0)
     }
     if (kind !== 'seed' && this.#addEntry(interest, change, { body, previous, size: previousBytes ?? 0 })) return
     // Nothing needs what was replaced; a step of history that has brought it can no longer be told.
@@ -206,10 +209,8 @@ export class Applier {
     this.#dropBody(previous)
   }
 
-  #sumObject(interest: InterestRow, { key, version, kind, body }: FrameChange, before: number): void {
-    if (body === undefined && (kind !== 'delete' || before === 0)) return
-    const sum = minus(interest.sum ?? 0, before)
-    interest.sum = body === undefined ? sum : plus(sum, objectSum(key, version, body.checksum))
+  #sumObject(interest: InterestRow, before: number, now: number): void {
+    interest.sum = plus(minus(interest.sum ?? 0, before), now)
     this.#changed.add(interest)
   }
 
@@ -229,15 +230,17 @@ export class Applier {
   }
 
   /** The body that a change brings, or shares with what has brought it. */
-  #bodyOf({ version, name }: FrameChange, piece: Piece, at: Position): number {
-    if (piece.start !== elsewhere) return this.#addBody(version, piece, at, name)
-    const found = this.#use.named.get(name as number) as unknown as NamedRow | undefined
-    if (found?.[1] === version && found[2] === piece.checksum) {
-      this.#use.shareBody.run(found[0])
-      return found[0]
+  #bodyOf({ version, name }: FrameChange, piece: Piece, at: Position): { id: number; checksum: number } {
+    const { checksum } = piece
+    if (piece.start !== elsewhere) return { id: this.#addBody(version, piece, at, name), checksum }
+    const [id, named, known = 0] = (this.#use.named.get(name as number) as unknown as NamedRow | undefined) ?? []
+    if (id !== undefined && named === version) {
+      this.#use.shareBody.run(id)
+      return { id, checksum: known }
     }
     // Lost with the frame that held it: its reader is told.
-    return this.#addBody(version, { ...piece, start: 0 }, { segment: nowhere, offset: 0, sequence: 0 })
+    const lost = this.#addBody(version, { ...piece, start: 0 }, { segment: nowhere, offset: 0, sequence: 0 })
+    return { id: lost, checksum }
   }
 
   #addBody(version: number, { start, length, checksum }: Piece, at: Position, name?: number): number {

@@ -19,17 +19,14 @@ const text = fc.string({ maxLength: 40, unit: 'grapheme' })
 const body = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes))
 const optionalBody = fc.option(body, { nil: undefined })
 const plain = { noNullPrototype: true }
-const change = fc.record(
-  {
-    interest: fc.constantFrom('/pods', '/pods', '/nodes', ''),
-    position: number,
-    version: number,
-    key: text,
-    kind: fc.constantFrom<Change['kind']>('put', 'delete', 'gap', 'seed'),
-    body: optionalBody,
-  },
-  plain,
-)
+const one = {
+  interest: fc.constantFrom('/pods', '/pods', '/nodes', ''),
+  position: number,
+  version: number,
+  key: text,
+  kind: fc.constantFrom<Change['kind']>('put', 'delete', 'gap', 'seed'),
+}
+const change = fc.record({ ...one, body: optionalBody }, plain)
 const interest = fc.oneof(
   fc.record({ interest: text, forget: fc.constant(true as const) }, plain),
   fc.record({ interest: text, synced: number }, plain),
@@ -95,10 +92,10 @@ const sample: Batch = {
 test('[D5] a shared body lies in the first frame that brings it; later ones name it', () => {
   const shared = { name: 0 }
   const bytes = Buffer.from('shared bytes')
-  const one = (interest: string): Change => {
+  const seed = (interest: string): Change => {
     return { interest, position: 0, version: 5, key: 'k', kind: 'seed', body: bytes, shared }
   }
-  const drafts = [[one('/a'), one('/b')], [one('/c')]].map((changes) => draftFrame({ changes, synced: false }))
+  const drafts = [[seed('/a'), seed('/b')], [seed('/c')]].map((changes) => draftFrame({ changes, synced: false }))
   const frames = drafts.map((draft, index) => {
     numberFrame(draft, index + 7)
     assert.equal(draft.bytes, Buffer.concat([draft.head, ...draft.bodies]).length)
@@ -114,6 +111,44 @@ test('[D5] a shared body lies in the first frame that brings it; later ones name
   )
   for (const draft of drafts.reverse()) takeBackNames(draft)
   assert.equal(shared.name, 0)
+})
+
+test('[D5] what lies in earlier frames is referred to in a few bytes, and comes back as it was', () => {
+  const shared = fc.record({ name: fc.integer({ min: 1, max: 2 ** 45 }) }, plain)
+  const referring = fc.record({ ...one, body, shared }, plain)
+  fc.assert(
+    fc.property(fc.array(fc.oneof(change, referring), { maxLength: 8 }), (changes) => {
+      const frame = decode(encode({ changes, synced: false } as Batch, 3), 3)
+      const expected = changes.map((said) => {
+        const { interest: of, position, version, key, kind } = said
+        const named = 'shared' in said ? said.shared : undefined
+        const at = named !== undefined && kind === 'seed' ? 0 : position
+        return { interest: of, position: at, version, key, kind, ...named, isElsewhere: named !== undefined }
+      })
+      const found = frame?.changes.map(({ body: piece, ...rest }) => ({
+        ...rest,
+        isElsewhere: piece?.start === elsewhere,
+      }))
+      assert.deepEqual(found, expected)
+    }),
+  )
+})
+
+test('[D5] a frame that would refer to what was refused meanwhile brings it', () => {
+  const shared = { name: 0 }
+  const bytes = Buffer.from('shared bytes')
+  const changes: Change[] = [{ interest: '/a', position: 0, version: 5, key: 'k', kind: 'seed', body: bytes, shared }]
+  const [first, second] = [draftFrame({ changes, synced: false }), draftFrame({ changes, synced: false })]
+  numberFrame(first, 7)
+  const third = draftFrame({ changes, synced: false })
+  assert.deepEqual(third.bodies, [])
+  takeBackNames(first)
+  for (const draft of [second, third]) numberFrame(draft, draft === second ? 7 : 8)
+  assert.deepEqual(second.bodies, [bytes])
+  assert.deepEqual(third.bodies, [])
+  takeBackNames(second)
+  numberFrame(third, 7)
+  assert.deepEqual(third.bodies, [bytes])
 })
 
 test('a frame that is cut anywhere, or has any bit turned, is no frame', () => {

@@ -93,6 +93,32 @@ test('[D5] twenty interests that bring the same bytes together, or later, write 
     assert.deepEqual(counts(folder), { bodies: 4, live: 4 * bodyBytes, names: 4 })
   }))
 
+test('[D5] what another interest holds already takes a few bytes of the log, and is found when the index is made again', () =>
+  inFolder(async (folder) => {
+    let store = open(folder)
+    await store.load()
+    const objects = Array.from({ length: 200 }, (_, i) => shareable(`team-${i % 7}/web-${i}`, 1_000_000 + i))
+    const [first = '', ...others] = interests
+    await store.commit({ changes: objects.map((one) => seed(first, one)), synced: false })
+    const before = logBytes(folder)
+    await Promise.all(
+      others.map((interest) => store.commit({ changes: objects.map((one) => seed(interest, one)), synced: true })),
+    )
+    const each = (logBytes(folder) - before) / objects.length / others.length
+    assert.ok(each < 20, `${each} bytes for each`)
+    await store.close()
+    rmSync(join(folder, 'ake.db'))
+    store = open(folder)
+    const loaded = await store.load()
+    assert.deepEqual(
+      loaded.interests.map(({ objects: own, corrupt }) => [own.length, corrupt.length]),
+      [...interests.map(() => [objects.length, 0])],
+    )
+    for (const { key, version, body } of loaded.interests.at(-1)?.objects ?? []) {
+      assert.deepEqual([body, version], [bodyOf(key), objects.find((one) => one.key === key)?.version])
+    }
+  }))
+
 test('[D5] after a restart each is handed over once, and shared by what comes then', () =>
   inFolder(async (folder) => {
     let store = open(folder)
