@@ -6,10 +6,15 @@ import { systemClock } from '../base/clock.ts'
 import { until } from '../base/until.test-support.ts'
 import { planFields } from '../kube/object.ts'
 import { scopeOf } from '../mirror/world.test-support.ts'
+import { dialTcp } from './dial.ts'
 import { runDirect } from './direct.test-support.ts'
-import { FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
+import { authorityCert, FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
 import { followDirect } from './follow/direct.ts'
+import { standardLimits } from './limits.ts'
+import { Patience } from './patience.ts'
+import { Pool } from './pool.ts'
 import { type Arrival, type Gate, Unreachable, type Upstream } from './upstream.ts'
+import { readWhole } from './whole.ts'
 
 const pair = issue({ use: 'client', name: 'edge' })
 
@@ -135,32 +140,48 @@ for (const http2 of [true, false]) {
   })
 }
 
-test('[A10] an API server that ends the connection with its answer to the gate is dialled once more', async () => {
-  let asked = 0
-  const server = await FakeServer.start({
-    http2: true,
-    handle: (request, response) => {
-      if (request.url === '/name') (response as Http2ServerResponse).stream.session?.close()
-      response.end('answered')
-    },
+for (const status of [401, 200]) {
+  const again = status === 401 ? 'dialled once more' : 'not dialled again by the same request'
+  test(`[A10] an API server that ends the connection with a ${status} to the gate is ${again}`, async () => {
+    const server = await FakeServer.start({
+      http2: true,
+      handle: (request, response) => {
+        if (request.url === '/name') {
+          response.statusCode = status
+          ;(response as Http2ServerResponse).stream.session?.close()
+        }
+        response.end('answered')
+      },
+    })
+    const sending = (path: string) => {
+      return { method: 'GET', path, headers: {}, body: undefined, patience: new Patience({ clock: systemClock }) }
+    }
+    let admitted = 0
+    const pool = new Pool({
+      dial: dialTcp(),
+      url: new URL(server.url),
+      trust: { ca: authorityCert, insecure: false },
+      pair,
+      clock: systemClock,
+      limits: standardLimits,
+      lost: () => {},
+      // As the gate does: what it was told a moment ago it does not ask again, if that was a refusal.
+      admit: async (ask) => {
+        if (admitted++ === 0 || status !== 401) await readWhole(await ask(sending('/name')), 100)
+        return undefined
+      },
+    })
+    try {
+      const answer = pool.ask(sending('/thing'))
+      if (status === 401) assert.equal((await readWhole(await answer, 100)).toString(), 'answered')
+      else await assert.rejects(answer, /closes them/)
+      assert.equal(admitted, status === 401 ? 2 : 1)
+    } finally {
+      pool.destroy('over')
+      await server.end()
+    }
   })
-  const files = writeKubeconfig(server.url, inline(pair))
-  const gate: Gate = {
-    admit: async (arrival) => {
-      if (asked++ === 0) await arrival.get('/name')
-      return undefined
-    },
-    look: async () => undefined,
-  }
-  const { read, end } = await runDirect({ kubeconfig: files.path, servers: [], gate })
-  try {
-    assert.equal(await read('/thing'), 'answered')
-  } finally {
-    await end()
-    await server.end()
-    files.remove()
-  }
-})
+}
 
 test('[A10] what was cut is followed again only once it is known whom', async () => {
   const asked: string[] = []

@@ -221,8 +221,14 @@ export class Pool {
       })
       this.#sessions.add(session)
       if (this.#stop.signal.aborted) session.destroy('stopped')
+      let isUnauthorized = false
+      const ask = async (sending: Sending) => {
+        const response = await session.request(sending)
+        isUnauthorized ||= response.status === 401
+        return response
+      }
       try {
-        await this.#admit((sending) => session.request(sending), secured, begunAt)
+        await this.#admit(ask, secured, begunAt)
       } catch (error) {
         session.destroy((error as Error).message)
         throw error
@@ -230,8 +236,8 @@ export class Pool {
       session.admit()
       await session.settled
       if (session.free <= 0) {
-        // The API server ends a connection with its 401 to the gate's question, which the gate does not ask again at once.
-        if (!isSecond) return await this.#openNext(true)
+        // kube-apiserver ends a connection with its 401 to the gate's question, which the gate does not ask again at once.
+        if (isUnauthorized && !isSecond) return await this.#openNext(true)
         throw this.#failed('it takes connections and closes them', false, clock.steady())
       }
     }
