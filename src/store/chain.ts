@@ -18,7 +18,8 @@ export type Link = {
   readonly sequence: number | undefined
   /** Frames from this sequence on are another segment's: these were refused. */
   readonly before: number
-  readonly identity: number
+  /** Undefined where a power cut may have left the header short or blank; 0 where it is damaged, or an older ake's. */
+  readonly identity: number | undefined
   /** Bytes that ought to be there between the link before and this one, and are not. */
   readonly missingBytes: number
 }
@@ -37,7 +38,8 @@ export function readChain(parts: { folder: string; from: Position; to?: Position
   while (segment > 0 && segment >= from.segment) {
     const file = new FileWindow(segmentPath(folder, segment), headerBytes)
     try {
-      const found = parseHeader(file.at(0, Math.min(headerBytes, file.size)))
+      const bytes = file.at(0, Math.min(headerBytes, file.size))
+      const found = parseHeader(bytes)
       const header = found?.segment === segment ? found : undefined
       const previous = header?.previous ?? segment - 1
       const isFirst = segment === from.segment
@@ -53,7 +55,7 @@ export function readChain(parts: { folder: string; from: Position; to?: Position
         end: end ?? file.size,
         sequence: isFirst ? from.sequence : header?.sequence,
         before,
-        identity: header?.identity ?? 0,
+        identity: header?.identity ?? (bytes.length < headerBytes || bytes[0] === 0 ? undefined : 0),
         missingBytes: gone * missingBytesMax,
       })
       if (isFirst) {

@@ -72,10 +72,14 @@ function* harmedEnd(folder: string, links: readonly Link[], at: Position): Itera
 function provenBy(folder: string, links: readonly Link[], from: Position): number {
   let proven = 0
   for (const { frame, link } of readHeads(folder, links, from)) {
-    // An older ake did not say what it knew: any whole frame counts.
-    if (frame.follows || link.identity === 0) proven = frame.at.sequence
+    if (frame.follows || isOlder(links, link)) proven = frame.at.sequence
   }
   return proven
+}
+
+/** An older ake did not say what it knew: any whole frame counts. A segment that says nothing is of the one before it. */
+function isOlder(links: readonly Link[], { segment }: Link): boolean {
+  return links.findLast((link) => link.segment <= segment && link.identity !== undefined)?.identity === 0
 }
 
 type Head = { readonly frame: TailFrame; readonly file: FileWindow; readonly link: Link; readonly skipped: number }
