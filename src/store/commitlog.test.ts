@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { CommitLog } from './commitlog.ts'
 import { type Disk, systemDisk } from './disk.ts'
@@ -99,7 +99,44 @@ test('[D1] a batch that asks for it is synced before it is answered, with whatev
       await log.append(put('c', false, 3_000))
       assert.deepEqual(steps.splice(0), ['write'])
       await log.append(put('d', true))
-      assert.deepEqual(steps, ['write', 'sync', 'folder', 'sync', 'sync'])
+      assert.deepEqual(steps, ['write', 'folder', 'sync', 'sync', 'sync'])
+    },
+    2_000,
+  )
+})
+
+test('[D2] a segment that fills up while a sync waits for the folder is synced before it counts as such', async () => {
+  const names = new Map<number, string>()
+  const synced: (string | undefined)[] = []
+  let release = () => {}
+  const folderSynced = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const disk: Disk = {
+    ...systemDisk,
+    async create(path) {
+      const file = await systemDisk.create(path)
+      names.set(file, basename(path, '.log'))
+      return file
+    },
+    async sync(file) {
+      await systemDisk.sync(file)
+      synced.push(names.get(file))
+    },
+    syncFolder: () => folderSynced,
+  }
+  await inFolder(
+    disk,
+    async (log) => {
+      begin(log)
+      await log.append(put('a', false, 3_000))
+      const sync = log.sync()
+      await new Promise((resolve) => setImmediate(resolve))
+      await log.append(put('b'))
+      release()
+      await sync
+      assert.equal(log.proven, 2)
+      assert.ok(synced.includes('0000000001'), `only ${synced.join(', ')} is on the disk`)
     },
     2_000,
   )
@@ -121,6 +158,35 @@ test('[D3] a write that fails takes its whole group back; the next one goes in, 
     assert.deepEqual(told, { written: ['a', 'd'], outcomes: [1, 'no space left on device', 1] })
     assert.deepEqual(found(folder, log), ['a', 'd'])
     assert.deepEqual(recovered(folder), ['a', 'd'])
+  })
+})
+
+test('[D2] what a sync has caught of a write that failed is not written over: a power cut mixes no two frames', async () => {
+  let fails = false
+  let caught = 0
+  const disk: Disk = {
+    ...systemDisk,
+    async write(file, buffers, position) {
+      if (!fails) return systemDisk.write(file, buffers, position)
+      const half = Buffer.concat(buffers).subarray(0, 60)
+      await systemDisk.write(file, [half], position)
+      caught = position + half.length
+      throw new Error('no')
+    },
+  }
+  await inFolder(disk, async (log, _, folder) => {
+    begin(log)
+    await log.append(put('a'))
+    fails = true
+    await assert.rejects(log.append(put('b')))
+    fails = false
+    await log.append(put('c', false, 900))
+    // Of what came after the sync the next hundred bytes have not reached the disk.
+    const path = join(folder, readdirSync(folder).sort()[0] as string)
+    const bytes = readFileSync(path)
+    bytes.subarray(caught, caught + 100).fill(0)
+    writeFileSync(path, bytes)
+    assert.deepEqual(recovered(folder), ['a', 'c'])
   })
 })
 

@@ -238,7 +238,9 @@ export class CommitLog {
       await this.#disk.write(segment.file, buffers, end.offset)
       return end
     } catch (error) {
-      await this.#disk.truncate(segment.file, end.offset).catch(() => this.#giveUp())
+      await this.#disk.truncate(segment.file, end.offset).catch(() => {})
+      // Nothing is written over: a sync may have put some of what failed on the disk, and a power cut would mix the two.
+      this.#giveUp()
       throw error
     }
   }
@@ -344,14 +346,15 @@ export class CommitLog {
     const end = this.#end as Position
     const { bytes } = this
     try {
+      if (!this.#folderSynced) {
+        this.#folderSynced = true
+        await this.#disk.syncFolder(this.#parts.folder)
+      }
+      // Last, without a pause before the current one: a segment that fills up meanwhile is among them.
       for (let sealed = this.#sealed[0]; sealed !== undefined; sealed = this.#sealed[0]) {
         await this.#disk.sync(sealed.file)
         this.#sealed.shift()
         await this.#disk.close(sealed.file).catch(() => {})
-      }
-      if (!this.#folderSynced) {
-        this.#folderSynced = true
-        await this.#disk.syncFolder(this.#parts.folder)
       }
       if (this.#segment !== undefined) await this.#disk.sync(this.#segment.file)
     } catch (error) {
