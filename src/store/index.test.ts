@@ -147,6 +147,27 @@ test('[D3] while the file cannot be opened again nothing is told; once it can, n
     await check(world)
   }))
 
+test('[D4] a damaged page of the index that only the end of a start reads makes the index again', () =>
+  inWorld(async (world, folder) => {
+    const [change] = put(1).changes as [Change]
+    await world.commit({ changes: [{ ...change, shared: { name: 0 } }], synced: false })
+    const killed = join(folder, 'killed')
+    copyKilled(world.folder, killed)
+    // Its end brings everything into the one file.
+    await new World({ folder: killed, limits: usual }).close()
+    const path = join(killed, 'ake.db')
+    const db = new DatabaseSync(path)
+    const { page_size: size } = db.prepare('PRAGMA page_size').get() as { page_size: number }
+    const root = db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'bodies_of_name'").get()
+    db.close()
+    const from = ((root as { rootpage: number }).rootpage - 1) * size
+    fs.writeFileSync(path, fs.readFileSync(path).fill(0xff, from, from + size))
+    const again = new World({ folder: killed, limits: usual, frames: world.frames })
+    assert.match(again.index.takeNews().remade ?? '', /malformed/)
+    await check(again)
+    await again.close()
+  }))
+
 test('[D4] a frame that cannot be read while the index follows is stepped over, named, and every interest doubted', () =>
   inWorld(async (world) => {
     await world.commit(put(1))
