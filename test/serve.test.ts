@@ -44,6 +44,31 @@ test('[A2] SIGTERM: a bookmark for who asked, the end of every stream without a 
     assert.ok(plain.frames.every(({ type }) => type !== 'BOOKMARK'))
   }))
 
+test('a large list and a large document are compressed over loopback only where --compress all says so', () =>
+  withFolder(async (_, serve) => {
+    const large = configMap('large', { value: 'x'.repeat(200_000) })
+    const encodings = async (serving: Serving) => {
+      const client = new Client(serving)
+      const asked = [configMaps, '/openapi/v2'].map((path) =>
+        client.ask('GET', path, undefined, { 'accept-encoding': 'gzip' }),
+      )
+      const said = (await Promise.all(asked)).map(({ status, headers }) => [status, headers['content-encoding']])
+      client.close()
+      return said
+    }
+    const serving = await serve()
+    await new Client(serving).json('POST', configMaps, large)
+    assert.deepEqual(await encodings(serving), [
+      [200, undefined],
+      [200, undefined],
+    ])
+    await serving.end('SIGTERM')
+    assert.deepEqual(await encodings(await serve('--compress', 'all')), [
+      [200, 'gzip'],
+      [200, 'gzip'],
+    ])
+  }))
+
 test('SIGTERM: HTTP/1.1 watches end with their last chunk, and an idle connection holds nothing up', () =>
   withFolder(async (_, serve) => {
     const serving = await serve()

@@ -33,7 +33,9 @@ async function run(context: StepContext): Promise<StepResult> {
   const listed = await readListed('edge differences')
   const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
   const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
-  const options = { dir: join(dir, 'edge'), server: link.url, kubeconfig: oracle.kubeconfig, signal }
+  // Compressed answers are compared too, as clients on other machines get them.
+  const args = ['--compress', 'all']
+  const options = { dir: join(dir, 'edge'), server: link.url, kubeconfig: oracle.kubeconfig, args, signal }
   let edge = await startEdge(options)
   try {
     const proof = new Proof(oracle, listed, context)

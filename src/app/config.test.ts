@@ -29,6 +29,7 @@ test('defaults, each in its type', async () => {
     data: resolve('ake-data'),
     history: 128 * 1024 * 1024,
     historyAge: 86_400_000,
+    compress: 'remote',
     logLevel: 'info',
   })
   assert.deepEqual(await readConfig('demo', { args: [], env: {} }), {
@@ -44,6 +45,7 @@ test('a flag wins over a variable, that over the file, that over the default', a
     listen: { host: '::1', port: 3 },
     history: 2 * 1024 ** 3,
     historyAge: 86_400_000,
+    compress: 'remote',
     data: '/file',
     logLevel: 'info',
   })
@@ -80,6 +82,7 @@ test('an edge needs its kubeconfig and nothing else', async () => {
     data: resolve('ake-data'),
     history: 128 * 1024 * 1024,
     historyAge: 86_400_000,
+    compress: 'remote',
     logLevel: 'info',
     mirror: [],
     clientCa: undefined,

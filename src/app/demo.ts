@@ -39,6 +39,7 @@ export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortS
         ...{ listen: config.listen, logLevel: config.logLevel, data, history: historyBytes, historyAge },
         ...{ kubeconfig: join(cloud.folder, 'admin.kubeconfig'), server: [], mirror: [], clientCredential: [] },
         ...{
+          compress: 'remote',
           clientCa: undefined,
           probeEvery: 1_000,
           otherClusterAfter: 60_000,
@@ -79,7 +80,7 @@ class Cloud {
     const address = Promise.withResolvers<string>()
     const listen = { host: '127.0.0.1', port: this.#port }
     this.#serving = serve(
-      { listen, data: this.folder, history: historyBytes, historyAge, logLevel: 'error' },
+      { listen, data: this.folder, history: historyBytes, historyAge, compress: 'remote', logLevel: 'error' },
       { log: this.#log, signal: this.#stop.signal, ready: address.resolve },
     )
     const url = await Promise.race([address.promise, this.#serving.then(() => '')])

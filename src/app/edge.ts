@@ -67,6 +67,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
         held: (identity) => mirrors.current.access.held(identity),
         caller: (identity) => mirrors.current.access.caller(identity),
       }),
+      compress: config.compress,
       address: config.listen,
       tls: { ...pki.serving, clientCa: pki.ca, ...(clientCa === undefined ? {} : { callersCa: clientCa }) },
       traffic: measures.traffic,

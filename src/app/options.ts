@@ -28,6 +28,7 @@ export const kinds = {
     example: 'system:node:edge-1=./node.crt,./node.key',
     parse: parseCredential,
   },
+  clients: { placeholder: 'CLIENTS', example: 'remote or all', parse: parseClients },
   output: { placeholder: 'FORM', example: 'text or json', parse: parseOutput },
   level: { placeholder: 'LEVEL', example: logLevels.join(', '), parse: parseLevel },
 } as const
@@ -91,6 +92,13 @@ const options = [
     type: 'duration',
     commands: { serve: '24h', edge: '24h' },
     help: 'how long history is kept: time in which it runs, at an edge with the API server reachable',
+  },
+  {
+    name: 'compress',
+    env: 'AKE_COMPRESS',
+    type: 'clients',
+    commands: { serve: 'remote', edge: 'remote' },
+    help: 'whose large answers are compressed where they accept gzip: remote (not those over loopback) or all',
   },
   {
     name: 'log-level',
@@ -277,6 +285,10 @@ function parseCredential(text: string): ClientCredential | undefined {
   return match
     ? { name: match[1] as string, cert: resolve(match[2] as string), key: resolve(match[3] as string) }
     : undefined
+}
+
+function parseClients(text: string): 'remote' | 'all' | undefined {
+  return text === 'remote' || text === 'all' ? text : undefined
 }
 
 function parseOutput(text: string): 'text' | 'json' | undefined {

@@ -52,6 +52,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     let handle: Endpoint['handle'] | undefined
     const server = new Server({
       handle: (request) => (handle as Endpoint['handle'])(request),
+      compress: config.compress,
       address: config.listen,
       tls: { ...pki.serving, clientCa: pki.ca },
       traffic: measures.traffic,

@@ -46,6 +46,8 @@ export type Peer = {
     /** The key that signed it. */
     readonly signer?: KeyObject
   }
+  /** Bytes to it cost less than compressing them: what is answered here goes out as it is, whatever it accepts. */
+  readonly uncompressed?: boolean
 }
 
 export type ResponseBody = Buffer | readonly Buffer[] | AsyncIterable<Buffer>

@@ -149,8 +149,8 @@ export function wantsPretty(query: Query, request: Request): boolean {
 }
 
 export function isWorthGzip(size: number, request: Request): boolean {
-  const accepted = request.headers['accept-encoding']
-  return size > gzipBytesMin && (accepted?.split(',').some((one) => one.trim() === 'gzip') ?? false)
+  if (size <= gzipBytesMin || request.peer.uncompressed === true) return false
+  return request.headers['accept-encoding']?.split(',').some((one) => one.trim() === 'gzip') ?? false
 }
 
 function joined(pieces: Buffer | readonly Buffer[]): Buffer {

@@ -9,7 +9,7 @@ import type { Traffic } from '../documents/measures.ts'
 import { Server } from './server.ts'
 
 type ServerParts = ConstructorParameters<typeof Server>[0]
-type Given = Pick<ServerParts, 'handle' | 'upgrade' | 'whose' | 'limits'> & { callersCa?: string }
+type Given = Pick<ServerParts, 'handle' | 'upgrade' | 'whose' | 'limits' | 'compress'> & { callersCa?: string }
 
 export type Running = { server: Server; url: string; port: number; traffic: Traffic }
 

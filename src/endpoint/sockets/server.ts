@@ -6,6 +6,7 @@ import type { ServerHttp2Session } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
 import type { Log } from '../../base/log.ts'
+import { isLoopback } from '../../base/loopback.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
 import type { Holder, Whose } from '../shares.ts'
@@ -26,6 +27,8 @@ type Parts = {
   upgrade?: (request: Request) => Promise<Upgraded | Response>
   /** Without it only the holders of certificates are known. */
   whose?: Whose
+  /** Whose answers are compressed if they accept it: clients on other machines (without it), or all. */
+  compress?: 'remote' | 'all'
   address: { readonly host: string; readonly port: number }
   /** `clientCa` is our own authority's certificate, `callersCa` those of others (PEM) whose certificates are callers. */
   tls: { readonly cert: string; readonly key: string; readonly clientCa: string; readonly callersCa?: string }
@@ -155,7 +158,8 @@ export class Server {
     if (visit === undefined) return void socket.destroy()
     const { traffic, log } = this.#parts
     const connection = this.#authorities.connectionOf(socket)
-    const link: VisitingConnection = { ...connection, visit }
+    const { peer } = connection
+    const link: VisitingConnection = { peer: this.#isNear(socket) ? { ...peer, uncompressed: true } : peer, visit }
     this.#links.set(socket, link)
     traffic.connections = this.#links.size
     this.#connections.greeted(visit, certified(connection))
@@ -168,6 +172,11 @@ export class Server {
     })
     if (socket.alpnProtocol === 'h2') this.#http2(socket, link)
     else this.#http1.accept(socket)
+  }
+
+  /** Whether what goes to it never leaves this machine: a unix socket has no address. */
+  #isNear({ remoteAddress }: TLSSocket): boolean {
+    return this.#parts.compress !== 'all' && (remoteAddress === undefined || isLoopback(remoteAddress))
   }
 
   #http2(socket: TLSSocket, link: VisitingConnection): void {
