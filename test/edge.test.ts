@@ -9,7 +9,7 @@ import type { Mode } from '../conformance/link.ts'
 import { until } from '../src/base/until.test-support.ts'
 import { writeKubeconfig } from '../src/pki/kubeconfig.ts'
 import { openPki } from '../src/pki/pki.ts'
-import { credentialsOf, outputOf, Site, withSite } from './edgeprocess.ts'
+import { credentialsOf, outputOf, Site, start, withSite } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Frame, runAke, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string } }[] }
@@ -358,6 +358,28 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       await site.end()
     }
   })
+
+  test('[D4] an edge refuses the folder of an authority and an authority that of an edge, in a sentence; both stay as they are', () =>
+    withSite(mirrored, async (site) => {
+      const uidOf = async (client: Client) =>
+        (await client.json<{ metadata: { uid: string } }>('GET', '/api/v1/namespaces/kube-system')).metadata.uid
+      const before = await uidOf(site.client(site.cloud))
+      await create(site.client(site.cloud), 'kept')
+      await synced(site)
+      await Promise.all([site.cloud.end(), site.edge.end()])
+
+      const upstream = ['--kubeconfig', join(site.cloudFolder, 'admin.kubeconfig'), '--listen', '127.0.0.1:0']
+      const other = (command: string) =>
+        new RegExp(`ended with 2 .*: it is a folder of \`ake ${command}\`: choose another`)
+      await assert.rejects(start(site.cloudFolder, ['edge', ...upstream]), other('serve'))
+      await assert.rejects(start(site.edgeFolder, ['serve', '--listen', '127.0.0.1:0']), other('edge'))
+
+      await site.startEdge()
+      assert.deepEqual(namesOf(await site.client().json<Listed>('GET', any)), ['kept'])
+      const client = site.client(await site.startCloud())
+      assert.deepEqual(namesOf(await client.json<Listed>('GET', any)), ['kept'])
+      assert.equal(await uidOf(client), before)
+    }))
 
   test('whoever shows no certificate is told so, as by an API server', () =>
     withSite(mirrored, async (site) => {

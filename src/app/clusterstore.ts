@@ -5,16 +5,17 @@
  * Dropped and not set aside: all of it can be read again from the cluster it came from, and a stolen machine should not hold
  * what its owner has turned away from.
  */
-import type {
-  Batch,
-  Cursor,
-  HistoryLimit,
-  Loaded,
-  LoadedObject,
-  Make,
-  RecordChange,
-  SharedBody,
-  Store,
+import {
+  type Batch,
+  type Cursor,
+  type HistoryLimit,
+  type Loaded,
+  type LoadedObject,
+  type Make,
+  type RecordChange,
+  type SharedBody,
+  type Store,
+  StoreUnusable,
 } from '../store/store.ts'
 
 /** Every kind of record that is of a cluster. What is written under another could outlive it, and is refused. */
@@ -78,8 +79,13 @@ export class ClusterStore implements Store {
 
   load(): Promise<Loaded>
   load<Made>(make: Make<Made>): Promise<Loaded<Made>>
-  load<Made>(make?: Make<Made>): Promise<Loaded<Made | LoadedObject>> {
-    return make === undefined ? this.#store.load() : this.#store.load(make)
+  async load<Made>(make?: Make<Made>): Promise<Loaded<Made | LoadedObject>> {
+    const loaded = make === undefined ? await this.#store.load() : await this.#store.load(make)
+    // A mirror drops what it has no record of; but no cluster could send these again.
+    if (loaded.interests.some(({ name }) => isAuthoritys(name))) {
+      throw new StoreUnusable('it is a folder of `ake serve`: choose another one with --data')
+    }
+    return loaded
   }
 
   release(shared: SharedBody): void {
@@ -110,4 +116,9 @@ export class ClusterStore implements Store {
   close(): Promise<void> {
     return Promise.resolve()
   }
+}
+
+/** An authority calls its core resources `/pods`, a mirror `v1/pods`; no authority is without namespaces. */
+function isAuthoritys(interest: string): boolean {
+  return interest.startsWith('/')
 }

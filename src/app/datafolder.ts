@@ -28,6 +28,12 @@ export function openStore({ data, history, log }: FolderParts): Store {
   })
 }
 
+/** An authority that began over what an edge has mirrored would be an empty cluster. */
+export async function refuseMirrored(store: Store): Promise<void> {
+  if ((await store.records('interest')).length === 0) return
+  throw new StoreUnusable('it is a folder of `ake edge`: choose another one with --data')
+}
+
 /** Why a start ends here, in words for the operator. */
 export function refuse(error: unknown, folder: string): never {
   if (!(error instanceof StoreUnusable)) throw error

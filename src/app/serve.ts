@@ -19,7 +19,7 @@ import { Writer } from '../write/writer.ts'
 import { followDefinitions, objectsOf } from './authority.ts'
 import { bootstrap } from './bootstrap.ts'
 import type { ServeConfig } from './config.ts'
-import { damageOf, openStore, refuse } from './datafolder.ts'
+import { damageOf, openStore, refuse, refuseMirrored } from './datafolder.ts'
 import { endInOrder } from './ending.ts'
 import { lockFolder } from './lockfile.ts'
 import { connectionsHere } from './openfiles.ts'
@@ -42,6 +42,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     const [copy, pki] = await Promise.all([
       opening.catch((error: unknown) => refuse(error, config.data)),
       openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
+      refuseMirrored(store).catch((error: unknown) => refuse(error, config.data)),
     ])
     followDefinitions(copy, resources)
     const writer = new Writer({ objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
