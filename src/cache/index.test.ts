@@ -41,6 +41,7 @@ test('objects stay in key order, and a namespace is exactly its own', () => {
         else ordered.delete(at)
         if (stays) model.set(at, item)
         else model.delete(at)
+        assert.equal(ordered.get(at), model.get(at))
       }
       const expected = [...model.keys()].sort()
       assert.deepEqual(

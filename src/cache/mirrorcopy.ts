@@ -3,6 +3,7 @@
  * as far as its own upstream watch, and exists here only from the moment its first sync is complete (A1). What several
  * interests of one resource hold they share (`shareditems.ts`).
  */
+import type { FieldPlan } from '../kube/object.ts'
 import { tooOld } from '../kube/status.ts'
 import type { LoadedInterest, Store } from '../store/store.ts'
 import { Cache } from './cache.ts'
@@ -88,6 +89,11 @@ export class MirrorCopy extends Copy {
   /** What those of its resource take: another interest of it may bring no more. */
   bytesLike(interest: string): number {
     return this.#sharing.of(interest).bytes
+  }
+
+  /** What interests of its resource hold under this key and version, read by the plan. */
+  known(interest: string, key: string, version: number, plan: FieldPlan): Item | undefined {
+    return this.#sharing.of(interest).find(key, version, plan)
   }
 
   /** An interest begins, or begins anew: these are all of its objects at the version. */

@@ -1,28 +1,33 @@
-/** The objects of one interest by key, in key order: lists are ordered by storage key, and a namespace is a range of it. */
+/**
+ * The objects of one interest by key, in key order: lists are ordered by storage key, and a namespace is a range of it. A
+ * sorted array and nothing besides: where many interests overlap, it is most of what each of them has of its own.
+ */
 import type { Item } from './item.ts'
 
 export class Ordered {
-  readonly #byKey = new Map<string, Item>()
   readonly #items: Item[] = []
+  /** Where the last key was found: a change looks for its key several times. */
+  #found = 0
 
   get size(): number {
     return this.#items.length
   }
 
   get(key: string): Item | undefined {
-    return this.#byKey.get(key)
+    const item = this.#items[this.#lowerBound(key)]
+    return item?.key === key ? item : undefined
   }
 
   set(item: Item): void {
     const at = this.#lowerBound(item.key)
-    if (this.#byKey.has(item.key)) this.#items[at] = item
+    if (this.#items[at]?.key === item.key) this.#items[at] = item
     else if (at === this.#items.length) this.#items.push(item)
     else this.#items.splice(at, 0, item)
-    this.#byKey.set(item.key, item)
   }
 
   delete(key: string): void {
-    if (this.#byKey.delete(key)) this.#items.splice(this.#lowerBound(key), 1)
+    const at = this.#lowerBound(key)
+    if (this.#items[at]?.key === key) this.#items.splice(at, 1)
   }
 
   all(): Item[] {
@@ -35,6 +40,7 @@ export class Ordered {
   }
 
   #lowerBound(key: string): number {
+    if (this.#items[this.#found]?.key === key) return this.#found
     let low = 0
     let high = this.#items.length
     // Objects arrive in key order when a store is loaded.
@@ -44,6 +50,7 @@ export class Ordered {
       if ((this.#items[middle] as Item).key < key) low = middle + 1
       else high = middle
     }
+    this.#found = low
     return low
   }
 }

@@ -47,6 +47,14 @@ export class SharedItems {
     return item
   }
 
+  /** What is held of a key in this version and read by the plan; without a holder more. */
+  find(key: string, version: number, plan: FieldPlan): Item | undefined {
+    for (let one = this.#newest.get(key); one !== undefined; one = one.older) {
+      if (one.item.version === version && one.isReadBy(plan)) return one.item
+    }
+    return undefined
+  }
+
   /** An object of the store, held by the caller. It is read once, however many interests have it. */
   load({ key, version, body, shared }: LoadedObject, plan: FieldPlan, make: () => Item): Item {
     for (let one = this.#newest.get(key); one !== undefined; one = one.older) {
@@ -91,8 +99,12 @@ class SharedItem implements SharedBody, Sharing {
     item.shared = this
   }
 
+  isReadBy(plan: FieldPlan): boolean {
+    return plan === this.#plan
+  }
+
   readBy(plan: FieldPlan): Item {
-    if (plan !== this.#plan) {
+    if (!this.isReadBy(plan)) {
       this.item = makeItem(this.item.bytes, this.item.version, plan)
       this.item.shared = this
       this.#plan = plan

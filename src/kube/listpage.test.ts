@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { listItemForm, PageFault, readListPage } from './listpage.ts'
+import { isListItemForm, listItemForm, PageFault, readListPage } from './listpage.ts'
 
 const token = 'eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MjYzLCJzdGFydCI6Ii9kZWZhdWx0XHUwMDAwIn0'
 /** As a kube-apiserver of 1.36 printed them. */
@@ -108,7 +108,14 @@ test('[A5] a built-in object is kept as its list spells it, a custom one as it c
     `{ "kind" : "Pod" , "apiVersion" : "v1" , ${item.slice(1)}`,
     item,
   ]
-  for (const form of forms) assert.equal(listItemForm(Buffer.from(form), false).toString(), item)
+  for (const form of forms) {
+    assert.equal(listItemForm(Buffer.from(form), false).toString(), item)
+    assert.ok(isListItemForm(Buffer.from(item), Buffer.from(form), false))
+    assert.equal(isListItemForm(Buffer.from(item), Buffer.from(form), true), form === item)
+    for (const other of [item.replace('inner', 'other'), `${item} `, '{}', form.replace('"v1"', '"v2"')]) {
+      if (other !== item) assert.ok(!isListItemForm(Buffer.from(other), Buffer.from(form), false))
+    }
+  }
   const custom = Buffer.from('xx{"apiVersion":"example.com/v1","kind":"Gateway","metadata":{}}').subarray(2)
   const kept = listItemForm(custom, true)
   assert.deepEqual(kept, custom)

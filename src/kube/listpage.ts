@@ -70,13 +70,19 @@ export function readListPage(bytes: Buffer): ListPage {
  * frame or a GET puts in front; a custom object carries them in lists too, among its other members.
  */
 export function listItemForm(object: Buffer, custom: boolean): Buffer {
-  if (custom) return own(object)
-  const bodyStart = startOfBody(object)
+  const bodyStart = custom ? 1 : startOfBody(object)
   if (bodyStart <= 1) return own(object)
   const form = Buffer.allocUnsafeSlow(object.length - bodyStart + 1)
   form[0] = openBrace
   object.copy(form, 1, bodyStart)
   return form
+}
+
+/** Whether this is the object's form, which is not made for it. */
+export function isListItemForm(form: Buffer, object: Buffer, custom: boolean): boolean {
+  const bodyStart = custom ? 1 : Math.max(1, startOfBody(object))
+  if (form.length !== object.length - bodyStart + 1) return false
+  return form.compare(object, bodyStart, object.length, 1, form.length) === 0
 }
 
 function own(bytes: Buffer): Buffer {

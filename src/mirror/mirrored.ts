@@ -5,7 +5,7 @@ import type { Cache } from '../cache/cache.ts'
 import type { Filter } from '../cache/filter.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { FieldPlan } from '../kube/object.ts'
-import type { Follower, Identities, OpenFollow } from '../upstream/follow/follow.ts'
+import type { Collection, Follower, Identities, OpenFollow } from '../upstream/follow/follow.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
 import type { Interest } from './interest.ts'
@@ -64,7 +64,8 @@ export class MirroredInterest {
     const { interest, record, copy, plan, room } = parts
     const { custom, kind } = record
     const planNow = () => copy.caches.get(interest.name)?.plan ?? plan()
-    this.#follower = parts.follow({ scope: interest, custom, kind, room, plan: planNow })
+    const known: Collection['known'] = (...object) => copy.known(interest.name, ...object)
+    this.#follower = parts.follow({ scope: interest, custom, kind, room, known, plan: planNow })
     this.#way = new WayBack({ clock: parts.clock, isHeld: parts.copy.caches.has(parts.interest.name) })
   }
 

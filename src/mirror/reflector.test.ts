@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import { openDurable } from '../store/durable.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Client, stepping } from './client.test-support.ts'
@@ -44,6 +44,19 @@ test('[A2] [A3] list, then watch: one request of each, and a resumed watch costs
     ['list', 'watch', 'probe', 'watch'],
   )
   assert.deepEqual([client.lists, client.expired], [1, []])
+})
+
+test('[D5] a first list holds nothing of its own of what another interest has', async () => {
+  const world = await opened(9, 4)
+  await watching(world, { labels: 'app!=x' })
+  const [first] = world.copy.caches.values()
+  world.server.put('pods', 'a/new')
+  const begin = mock.method(world.copy, 'begin')
+  await watching(world, { labels: 'app!=y' })
+  const [, , items = []] = begin.mock.calls[0]?.arguments ?? []
+  assert.equal(items.length, 10)
+  const own = items.filter((item) => item !== first?.get(item.key))
+  assert.ok(own.length <= 1, own.map(({ key }) => key).join())
 })
 
 test('[A2] a watch that was compacted away is followed by a list, of which clients see the difference only', async () => {

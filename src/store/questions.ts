@@ -14,8 +14,8 @@ type Loading = {
   readonly make: Make<unknown>
   readonly interests: LoadedInterest<unknown>[]
   readonly objects: Map<string, unknown[]>
-  /** Bodies that several objects have, by the index's number. */
-  readonly shared: Map<number, Pick<LoadedObject, 'body' | 'shared'>>
+  /** Those whose body others have too, by the index's number. */
+  readonly shared: Map<number, LoadedObject>
   resolve(value: Loaded<unknown>): void
   reject(error: Error): void
 }
@@ -103,8 +103,7 @@ export class Questions {
         const objects = loading.objects.get(message.name) ?? []
         loading.objects.set(message.name, objects)
         for (const packed of message.objects) {
-          const { key, version } = packed
-          objects.push(loading.make(message.name, { key, version, ...bodyOf(packed, bytes, loading.shared) }))
+          objects.push(loading.make(message.name, unpack(packed, bytes, loading.shared)))
         }
         return
       }
@@ -150,12 +149,12 @@ export class Questions {
   }
 }
 
-/** The same body for each object that has it. */
-function bodyOf({ start, end, name, shared }: PackedObject, bytes: Buffer, known: Loading['shared']) {
-  const handed = shared === undefined ? undefined : known.get(shared)
-  if (handed !== undefined) return handed
+/** The same for each interest that has it. */
+function unpack(packed: PackedObject | number, bytes: Buffer, known: Loading['shared']): LoadedObject {
+  if (typeof packed === 'number') return known.get(packed) as LoadedObject
+  const { key, version, start, end, name, shared } = packed
   const body = bytes.subarray(start, end)
-  const found = name === undefined ? { body } : { body, shared: { name } }
+  const found = name === undefined ? { key, version, body } : { key, version, body, shared: { name } }
   if (shared !== undefined) known.set(shared, found)
   return found
 }

@@ -131,6 +131,7 @@ test('[D5] after a restart each is handed over once, and shared by what comes th
     assert.equal(objects.length, 2 * interests.length)
     assert.equal(new Set(objects.map(({ body }) => body)).size, 2, 'distinct buffers')
     assert.equal(new Set(objects.map(({ shared }) => shared)).size, 2, 'what is shared has one name')
+    assert.equal(new Set(objects).size, 2, 'told of once')
     for (const { key, body } of objects) assert.deepEqual(body, bodyOf(key))
     const changes = loaded.interests[0]?.objects.map((one) => seed('/pods?late', one as Shareable)) ?? []
     await store.commit({ changes, synced: true })

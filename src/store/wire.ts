@@ -31,7 +31,7 @@ export type ToWorker =
   | { kind: 'records'; id: number; of: string; key?: string; reach: Reach | undefined }
   | { kind: 'close'; reach: Reach | undefined; released: readonly number[] }
 
-/** `shared`: a body that other objects have too, and which; it is in the buffer of the first of them. */
+/** `shared`: a body that other objects have too, and which. */
 export type PackedObject = { key: string; version: number; shared?: number; name?: number } & Span
 export type PackedRecord = { key: string } & Span
 
@@ -65,7 +65,8 @@ export type FromWorker =
       corrupt: string[]
       isDoubted: boolean
     }
-  | { kind: 'objects'; name: string; objects: PackedObject[]; bytes: Uint8Array }
+  /** One that was handed over with another interest is only named, by `shared`. */
+  | { kind: 'objects'; name: string; objects: (PackedObject | number)[]; bytes: Uint8Array }
   | { kind: 'loaded'; version: number; historyBytes: number }
   | { kind: 'unloaded'; message: string }
   | { kind: 'page'; id: number; entries: PackedEntry[]; bytes: Uint8Array; more: boolean }

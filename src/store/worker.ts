@@ -115,7 +115,8 @@ function load(): void {
     const corrupt: string[] = []
     const telling = { corrupt: (key: string) => void corrupt.push(key), handed }
     for (const slab of packObjects(index.bodies, index.objects(name), telling)) {
-      say({ kind: 'objects', name, objects: slab.rows, bytes: slab.bytes }, [slab.bytes.buffer])
+      const objects = slab.rows.map((row) => (row.start < 0 && row.shared !== undefined ? row.shared : row))
+      say({ kind: 'objects', name, objects, bytes: slab.bytes }, [slab.bytes.buffer])
     }
     say({ kind: 'interest', ...interest, corrupt })
   }

@@ -157,7 +157,8 @@ class Following {
     const limits = limitsOf(this.#parts)
     // A version of another past may be the same and its object another: then all of it is read.
     const standing = (key: string) => (start === 'anew' || held?.isCorrupt(key) === true ? undefined : held?.peek(key))
-    const parts = { source, custom: collection.custom, plan: held?.plan ?? collection.plan(), standing, clock, signal }
+    const { custom, known } = collection
+    const parts = { source, custom, known, plan: held?.plan ?? collection.plan(), standing, clock, signal }
     if (held !== undefined) return await readListing({ ...parts, limits: relistLimits(limits, held) })
     if (exactly === undefined) return await readListing({ ...parts, limits })
     try {

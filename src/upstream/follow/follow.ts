@@ -18,6 +18,8 @@ export type Collection = {
   readonly plan: () => FieldPlan
   /** How many bytes of it there is room for, where it is first read. */
   readonly room?: () => number
+  /** An object that is held for others already, in this version: what is the same is not kept twice, not even until it is told. */
+  readonly known?: (key: string, version: number, plan: FieldPlan) => Item | undefined
 }
 
 /** What the copy has of the cloud already; `version` is how far it has come, whatever clients are shown. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { makeItem } from '../../cache/item.ts'
+import { type Item, makeItem } from '../../cache/item.ts'
 import { listItemForm } from '../../kube/listpage.ts'
 import { planFields, scanObject } from '../../kube/object.ts'
 import { ApiServer, type ServerRequest } from '../../mirror/apiserver.test-support.ts'
@@ -11,7 +11,9 @@ import { Busy, Expired, Refused, TooLarge } from './follow.ts'
 import { type CloudListing, type ListingLimits, type ListingParts, listItemOf, readListing } from './listing.ts'
 import { Ahead, Source } from './source.ts'
 
-type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits; standing?: ListingParts['standing'] }
+type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits } & Partial<
+  Pick<ListingParts, 'standing' | 'known'>
+>
 
 function filled(objects: number, pageMax: number): ApiServer {
   const server = new ApiServer()
@@ -25,7 +27,8 @@ async function read(server: Upstream & { clock: ApiServer['clock'] }, options: O
   const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, standing = () => undefined } = options
   const source = new Source({ upstream: server, clock: server.clock, scope: scopeOf(wish) })
   const { signal } = new AbortController()
-  const parts = { source, custom: false, plan: known().plan, standing, limits, clock: server.clock, signal }
+  const { plan } = known()
+  const parts = { source, custom: false, plan, standing, known: options.known, limits, clock: server.clock, signal }
   let over = false
   const reading = readListing({ ...parts, ...(exactly === undefined ? {} : { exactly }) }).finally(() => {
     over = true
@@ -100,6 +103,29 @@ test('[A5] what the copy holds with the same uid and version is only named', asy
   assert.deepEqual(await named({ uid, version }), [false, true, false])
   assert.deepEqual(await named({ uid, version: version + 1 }), [false, false, false])
   assert.deepEqual(await named({ uid: 'another', version }), [false, false, false])
+})
+
+test('[D5] of what is held for others in these very bytes nothing is kept twice', async () => {
+  const server = filled(3, 9)
+  const listed = await read(server)
+  const itemOf = (key: string) => listed.objects.get(key) as Item
+  const { bytes, version } = itemOf('a/k1')
+  const other = Buffer.from(bytes.toString().replace('first', 'fir5t'))
+  for (const held of [itemOf('a/k1'), makeItem(other, version, known().plan)]) {
+    const asked: string[] = []
+    const listing = await read(server, {
+      known: (key, at) => {
+        asked.push(`${key} ${at}`)
+        return key === 'a/k1' ? held : undefined
+      },
+    })
+    assert.deepEqual(
+      asked,
+      [...listing.objects.keys()].map((key) => `${key} ${itemOf(key).version}`),
+    )
+    assert.equal(listing.objects.get('a/k1') === held, held.bytes === bytes)
+    assert.deepEqual(contents(server, listing), contents(server, listed))
+  }
 })
 
 test('a page that breaks off is asked for again, from where it broke off', async () => {

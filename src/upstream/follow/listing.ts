@@ -9,11 +9,11 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import { isSame } from '../../cache/differ.ts'
 import { type Item, itemOfScan } from '../../cache/item.ts'
 import type { WatchFrame } from '../../kube/frames.ts'
-import { type ListPage, listItemForm } from '../../kube/listpage.ts'
+import { isListItemForm, type ListPage, listItemForm } from '../../kube/listpage.ts'
 import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { Unreachable } from '../upstream.ts'
-import { Busy, Expired, TooLarge } from './follow.ts'
+import { Busy, type Collection, Expired, TooLarge } from './follow.ts'
 import { errorOf, type Source, statusCode, versionOf, type WatchStream } from './source.ts'
 
 /** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
@@ -48,6 +48,7 @@ export type ListingParts = {
   readonly plan: FieldPlan
   /** What the copy holds under a key, if it is whole. */
   readonly standing: (key: string) => Pick<Item, 'uid' | 'version'> | undefined
+  readonly known?: Collection['known'] | undefined
   readonly limits: ListingLimits
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -141,7 +142,7 @@ class Reading {
   }
 
   #take({ items }: ListPage): void {
-    const { source, custom, plan, standing, limits } = this.#parts
+    const { source, custom, plan, standing, known, limits } = this.#parts
     for (const bytes of items) {
       const scan = scanObject(bytes, plan)
       source.check(bytes, scan)
@@ -150,8 +151,13 @@ class Reading {
       this.#newest = Math.max(this.#newest, version)
       this.#bytes += bytes.length
       const held = standing(key)
-      const isHeld = held !== undefined && isSame(held, scan.uid, version)
-      this.#objects.set(key, isHeld ? 'same' : listItemOf(bytes, scan, { custom, version }))
+      if (held !== undefined && isSame(held, scan.uid, version)) {
+        this.#objects.set(key, 'same')
+        continue
+      }
+      const other = known?.(key, version, plan)
+      const isKnown = other !== undefined && isListItemForm(other.bytes, bytes, custom)
+      this.#objects.set(key, isKnown ? other : listItemOf(bytes, scan, { custom, version }))
     }
     if (this.#objects.size > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`)
     if (this.#bytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`)
