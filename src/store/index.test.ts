@@ -6,17 +6,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { mock, test } from 'node:test'
+import { systemDisk } from './disk.ts'
 import type { Position } from './segment.ts'
 import type { Batch, Change } from './store.ts'
-import { compare, copyKilled, type Limits, modelOf, World } from './world.test-support.ts'
+import { compare, copyKilled, type Faults, faultyDisk, type Limits, modelOf, World } from './world.test-support.ts'
 
 const usual: Limits = { historyBytesMax: 1 << 20, segmentBytes: 1 << 20 }
 
-async function inWorld(body: (world: World, folder: string) => Promise<void>, limits = usual): Promise<void> {
+async function inWorld(
+  body: (world: World, folder: string) => Promise<void>,
+  limits = usual,
+  disk = systemDisk,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'ake-index-'))
   const inside = join(folder, 'store')
   fs.mkdirSync(inside)
-  const world = new World({ folder: inside, limits })
+  const world = new World({ folder: inside, limits, disk })
   try {
     await body(world, folder)
   } finally {
@@ -146,6 +151,30 @@ test('[D3] while the file cannot be opened again nothing is told; once it can, n
     world.follow()
     await check(world)
   }))
+
+test('[D3] what the index has read and a failed sync has made be written elsewhere is read again there, also where nothing follows it', async () => {
+  const faults: Faults = {}
+  await inWorld(
+    async (world) => {
+      await world.commit({ ...put(1), synced: true })
+      await world.commit(put(2))
+      world.follow()
+      faults.sync = () => true
+      await assert.rejects(world.log.sync())
+      delete faults.sync
+      // The first write is that of what may be lost, the second that of the batch.
+      let writes = 0
+      faults.write = () => ++writes === 2
+      assert.equal(await world.commit(put(3)), false)
+      world.follow()
+      assert.equal(world.log.proven, world.index.applied.sequence)
+      assert.deepEqual(world.index.applied, world.log.end)
+      await check(world)
+    },
+    usual,
+    faultyDisk(faults),
+  )
+})
 
 test('[D4] a damaged page of the index that only the end of a start reads makes the index again', () =>
   inWorld(async (world, folder) => {

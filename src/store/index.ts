@@ -236,7 +236,10 @@ export class Index {
     this.#proven = Math.max(this.#proven, proven)
     this.#reopen()
     this.#triesAgain = triesAgain
-    if (to.sequence > this.applied.sequence || (this.#held !== undefined && triesAgain)) this.#applyOrRemake(to)
+    const { segment, offset, sequence } = this.applied
+    // What was read may have been written again elsewhere since, after a sync that failed: a base must not say the old place.
+    const isElsewhere = to.sequence === sequence && (to.segment !== segment || to.offset !== offset)
+    if (to.sequence > sequence || isElsewhere || (this.#held !== undefined && triesAgain)) this.#applyOrRemake(to)
     this.#markReached()
   }
 
