@@ -250,6 +250,21 @@ export function followContract(name: string, open: () => FollowWorld): void {
     assert.deepEqual([reader.kinds.at(-1), reader.isOver, reader.fault], ['lost', true, undefined])
   })
 
+  check('[A3] … also where nothing happens any more, or it has come exactly as far', async (world) => {
+    for (const more of [5, 1]) {
+      const backup = world.put('a/1', 'x')
+      const lost = world.put(`a/2-${more}`, 'x')
+      const copy = await held(world)
+      world.restore(backup)
+      let version = 0
+      for (let i = 0; i < more; i++) version = world.put(`b/${i}`, 'x')
+      assert.equal(version === lost, more === 1)
+      const reader = await reading(world, { held: copy, start: 'resume', check: true })
+      await world.settle()
+      assert.deepEqual([reader.kinds.at(-1), reader.isOver, reader.fault], ['lost', true, undefined])
+    }
+  })
+
   check('[A2] what was changed, deleted or made again meanwhile is no sign of another past', async (world) => {
     for (const key of ['a/0', 'a/1', 'a/2', 'a/3']) world.put(key, 'x')
     const copy = await held(world)

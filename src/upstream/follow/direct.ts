@@ -130,7 +130,9 @@ class Following {
       )
       if (testimony === 'same') return 'ours'
       if (testimony === 'differs') return 'differs'
-      if (testimony === 'fell') return (await this.#isForgotten(held.version)) ? 'differs' : 'lost'
+      // What is gone where nothing has happened since was never there.
+      const isGone = testimony === 'absent' && page.version === held.version
+      if (testimony === 'fell' || isGone) return (await this.#isForgotten(held.version)) ? 'differs' : 'lost'
       if (testimony === 'absent') this.#awaited.set(key, page.version)
       if (witness === witnesses.at(-1)) return 'ours'
     }
@@ -192,8 +194,9 @@ class Following {
     if (clock.steady() - openedAtMs >= 1000 * watchSecondsMin) yield { kind: 'over' }
   }
 
+  /** Versions are told in order, one change each: whatever came with the awaited one comes after the deletion or is it. */
   #isOverdue(): boolean {
-    if (this.#awaited.size > 0) for (const version of this.#awaited.values()) if (this.#version > version) return true
+    if (this.#awaited.size > 0) for (const version of this.#awaited.values()) if (this.#version >= version) return true
     return false
   }
 
