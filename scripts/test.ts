@@ -1,6 +1,6 @@
 /**
  * `npm test`: the unit tests of each room of src/ in one process, which is many times faster than one for each file, and
- * each scenario of test/ in its own; as many at a time as keep the cores busy, over files in memory where there is room,
+ * each scenario of test/ in its own (`scripts/room.ts`); as many at a time as keep the cores busy, over files in memory where there is room,
  * and of random lives a part (`src/base/lives.test-support.ts`). `npm test -- cache watch` runs the files whose path
  * contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed on.
  */
@@ -45,6 +45,8 @@ if (jobs.length === 0) {
 const folder = mkdtempSync(join(hasMemory() ? memory : tmpdir(), 'ake-tests-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+/** Of everything the quick one; of what is chosen Node's own, which names the test that an unhandled rejection belongs to. */
+const runner = words.length > 0 ? ['--test', '--test-reporter=spec', '--test-isolation=none'] : ['scripts/room.ts']
 const env = {
   ...process.env,
   TMPDIR: folder,
@@ -94,8 +96,7 @@ async function work(): Promise<void> {
 }
 
 async function run({ name, files }: Job): Promise<number> {
-  const settings = name.startsWith('src/') ? ['--test-isolation=none'] : []
-  const args = ['--test', '--test-reporter=spec', `--test-timeout=${testTimeoutMs}`, ...settings, ...flags, ...files]
+  const args = [`--test-timeout=${testTimeoutMs}`, ...flags, ...runner, ...files]
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const closed = new Promise<number>((resolve) => void child.on('close', (code) => resolve(code ?? 1)))
   // What belongs together is printed together, however many run at once.
