@@ -291,7 +291,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       const spec = { group: 'example.com', scope: 'Namespaced', names, versions: [version] }
       const definition = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' }
       const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
-      const status = async () => JSON.parse((await site.client().ask('GET', '/ake/status')).body.toString())
+      const status = async () => JSON.parse((await site.administrator().ask('GET', '/ake/status')).body.toString())
       const gateway = (one: { resource: string }) => one.resource === 'gateways'
       const state = async () => (await status()).interests.find(gateway)?.state
       assert.equal(await state(), undefined)

@@ -63,6 +63,7 @@ export class Site {
   #ports: number[] = []
   #options: readonly string[] = []
   readonly #clients: Client[] = []
+  #administrator: { readonly of: Serving; readonly client: Client } | undefined
 
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'ake-edge-'))
@@ -96,10 +97,16 @@ export class Site {
     return client
   }
 
+  /** A connection to the edge that is kept while both last: looking again and again does not shake hands again and again. */
+  administrator(): Client {
+    const { of, client } = this.#administrator ?? {}
+    if (client !== undefined && of === this.edge && !client.session.closed && !client.session.destroyed) return client
+    this.#administrator = { of: this.edge, client: this.client() }
+    return this.#administrator.client
+  }
+
   async readyz(): Promise<{ code: number; text: string }> {
-    const client = this.client()
-    const { status, body } = await client.ask('GET', '/readyz?verbose')
-    client.close()
+    const { status, body } = await this.administrator().ask('GET', '/readyz?verbose')
     return { code: status, text: body.toString() }
   }
 

@@ -64,13 +64,13 @@ class TwoClusters extends Site {
     await this.link.set('up')
   }
 
-  async names(client: Client = this.client()): Promise<string[]> {
-    const { status, body } = await client.ask('GET', any)
+  async names(): Promise<string[]> {
+    const { status, body } = await this.administrator().ask('GET', any)
     return status === 200 ? (JSON.parse(body.toString()) as Listed).items.map(({ metadata }) => metadata.name) : []
   }
 
   async status(): Promise<{ cluster: { uid?: string; other?: string; changes: number }; upstream: { state: string } }> {
-    return this.client().json('GET', '/ake/status')
+    return this.administrator().json('GET', '/ake/status')
   }
 
   async uidOf(serving: Serving): Promise<string> {
