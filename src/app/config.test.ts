@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { UsageError } from '../base/fault.ts'
 import { isNear, readConfig } from './config.ts'
 
@@ -15,10 +15,11 @@ const refuses = (args: string[], sentence: RegExp, env: Record<string, string> =
     return true
   })
 
+const folder = mkdtempSync(join(tmpdir(), 'ake-config-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
 function yaml(content: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ake-config-'))
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'ake.yaml')
+  const file = join(mkdtempSync(join(folder, 'file-')), 'ake.yaml')
   writeFileSync(file, content)
   return file
 }

@@ -74,6 +74,8 @@ export class ApiServer implements Upstream {
   #log: Change[] = []
   /** Objects by resource as they stood before the log. */
   #before = new Map<string, Stored>()
+  /** By resource and key, where the log has come to. */
+  #now = new Map<string, Map<string, Stored>>()
   #uids = 0
   version = 1
   /** What happened before this version is forgotten. */
@@ -117,14 +119,26 @@ export class ApiServer implements Upstream {
 
   #change(change: Change): void {
     this.#log.push(change)
+    const { resource, key, after } = change
+    const state = this.#stateNow(resource)
+    if (after === undefined) state.delete(key)
+    else state.set(key, after)
     for (const watch of this.watches) watch.hear(change)
   }
 
   get(resource: string, key: string): Stored | undefined {
-    return this.stateAt(resource, this.version).get(key)
+    return this.#stateNow(resource).get(key)
+  }
+
+  #stateNow(resource: string): Map<string, Stored> {
+    return this.#now.getOrInsertComputed(resource, () => this.#replayed(resource, this.version))
   }
 
   stateAt(resource: string, version: number): Map<string, Stored> {
+    return version === this.version ? new Map(this.#stateNow(resource)) : this.#replayed(resource, version)
+  }
+
+  #replayed(resource: string, version: number): Map<string, Stored> {
     const state = new Map<string, Stored>()
     for (const [name, stored] of this.#before) if (name.startsWith(`${resource} `)) state.set(stored.key, stored)
     for (const change of this.#log) {
@@ -156,6 +170,7 @@ export class ApiServer implements Upstream {
   restore(version: number, bumpedBy = 0): void {
     const newest = this.version
     this.cutWatches()
+    this.#now.clear()
     if (bumpedBy === 0) {
       this.#log = this.#log.filter((change) => change.version <= version)
       this.version = version

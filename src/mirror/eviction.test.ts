@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { lives } from '../base/lives.test-support.ts'
 import { admit, type BudgetLimits, type EvictionCandidate, overweight, roomFor } from './eviction.ts'
 
 const minuteMs = 60_000
@@ -275,7 +276,7 @@ class Life {
   }
 }
 
-const runs = Number(process.env.AKE_SEEDS ?? 40)
+const runs = Number(process.env.AKE_SEEDS ?? lives(40))
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 
 function simulate(seed: number, body: (life: Life) => void, more: Partial<BudgetLimits> = {}): void {
