@@ -1,8 +1,9 @@
 /**
  * `npm test`: the unit tests of each room of src/ in one process, which is many times faster than one for each file, and
- * each scenario of test/ in its own (`scripts/room.ts`); as many at a time as keep the cores busy, over files in memory where there is room,
- * and of random lives a part (`src/base/lives.test-support.ts`). `npm test -- cache watch` runs the files whose path
- * contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed on.
+ * each scenario of test/ in its own (`scripts/room.ts`); as many at a time as keep the cores busy, over files in memory
+ * where there is room, and of random lives a part (`src/base/lives.test-support.ts`). `npm test -- cache watch` runs the
+ * files whose path contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed
+ * on.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
