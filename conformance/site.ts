@@ -102,8 +102,8 @@ export type Site = {
   readonly oracle: Oracle
   readonly link: Link
   readonly signal: AbortSignal
-  /** Another `ake edge` behind the line. */
-  edge(name: string, args?: readonly string[]): Promise<Edge>
+  /** Another `ake edge` behind the line, or where its kubeconfig says, if it has one of its own. */
+  edge(name: string, args?: readonly string[], kubeconfig?: string): Promise<Edge>
   edges(): readonly Edge[]
   stop(): Promise<void>
 }
@@ -125,8 +125,12 @@ export async function startSite({ dir, signal, progress }: Options): Promise<Sit
     oracle,
     link,
     signal,
-    edge: async (name, args = []) => {
-      const options = { dir: join(dir, name), server: link.url, kubeconfig: oracle.kubeconfig, args, signal }
+    edge: async (name, args = [], pointed) => {
+      const way =
+        pointed === undefined
+          ? { server: link.url, kubeconfig: oracle.kubeconfig }
+          : { server: [], kubeconfig: pointed }
+      const options = { ...way, dir: join(dir, name), args, signal }
       const first = await startEdge(options)
       const edge = new Edge(first, { dir: options.dir, start: () => startEdge({ ...options, port: first.port }) })
       edges.push(edge)

@@ -1,15 +1,19 @@
 /**
- * `npm run soak -- [--minutes N] [--seed S]`: random troubles, told by a seed, while informers, writers, readers and probers
- * of every kind work through an edge. What must hold at the end of a proof must hold here all the time. A short one is the
- * step `edge-soak` of `npm run conformance`.
+ * `npm run soak -- [--minutes N] [--seed S] [--troubles WORDS]`: random troubles, told by a seed, while informers, writers,
+ * readers and probers of every kind work through an edge. What must hold at the end of a proof must hold here all the time.
+ * A short one is the step `edge-soak` of `npm run conformance`. `--troubles`, or AKE_TROUBLES, draws only those whose names
+ * contain one of the words, which commas divide.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { otherCluster, quickTroubles, type Trouble, troubles } from './edge/troubles.ts'
+import { type Clients, pasts, untilSame } from './edge/pasts.ts'
+import { quickTroubles, type Trouble, troubles } from './edge/troubles.ts'
+import { writeKubeconfig } from './kubeconfig.ts'
 import { faultsOf, startInformers } from './phases.ts'
+import { Truth } from './shown.ts'
 import { chooseSeed, type Edge, seeded, startSite, untilReachable } from './site.ts'
 import { Prober, prepareProbing, Reader, Through } from './soakers.ts'
 import type { Step, StepResult } from './step.ts'
@@ -34,8 +38,9 @@ export const step: Step = {
   async run({ dir, all, signal, progress }) {
     const seed = chooseSeed()
     // The API server's own troubles take most of a short run: one like them in four is enough there.
-    const chosen = all ? troubles : [...quickTroubles, ...troubles]
-    return await soak({ dir, seed, ms: all ? 4 * stepMs : stepMs, troubles: chosen, signal, progress })
+    const usual = all ? troubles : [...quickTroubles, ...troubles]
+    const ms = all ? 4 * stepMs : stepMs
+    return await soak({ dir, seed, ms, usual, words: process.env.AKE_TROUBLES, signal, progress })
   },
 }
 
@@ -43,20 +48,31 @@ type Soak = {
   readonly dir: string
   readonly seed: number
   readonly ms: number
-  readonly troubles: readonly Trouble[]
+  readonly usual: readonly Trouble[]
+  /** Only troubles with one of these in their names. */
+  readonly words: string | undefined
   readonly signal: AbortSignal
   readonly progress: (line: string) => void
 }
 
-async function soak({ dir, seed, ms, troubles: chosen, signal, progress }: Soak): Promise<StepResult> {
+function choose(words: string, from: readonly Trouble[]): readonly Trouble[] {
+  const wanted = words.split(',').map((word) => word.trim())
+  const found = [...new Set(from)].filter(({ name }) => wanted.some((word) => name.includes(word)))
+  if (found.length === 0) throw new Error(`no trouble is named so: ${words}`)
+  return found
+}
+
+async function soak({ dir, seed, ms, usual, words, signal, progress }: Soak): Promise<StepResult> {
   progress(`AKE_SEED=${seed}`)
   const random = seeded(seed)
   const site = await startSite({ dir, signal, progress })
   const quit = new AbortController()
   const story: string[] = []
   try {
-    await prepareProbing(site)
-    const edge = await site.edge('edge', ['--other-cluster-after', otherClusterAfter])
+    await prepareProbing(site.oracle)
+    const pointed = join(dir, 'pointed.kubeconfig')
+    await writeKubeconfig(pointed, { ...site.oracle, url: site.link.url })
+    const edge = await site.edge('edge', ['--other-cluster-after', otherClusterAfter], pointed)
     const informers = await startInformers({
       kubeconfig: edge.kubeconfig,
       direct: site.oracle.kubeconfig,
@@ -64,27 +80,33 @@ async function soak({ dir, seed, ms, troubles: chosen, signal, progress }: Soak)
       signal,
       progress,
     })
+    const truth = new Truth()
+    const through = new Through({ edge, truth, random: seeded(seed + 2) })
     const workers = [
-      new Prober({ edge, path: '/api/v1/pods' }),
-      new Prober({ edge, path: '/api/v1/namespaces/churn-1/configmaps' }),
-      new Reader({ edge, random: seeded(seed + 1) }),
-      new Through({ edge, random: seeded(seed + 2) }),
+      new Prober({ edge, truth, path: '/api/v1/pods' }),
+      new Prober({ edge, truth, path: '/api/v1/namespaces/churn-1/configmaps' }),
+      new Reader({ edge, truth, random: seeded(seed + 1) }),
+      through,
     ]
+    const clients: Clients = { informers, truth, through, pointed, progress, signal: quit.signal }
+    const all = [...usual, ...pasts(clients)]
+    const chosen = words === undefined ? all : choose(words, all)
     const memory = new Memory(edge)
     const running = [...workers, memory].map((worker) => worker.run(quit.signal))
-    /** Each client lists once for each cluster that took the place of another, and never otherwise. */
-    const clusters = () => story.filter((name) => name === otherCluster.name).length
+    /** A client lists again for what the troubles so far excuse, and never otherwise. */
+    let relists = 0
     const check = async (when: string) => {
-      const standing = faultsOf(await informers.status(), clusters())
+      const standing = faultsOf(await informers.status(), relists)
       const found = [...standing, ...[...workers, memory].flatMap((worker) => worker.faults)]
       if (found.length > 0)
         throw new Error(`${when}: ${found.length} faults:\n${found.slice(0, faultsShown).join('\n')}`)
     }
     const compare = async (when: string) => {
       await untilReachable(site, true, healedMsMax)
-      const found = faultsOf(await informers.verify(verifySeconds), clusters())
+      const found = faultsOf(await informers.verify(verifySeconds), relists)
       if (found.length > 0)
         throw new Error(`${when}: ${found.length} faults:\n${found.slice(0, faultsShown).join('\n')}`)
+      await untilSame(site)
     }
     let count = 0
     try {
@@ -92,15 +114,17 @@ async function soak({ dir, seed, ms, troubles: chosen, signal, progress }: Soak)
       while (performance.now() < endMs) {
         await informers.churn(churnPerSecond)
         const trouble = random.of(chosen)
+        story.push(trouble.name)
         const begunMs = performance.now()
         await trouble.run(site, random)
         await pause(random.below(4_000), undefined, { signal })
-        story.push(trouble.name)
+        relists += trouble.relists ?? 0
         count++
         const tookMs = Math.round(performance.now() - begunMs)
         progress(`${count}. ${trouble.name} (${tookMs} ms), ${memory.figures}`)
         await check(trouble.name)
-        if (count % verifyEvery === 0) await compare(`after ${count} troubles`)
+        const isOther = (trouble.relists ?? 0) > 0
+        if (isOther || count % verifyEvery === 0) await compare(`after ${count} troubles`)
       }
       await compare('in the end')
       await check('in the end')
@@ -156,11 +180,12 @@ class Memory {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } })
+  const options = { minutes: { type: 'string' }, seed: { type: 'string' }, troubles: { type: 'string' } } as const
+  const { values } = parseArgs({ options })
   const minutes = Number(values.minutes ?? 10)
   const seed = values.seed === undefined ? chooseSeed() : Number(values.seed)
   if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
-    console.error('usage: npm run soak -- [--minutes N] [--seed S]')
+    console.error('usage: npm run soak -- [--minutes N] [--seed S] [--troubles WORDS]')
     process.exit(2)
   }
   const dir = await mkdtemp(join(tmpdir(), 'ake-soak-'))
@@ -171,7 +196,8 @@ if (import.meta.main) {
     dir,
     seed,
     ms: minutes * 60_000,
-    troubles,
+    usual: troubles,
+    words: values.troubles ?? process.env.AKE_TROUBLES,
     signal: quit.signal,
     progress,
   })

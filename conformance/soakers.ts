@@ -4,7 +4,9 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Answer, Client } from '../test/process.ts'
-import type { Edge, Random, Site } from './site.ts'
+import type { Oracle } from './oracle.ts'
+import { type Listed, Shown, type Truth } from './shown.ts'
+import type { Edge, Random } from './site.ts'
 
 const probeEveryMs = 50
 const readEveryMs = 100
@@ -20,53 +22,8 @@ const space = 'soak'
 const collection = `/api/v1/namespaces/${space}/configmaps`
 
 type Versioned = { readonly metadata: { readonly resourceVersion: string } }
-type Listed = Versioned & {
-  readonly items: readonly { readonly metadata: { readonly uid: string; readonly resourceVersion: string } }[]
-}
-
-/**
- * What one caller was shown of a list. Its version may be lower than before in one case: how far a copy came without a change
- * is written down now and then, so after a kill -9 the very same objects may come under an earlier version.
- */
-class Shown {
-  readonly #edge: Edge
-  #version = 0
-  #restarts = 0
-  #objects: ReadonlyMap<string, number> = new Map()
-  relabelled = 0
-
-  constructor(edge: Edge) {
-    this.#edge = edge
-  }
-
-  get version(): number {
-    return this.#version
-  }
-
-  /** Takes note of a whole list, and answers what is wrong with it. */
-  take({ metadata, items }: Listed, restarts: number): string | undefined {
-    const version = Number(metadata.resourceVersion)
-    const objects = new Map(items.map((one) => [one.metadata.uid, Number(one.metadata.resourceVersion)]))
-    const before = this.#objects
-    const back = [...objects].find(([uid, one]) => one < (before.get(uid) ?? 0))
-    const isLower = version < this.#version
-    const isSame = objects.size === before.size && [...objects].every(([uid, one]) => one === before.get(uid))
-    const fault =
-      back !== undefined
-        ? `object ${back[0]} went back from ${before.get(back[0])} to ${back[1]}`
-        : isLower && !(isSame && this.#edge.restarts > this.#restarts)
-          ? `went back from ${this.#version} to ${version}`
-          : undefined
-    if (isLower && fault === undefined) this.relabelled++
-    else this.#restarts = restarts
-    if (!isLower || fault !== undefined) this.#version = version
-    this.#objects = objects
-    return fault
-  }
-}
-
 /** The namespace in which `Through` writes. */
-export async function prepareProbing({ oracle }: Site): Promise<void> {
+export async function prepareProbing(oracle: Oracle): Promise<void> {
   const direct = new Client({ url: oracle.url, credentials: oracle })
   await direct.json('POST', '/api/v1/namespaces', { metadata: { name: space } })
   direct.close()
@@ -154,16 +111,20 @@ abstract class Worker {
   }
 }
 
-/** Reads with resourceVersion=0: always 200, and never older than what it was shown before. */
+type Probing = { readonly edge: Edge; readonly truth: Truth; readonly path: string }
+
+/** Reads with resourceVersion=0: always 200, never older than what it was shown before, and nothing that is over. */
 export class Prober extends Worker {
   readonly #path: string
   readonly #shown: Shown
+  readonly #truth: Truth
   #longestMs = 0
 
-  constructor({ edge, path }: { edge: Edge; path: string }) {
+  constructor({ edge, truth, path }: Probing) {
     super(edge, probeEveryMs)
     this.#path = `${path}?resourceVersion=0`
-    this.#shown = new Shown(edge)
+    this.#shown = new Shown(edge, truth)
+    this.#truth = truth
   }
 
   get figures(): string {
@@ -173,6 +134,7 @@ export class Prober extends Worker {
   protected async turn(): Promise<void> {
     const begunMs = performance.now()
     const { restarts } = this.asking.edge
+    const { settled } = this.#truth
     const answer = await this.asking.ask('GET', this.#path, undefined, probeMsMax)
     if (answer === undefined) return
     if (answer === 'late') {
@@ -185,10 +147,15 @@ export class Prober extends Worker {
       this.fault(`GET ${this.#path}: ${answer.status} ${answer.body}`)
       return
     }
-    const wrong = this.#shown.take(JSON.parse(answer.body.toString()) as Listed, restarts)
+    const list = JSON.parse(answer.body.toString()) as Listed
+    const wrong = this.#shown.take(list, restarts)
     if (wrong !== undefined) this.fault(`GET ${this.#path}: ${wrong}`)
+    const over = settled !== undefined && settled === this.#truth.settled ? this.#truth.overIn(list) : undefined
+    if (over !== undefined) this.fault(`GET ${this.#path} shows what is over: ${over}`)
   }
 }
+
+type Working = { readonly edge: Edge; readonly truth: Truth; readonly random: Random }
 
 /** Offline an edge says 503 to what it never held; overloaded or starting it says 429, and 504 to a version ahead of it. */
 const honest = new Set([200, 404, 429, 503, 504])
@@ -196,12 +163,14 @@ const honest = new Set([200, 404, 429, 503, 504])
 /** Somebody with kubectl: lists and gets, with and without a version, of what informers read and of what nobody does. */
 export class Reader extends Worker {
   readonly #random: Random
+  readonly #truth: Truth
   /** By path. */
   readonly #seen = new Map<string, Shown>()
 
-  constructor({ edge, random }: { edge: Edge; random: Random }) {
+  constructor({ edge, truth, random }: Working) {
     super(edge, readEveryMs)
     this.#random = random
+    this.#truth = truth
   }
 
   get figures(): string {
@@ -215,9 +184,10 @@ export class Reader extends Worker {
     const other = ['/api/v1/services', '/apis/apps/v1/deployments', '/api/v1/namespaces', '/api/v1/nodes']
     const isMirrored = below(4) > 0
     const path = of(isMirrored ? mirrored : other)
-    const shown = this.#seen.get(path) ?? new Shown(this.asking.edge)
+    const shown = this.#seen.get(path) ?? new Shown(this.asking.edge, this.#truth)
     this.#seen.set(path, shown)
     const { restarts } = this.asking.edge
+    const { settled } = this.#truth
     const versions = ['', '', '?resourceVersion=0', shown.version === 0 ? '' : `?resourceVersion=${shown.version}`]
     const query = of([...versions, '?limit=20', '?labelSelector=app%3Da'])
     const named = isMirrored && path.endsWith('configmaps') && below(2) === 0 ? `/object-00${below(8)}` : ''
@@ -230,13 +200,21 @@ export class Reader extends Worker {
       return
     }
     this.count(answer)
+    // Of either state, from the copy or from the cloud itself: nothing follows from it.
+    const isBetween = settled === undefined || settled !== this.#truth.settled
     const mayBeAbsent = named !== '' && answer.status === 404
     // What informers read is held: no list of it may fail, whatever happens to the line.
-    const isAhead = answer.status === 504 && query === `?resourceVersion=${shown.version}` && shown.relabelled > 0
+    const isNamed = query === `?resourceVersion=${shown.version}`
+    const isAhead = answer.status === 504 && isNamed && (shown.relabelled > 0 || isBetween)
     const right = isMirrored ? answer.status === 200 || mayBeAbsent || isAhead : honest.has(answer.status)
     if (!right) this.fault(`GET ${asked}: ${answer.status} ${answer.body.toString().slice(0, 500)}`)
-    if (answer.status !== 200 || named !== '' || query.startsWith('?l')) return
-    const wrong = shown.take(JSON.parse(answer.body.toString()) as Listed, restarts)
+    if (isBetween) shown.forget()
+    if (isBetween || answer.status !== 200 || named !== '') return
+    const list = JSON.parse(answer.body.toString()) as Listed
+    const over = this.#truth.overIn(list)
+    if (over !== undefined) this.fault(`GET ${asked} shows what is over: ${over}`)
+    if (query.startsWith('?l')) return
+    const wrong = shown.take(list, restarts)
     if (isMirrored && wrong !== undefined) this.fault(`GET ${asked}: ${wrong}`)
   }
 }
@@ -246,13 +224,41 @@ type Written = { readonly version: number; readonly restarts: number }
 /** Writes through the edge, and is shown what it wrote: never less than what it was told had been done (A7). */
 export class Through extends Worker {
   readonly #random: Random
-  readonly #written = new Map<string, Written>()
+  readonly #truth: Truth
+  #written = new Map<string, Written>()
+  #marked = new Map<string, Written>()
   #number = 0
   #acknowledged = 0
 
-  constructor({ edge, random }: { edge: Edge; random: Random }) {
+  constructor({ edge, truth, random }: Working) {
     super(edge, writeEveryMs)
     this.#random = random
+    this.#truth = truth
+  }
+
+  /** What it was told until now stays, whatever comes. */
+  mark(): void {
+    this.#marked = new Map(this.#written)
+  }
+
+  /** Where it is now, nothing of what it wrote is known. */
+  forget(): void {
+    this.#written = new Map()
+  }
+
+  /** It is back at the mark: what it was told since does not count. */
+  setBack(): void {
+    this.#written = new Map(this.#marked)
+  }
+
+  /** Reads everything it was told until the mark. */
+  async prove(): Promise<void> {
+    for (const [name, { version }] of this.#marked) {
+      const answer = await this.asking.ask('GET', `${collection}/${name}?resourceVersion=0`)
+      if (answer === undefined || answer === 'late') continue
+      const found = answer.status === 200 ? versionOf(answer) : 0
+      if (found === 0 || found < version) this.fault(`${name}, written at ${version}, is ${answer.status} ${found}`)
+    }
   }
 
   get figures(): string {
@@ -264,6 +270,7 @@ export class Through extends Worker {
     const path = `${collection}/${name}`
     const body = { metadata: { name }, data: { number: String(++this.#number) } }
     const isKnown = this.#written.has(name)
+    const { settled } = this.#truth
     const answer = isKnown ? await this.asking.ask('PUT', path, body) : await this.asking.ask('POST', collection, body)
     if (answer === undefined || answer === 'late') {
       // Nobody knows whether it was done; a create that was done is answered by 409 from then on.
@@ -271,12 +278,13 @@ export class Through extends Worker {
       return
     }
     this.count(answer)
+    // Of either state, or of none.
+    if (settled === undefined || settled !== this.#truth.settled) return
     const { edge } = this.asking
     if (answer.status === 409 && !isKnown) this.#written.set(name, { version: 0, restarts: edge.restarts })
     else if (answer.status < 300) {
       this.#acknowledged++
-      const version = Number((JSON.parse(answer.body.toString()) as Versioned).metadata.resourceVersion)
-      this.#written.set(name, { version, restarts: edge.restarts })
+      this.#written.set(name, { version: versionOf(answer), restarts: edge.restarts })
       await this.#readBack(path, name)
     } else if (![429, 500, 502, 503, 504].includes(answer.status)) {
       this.fault(`a write of ${name}: ${answer.status} ${answer.body.toString().slice(0, 500)}`)
@@ -285,14 +293,19 @@ export class Through extends Worker {
 
   async #readBack(path: string, name: string): Promise<void> {
     const { edge } = this.asking
+    const { settled } = this.#truth
     const answer = await this.asking.ask('GET', `${path}?resourceVersion=0`)
+    if (settled !== this.#truth.settled) return
     const written = this.#written.get(name)
     // What a reply promised is remembered by the life of the edge that gave it.
     if (answer === undefined || answer === 'late' || written === undefined || written.restarts !== edge.restarts) return
     this.count(answer)
-    const version =
-      answer.status === 200 ? Number((JSON.parse(answer.body.toString()) as Versioned).metadata.resourceVersion) : 0
+    const version = answer.status === 200 ? versionOf(answer) : 0
     if (answer.status === 200 && version >= written.version) return
     this.fault(`${name} was written at ${written.version}, then read as ${answer.status} ${version}`)
   }
+}
+
+function versionOf({ body }: Answer): number {
+  return Number((JSON.parse(body.toString()) as Versioned).metadata.resourceVersion)
 }

@@ -3,7 +3,7 @@ import { type Ake, type AkeOptions, startCommand } from '../ake.ts'
 import { freePorts } from '../ports.ts'
 
 export type EdgeOptions = AkeOptions & {
-  /** The API server, or several addresses of it in the order of preference. */
+  /** The API server, or several addresses of it in the order of preference; none where the kubeconfig says it. */
   readonly server: string | readonly string[]
   /** The path of the kubeconfig with which the edge itself reads upstream. */
   readonly kubeconfig: string

@@ -16,6 +16,8 @@ const noticedMsMax = 20_000
 
 export type Trouble = {
   readonly name: string
+  /** How often each client lists again for it, at most. */
+  readonly relists?: number
   run(site: Site, random: Random): Promise<void>
 }
 
@@ -183,7 +185,11 @@ async function redial(site: Site): Promise<void> {
   await site.link.set('up')
 }
 
-function untilEdges(site: Site, what: string, holds: (cluster: EdgeStatus['cluster']) => boolean): Promise<unknown> {
+export function untilEdges(
+  site: Site,
+  what: string,
+  holds: (cluster: EdgeStatus['cluster']) => boolean,
+): Promise<unknown> {
   const look = async () =>
     (await Promise.all(site.edges().map((edge) => edge.status()))).every((one) => holds(one.cluster))
   return until(look, what, { withinMs: 2 * noticedMsMax, everyMs: 100, signal: site.signal })
@@ -202,8 +208,9 @@ const moment: Trouble = {
 }
 
 /** Its copy begins anew, and each client lists once. */
-export const otherCluster: Trouble = {
+const otherCluster: Trouble = {
   name: 'another cluster',
+  relists: 1,
   run: async (site) => {
     const next = randomUUID()
     await site.oracle.reidentify(next)

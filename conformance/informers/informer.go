@@ -193,6 +193,8 @@ func (i *informer) listed(list runtime.Object) {
 func (i *informer) begin(found []record, version int64) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
+	// The first one finds nothing told yet.
+	i.rules.relisted = i.start != 0
 	i.initial, i.start, i.events = found, version, nil
 }
 
@@ -276,10 +278,8 @@ func (i *informer) heard(what string, object any) {
 	defer i.mutex.Unlock()
 	i.handled++
 	if gone {
+		// Only a list after the first one tells so.
 		i.missed++
-		if !i.rules.forgiven {
-			i.faultLocked("%s was missed by the watch and found missing by a list", tombstone.Key)
-		}
 	}
 	last, known := i.told[made.Key]
 	if i.rules.against(what, made.RV, last, known) {

@@ -5,8 +5,9 @@ package main
 type rules struct {
 	// Each event is remembered and compared with the whole history.
 	everyEvent bool
-	// The server was set back to an older state: until the next verification versions may be lower, and a list may reveal
-	// what is gone.
+	// A list after the first one tells again what is known; whether that was due is judged by the count of lists.
+	relisted bool
+	// The server was set back to an older state: until the next verification versions may be lower.
 	forgiven bool
 }
 
@@ -20,6 +21,8 @@ func (r rules) against(what string, version, last int64, known bool) bool {
 	case what == "delete":
 		// It carries the version at which it became known; a deletion may be told again after a cut.
 		return version < last
+	case r.relisted:
+		return known == (what == "add") || version < last
 	default:
 		return known == (what == "add") || version <= last
 	}
