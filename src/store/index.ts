@@ -20,12 +20,13 @@ import { hasRoom } from './disk.ts'
 import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readHistory, readInterest, readObjects, readRecords } from './reading.ts'
 import { Reads } from './reads.ts'
+import { recoverEnd } from './recovery.ts'
 import { openSound, remake } from './remake.ts'
 import { makeLogFolder, type Position } from './segment.ts'
 import { makeBase, tidy } from './space.ts'
 import { type Cursor, HistoryGone, type HistoryLimit } from './store.ts'
 import { type Hole, readLog } from './tail.ts'
-import { type Cut, needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
+import type { Cut } from './tidyfiles.ts'
 
 /** One transaction takes at most about so many changes: its pages are held in memory. */
 const transactionChangesMax = 2_048
@@ -158,36 +159,23 @@ export class Index {
   /** After a start: applies what counts, cuts off what was torn, and answers where the log ends. */
   recover(): LogEnd {
     this.#applyOrRemake()
-    const { folder } = this.#parts
-    const base = this.#base
     // A page that is only read here may be damaged too.
     this.#asking(() => this.release(this.#applier.otherNames()))
-    this.#loseEnd()
-    const { counts } = this.#applier.segments
-    const end = this.applied
-    const isRemade = this.#remade !== undefined
-    const { isWhole, cuts } = tidyFiles({ folder, end, counts, aside: this.#aside, base, isRemade })
-    const identity = this.#applier.identity || newIdentity(folder)
+    const { end, isWhole, identity, losses, cuts, lacksBase } = recoverEnd({
+      folder: this.#parts.folder,
+      aside: this.#aside,
+      ending: this.#ending,
+      base: this.#base,
+      isRemade: this.#remade !== undefined,
+      applier: () => this.#applier,
+      note: (change) => this.#note(change),
+    })
+    this.#losses.push(...losses)
     this.#cuts = cuts
-    if (cuts.length > 0 || this.#applier.identity === 0) {
-      this.#note((applier) => {
-        applier.raise(cuts.reduce((sum, { bytes }) => sum + bytes, 0))
-        applier.identity = identity
-      })
-    }
     if (this.#held === undefined) this.#proven = end.sequence
-    if (this.#held === undefined && needsBase({ folder, end, counts, base })) this.#tryBase()
+    if (this.#held === undefined && lacksBase) this.#tryBase()
     this.#markReached()
     return { end, isWhole, isSynced: this.#held === undefined, identity }
-  }
-
-  /** The log ends before what is known to have been in it. */
-  #loseEnd(): void {
-    const identity = this.#applier.identity || newIdentity(this.#parts.folder)
-    const hole = this.#ending.lost(this.applied, identity)
-    if (hole === undefined) return
-    this.#losses.push(this.#aside.note(hole))
-    this.#note((applier) => applier.lose(hole))
   }
 
   /** Once for each segment, and at the end. */
