@@ -100,6 +100,6 @@ test('[A2] a name that a client watches stays: its versions are those of its own
   await world.until(() => world.interests.size === 2)
   assert.deepEqual(names(world).sort(), ['v1/configmaps@a', 'v1/configmaps@a?&metadata.name=x0'])
   world.server.put('configmaps', 'a/x0', { value: 'new' })
-  await stepping(world, [client], () => client.idle)
-  client.assertRight()
+  await stepping(world, [client], () => client.isRight())
+  assert.deepEqual(client.expired, [])
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiServer } from './apiserver.test-support.ts'
-import { Client } from './client.test-support.ts'
+import { Client, stepping } from './client.test-support.ts'
 import { interestOf } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { MirroredInterest } from './mirrored.ts'
@@ -278,6 +278,32 @@ test('[A1] an interest that may be of a lost past is not read until the cloud, i
   assert.ok(api.readable !== undefined, 'nobody can say while the cloud is away: what is known counts')
   server.reachability.set('reachable')
   await world.until(() => api.readable !== undefined)
+})
+
+test('[A3] a lost past that one resource shows is looked for in all: a busy object may stand at the same version in both', async () => {
+  const server = new ApiServer()
+  server.put('configmaps', 'a/leader')
+  server.put('pods', 'a/k0')
+  const { version } = server
+  server.put('configmaps', 'a/ghost')
+  server.put('pods', 'a/gone')
+  server.put('configmaps', 'a/leader', { value: 'renewed' })
+  const world = await MirrorWorld.open({ server })
+  const clients = [new Client(world, { resource: 'configmaps' }), new Client(world, {})] as const
+  await stepping(world, clients, () => clients.every((one) => one.idle))
+  server.restore(version)
+  server.put('pods', 'a/k0', { value: 'other' })
+  server.put('pods', 'a/k0', { value: 'another' })
+  server.put('configmaps', 'a/leader', { value: 'renewed' })
+  server.put('pods', 'a/k0', { value: 'the last' })
+  await stepping(world, clients, () => clients.every((one) => one.isRight()))
+  await world.pass(5_000)
+  const lists = (resource: string) => server.requests.filter((one) => one.what === 'list' && one.resource === resource)
+  assert.equal(world.mirrored({ resource: 'configmaps' })?.cache?.size, 1)
+  assert.ok(
+    lists('configmaps').length <= 3 && lists('pods').length <= 3,
+    'and neither has the other look again and again',
+  )
 })
 
 test('many informers of one resource cost one upstream list and one watch', async () => {

@@ -246,8 +246,8 @@ export class Interests {
       firstVersion,
       save: (one) => this.#records.save(one),
       onRestored: (one) => {
-        for (const other of this.of(interest.group, interest.version, interest.resource))
-          if (other !== one) other.doubt()
+        // A cluster is put back as a whole, and the newest objects of another resource may look the same by chance.
+        for (const other of this.#mirrored.values()) if (other !== one) other.doubt()
       },
       onSynced: (one) => {
         this.#tell(one)

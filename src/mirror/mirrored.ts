@@ -54,6 +54,8 @@ export class MirroredInterest {
   #feed: Feed | undefined
   #running: Promise<void> = Promise.resolve()
   #stopRun: AbortController | undefined
+  /** What it finds to be lost is then no news to the others, which are in doubt as well. */
+  #isDoubtedByOther = false
   /** The cloud has confirmed that it may not be read, or is no more: it answers no read. */
   withdrawnAtMs: number | undefined
 
@@ -144,7 +146,7 @@ export class MirroredInterest {
       onLost: async (version) => {
         this.record.lost = Math.max(this.record.lost, version)
         await this.#parts.save(this)
-        this.#parts.onRestored(this)
+        if (!this.#isDoubtedByOther) this.#parts.onRestored(this)
       },
       onTrusted: (wasDoubted) => this.#trusted(wasDoubted),
     })
@@ -152,10 +154,11 @@ export class MirroredInterest {
     this.#running = this.#running.then(() => reflector.run(stop.signal))
   }
 
-  /** Another interest of this resource is of a lost past: while the cloud can say, nothing is read here before it has. */
+  /** Another interest is of a lost past: while the cloud can say, nothing is read here before it has. */
   doubt(): void {
     // One that is fed is as sound as what feeds it.
     if (this.cache === undefined || this.#feed !== undefined) return
+    this.#isDoubtedByOther = true
     if (this.#way.take('doubt') === 'again' && this.#reflector !== undefined) this.start()
   }
 
@@ -175,6 +178,7 @@ export class MirroredInterest {
   }
 
   #trusted(wasDoubted: boolean): void {
+    this.#isDoubtedByOther = false
     if (this.readable !== undefined) this.#settle('synced')
     // What was in doubt was fed by none, and fed none.
     if (wasDoubted) this.#parts.onSynced(this)

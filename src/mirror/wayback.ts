@@ -38,7 +38,7 @@ export type WayInput =
   | 'broken'
   /** The copy was seen to differ from the cloud. */
   | 'differs'
-  /** Another interest of this resource was found to be of a lost past. */
+  /** Another interest was found to be of a lost past. */
   | 'doubt'
   /** The wider interest that fed this one is no more. */
   | 'unfed'
