@@ -59,6 +59,16 @@ test('[D5] a first list holds nothing of its own of what another interest has', 
   assert.ok(own.length <= 1, own.map(({ key }) => key).join())
 })
 
+test('[D5] first lists that overlap and are asked for together hold what one of them brings', async () => {
+  const world = await opened(9, 4)
+  const begin = mock.method(world.copy, 'begin')
+  const clients = Array.from({ length: 5 }, (_, i) => new Client(world, { labels: `app!=x${i}` }, false))
+  await stepping(world, clients, () => clients.every(({ idle }) => idle))
+  const brought = begin.mock.calls.flatMap(({ arguments: [, , items] }) => items)
+  assert.equal(brought.length, 5 * 9)
+  assert.equal(new Set(brought.map(({ bytes }) => bytes)).size, 9, 'distinct buffers')
+})
+
 test('[A2] a watch that was compacted away is followed by a list, of which clients see the difference only', async () => {
   const world = await opened(9, 4)
   const { server } = world

@@ -16,6 +16,7 @@ import {
   Refused,
 } from './follow.ts'
 import { type CloudListing, type ListingLimits, listItemOf, readListing } from './listing.ts'
+import { type ListingTurn, ListingTurns } from './listingturns.ts'
 import { Ahead, errorOf, Source, statusCode, versionOf, type WatchStream, watchSecondsMin } from './source.ts'
 import { hear, witnessesOf } from './witnesses.ts'
 
@@ -32,11 +33,12 @@ type Parts = {
 }
 
 export function followDirect(parts: Parts): OpenFollow {
+  const turns = new ListingTurns(parts.clock)
   return (collection) => {
     // Lists of custom objects are named as their definition says, which may not be known yet.
     const source = new Source({ ...parts, scope: collection.scope, kind: collection.custom ? '' : collection.kind })
     return {
-      follow: (from, signal) => new Following({ ...parts, collection, source, from, signal }).steps(),
+      follow: (from, signal) => new Following({ ...parts, collection, source, turns, from, signal }).steps(),
       identities: (of, signal) => source.identities(of, signal),
     }
   }
@@ -45,6 +47,7 @@ export function followDirect(parts: Parts): OpenFollow {
 type FollowingParts = Parts & {
   readonly collection: Collection
   readonly source: Source
+  readonly turns: ListingTurns
   readonly from: From
   readonly signal: AbortSignal
 }
@@ -61,7 +64,7 @@ class Following {
   }
 
   async *steps(): AsyncGenerator<Followed> {
-    const { source, from, signal } = this.#parts
+    const { source, from, signal, turns, collection } = this.#parts
     const { held } = from
     let { start } = from
     // First of all: another cluster's past says nothing about this one's.
@@ -73,16 +76,20 @@ class Following {
       if (past === 'differs' && start === 'resume') start = 'compare'
     }
     let watch: WatchStream | undefined
+    const { group, version, resource } = collection.scope
+    const turn = turns.of(`${group}/${version}/${resource}`)
     try {
       if (start !== 'resume') {
-        const listed = yield* this.#listed({ ...from, start }, (opened) => {
+        const listed = yield* this.#listed({ ...from, start }, turn, (opened) => {
           watch = opened
         })
         if (listed === 'lost') return
+        turn.leave()
       }
       watch ??= await source.watch(this.#version, signal)
       yield* this.#watched(watch)
     } finally {
+      turn.leave()
       watch?.close()
     }
   }
@@ -90,12 +97,13 @@ class Following {
   /** Apart from what follows it: a watch lives for hours, and must not hold what a list has brought. */
   async *#listed(
     from: From,
+    turn: ListingTurn,
     opened: (watch: WatchStream | undefined) => void,
   ): AsyncGenerator<Followed, 'lost' | 'told'> {
     const { held, start } = from
     // A list is as new as the moment it was asked for.
     const askedAtMs = this.#parts.clock.steady()
-    const { objects, version, listKind, watch } = await this.#list(from)
+    const { objects, version, listKind, watch } = await this.#list(from, turn)
     opened(watch)
     if (held !== undefined && start !== 'anew') {
       if (version < held.version || (hasFallen(objects, held) && !(await this.#isForgotten(held.version)))) {
@@ -154,20 +162,22 @@ class Following {
     }
   }
 
-  async #list({ held, start, exactly }: From): Promise<CloudListing> {
+  async #list({ held, start, exactly }: From, turn: ListingTurn): Promise<CloudListing> {
     const { source, collection, clock, signal } = this.#parts
     const limits = limitsOf(this.#parts)
     // A version of another past may be the same and its object another: then all of it is read.
     const standing = (key: string) => (start === 'anew' || held?.isCorrupt(key) === true ? undefined : held?.peek(key))
     const { custom, known } = collection
     const parts = { source, custom, known, plan: held?.plan ?? collection.plan(), standing, clock, signal }
+    // What is held already is only named, which takes no memory and so no turn.
     if (held !== undefined) return await readListing({ ...parts, limits: relistLimits(limits, held) })
-    if (exactly === undefined) return await readListing({ ...parts, limits })
+    const first = { ...parts, limits, turn }
+    if (exactly === undefined) return await readListing(first)
     try {
-      return await readListing({ ...parts, limits, exactly })
+      return await readListing({ ...first, exactly })
     } catch (error) {
       // That version is gone or not yet there: the newest one will do.
-      if (error instanceof Expired || error instanceof Ahead) return await readListing({ ...parts, limits })
+      if (error instanceof Expired || error instanceof Ahead) return await readListing(first)
       throw error
     }
   }

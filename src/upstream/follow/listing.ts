@@ -14,6 +14,7 @@ import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { Unreachable } from '../upstream.ts'
 import { Busy, type Collection, Expired, TooLarge } from './follow.ts'
+import type { ListingTurn } from './listingturns.ts'
 import { errorOf, type Source, statusCode, versionOf, type WatchStream } from './source.ts'
 
 /** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
@@ -49,6 +50,8 @@ export type ListingParts = {
   /** What the copy holds under a key, if it is whole. */
   readonly standing: (key: string) => Pick<Item, 'uid' | 'version'> | undefined
   readonly known?: Collection['known'] | undefined
+  /** Left by the caller. */
+  readonly turn?: ListingTurn | undefined
   readonly limits: ListingLimits
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -74,12 +77,12 @@ class Reading {
   }
 
   async read(): Promise<CloudListing> {
-    const { source, signal, exactly } = this.#parts
+    const { signal } = this.#parts
     const abort = () => this.#aborting.abort()
     signal.addEventListener('abort', abort)
     if (signal.aborted) abort()
     try {
-      const first = await source.page(exactly === undefined ? {} : { exactly }, this.#aborting.signal)
+      const first = await this.#first()
       this.#take(first)
       let page = first
       let consistent = true
@@ -103,6 +106,16 @@ class Reading {
     } finally {
       signal.removeEventListener('abort', abort)
     }
+  }
+
+  /** One that is not all waits for its turn without being held, and is then asked for again. */
+  #first(): Promise<ListPage> {
+    const { source, exactly, turn } = this.#parts
+    const { signal } = this.#aborting
+    const ask = () => source.page(exactly === undefined ? {} : { exactly }, signal)
+    return ask().then((page) => {
+      return turn === undefined || page.continueToken === '' || turn.join() ? page : turn.wait(signal).then(ask)
+    })
   }
 
   /** The next page, however often it breaks off. */
