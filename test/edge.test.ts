@@ -157,42 +157,46 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('[A2] restarts of either side, in order and by kill -9: the next watch resumes without 410 and misses nothing', () =>
-    withSite(mirrored, async (site) => {
-      let client = await synced(site)
-      const frames: Frame[] = []
-      let version = (await client.json<Listed>('GET', any)).metadata.resourceVersion
-      const seen = (frame: Frame) => {
-        frames.push(frame)
-        version = frame.object.metadata.resourceVersion
-      }
-      let made = 0
-      let watch = new Watch(client, watching(version), seen)
-      const more = async () => {
-        const direct = site.client(site.cloud)
-        await create(direct, `n${made++}`)
-        await until(() => told(frames).includes(`ADDED n${made - 1}`), `n${made - 1}`)
-        direct.close()
-      }
-      await more()
-      for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-        await site.cloud.end(signal)
-        await site.startCloud()
+    withSite(
+      mirrored,
+      async (site) => {
+        let client = await synced(site)
+        const frames: Frame[] = []
+        let version = (await client.json<Listed>('GET', any)).metadata.resourceVersion
+        const seen = (frame: Frame) => {
+          frames.push(frame)
+          version = frame.object.metadata.resourceVersion
+        }
+        let made = 0
+        let watch = new Watch(client, watching(version), seen)
+        const more = async () => {
+          const direct = site.client(site.cloud)
+          await create(direct, `n${made++}`)
+          await until(() => told(frames).includes(`ADDED n${made - 1}`), `n${made - 1}`)
+          direct.close()
+        }
         await more()
-        assert.equal(watch.stream.closed, false, 'a restart of the cloud ends no watch')
-        const { code } = await site.edge.end(signal)
-        const { clean } = await watch.ended
-        if (signal === 'SIGTERM') assert.deepEqual([code, clean], [0, true])
-        await site.startEdge()
-        client = site.client()
-        watch = new Watch(client, watching(version), seen)
-        await more()
-      }
-      assertOrdinary(frames)
-      assert.deepEqual(
-        told(frames),
-        Array.from({ length: made }, (_, index) => `ADDED n${index}`),
-      )
-    }))
+        for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+          await site.cloud.end(signal)
+          await site.startCloud()
+          await more()
+          assert.equal(watch.stream.closed, false, 'a restart of the cloud ends no watch')
+          const { code } = await site.edge.end(signal)
+          const { clean } = await watch.ended
+          if (signal === 'SIGTERM') assert.deepEqual([code, clean], [0, true])
+          await site.startEdge()
+          client = site.client()
+          watch = new Watch(client, watching(version), seen)
+          await more()
+        }
+        assertOrdinary(frames)
+        assert.deepEqual(
+          told(frames),
+          Array.from({ length: made }, (_, index) => `ADDED n${index}`),
+        )
+      },
+      { isCloudProcess: true },
+    ))
 
   test('offline: restarted it serves at once from disk, writes are refused, and nothing unknown is shown as absent', () =>
     withSite(mirrored, async (site) => {

@@ -1,6 +1,7 @@
 /**
- * An edge, the line it hangs on and the API server at its other end, as processes: `ake serve` speaks enough of the API to be
- * an edge's cloud. All of it can be cut, killed and started again, and is gone when its test has ended.
+ * An edge as a process, the line it hangs on and the API server at its other end: `ake serve` speaks enough of the API to be
+ * an edge's cloud. All of it can be cut, ended and started again, and is gone when its test has ended. The cloud runs in the
+ * test's own process, which saves a start; where it is to be killed it is a process, too.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +9,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Link, startLink } from '../conformance/link.ts'
 import { freePorts } from '../conformance/ports.ts'
+import { readConfig } from '../src/app/config.ts'
+import { serve } from '../src/app/serve.ts'
+import { silentLog } from '../src/base/log.ts'
 import { until } from '../src/base/until.test-support.ts'
 import { Client, type Credentials, type Ended, runAke, type Serving } from './process.ts'
 
@@ -28,17 +32,34 @@ export async function start(folder: string, args: readonly string[]): Promise<Se
     )
   })
   const url = await ready.finally(() => clearTimeout(late))
-  return {
-    url,
-    port: Number(new URL(url).port),
-    pid: child.pid as number,
-    credentials: credentialsOf(join(folder, 'admin.kubeconfig')),
-    ended,
-    end: (signal = 'SIGTERM') => {
-      child.kill(signal)
-      return ended
-    },
+  const end = (signal: NodeJS.Signals = 'SIGTERM') => {
+    child.kill(signal)
+    return ended
   }
+  return servingAt(url, folder, { pid: child.pid as number, ended, end })
+}
+
+function servingAt(url: string, folder: string, life: Pick<Serving, 'pid' | 'ended' | 'end'>): Serving {
+  return { url, port: Number(new URL(url).port), credentials: credentialsOf(join(folder, 'admin.kubeconfig')), ...life }
+}
+
+/** `ake serve` in this process; whatever the signal is, it ends in order. */
+export async function serveHere(folder: string, port = 0): Promise<Serving> {
+  const config = await readConfig('serve', { args: ['--listen', `127.0.0.1:${port}`, '--data', folder], env: {} })
+  const ending = new AbortController()
+  const { promise: ready, resolve, reject } = Promise.withResolvers<string>()
+  const ended = serve(config, { log: silentLog, signal: ending.signal, ready: resolve }).then(
+    () => ({ code: 0, signal: null, stderr: '' }),
+    (error: Error) => {
+      reject(error)
+      return { code: 1, signal: null, stderr: String(error.stack) }
+    },
+  )
+  const end = () => {
+    ending.abort()
+    return ended
+  }
+  return servingAt(await ready, folder, { pid: process.pid, ended, end })
 }
 
 export function credentialsOf(kubeconfig: string): Credentials {
@@ -60,6 +81,8 @@ export class Site {
   link!: Link
   cloud!: Serving
   edge!: Serving
+  /** Where it is to be killed rather than ended. */
+  isCloudProcess = false
   #ports: number[] = []
   #options: readonly string[] = []
   readonly #clients: Client[] = []
@@ -74,7 +97,10 @@ export class Site {
 
   async startCloud(): Promise<Serving> {
     if (this.#ports.length === 0) this.#ports = await freePorts(2)
-    this.cloud = await start(this.cloudFolder, ['serve', '--listen', `127.0.0.1:${this.#ports[0]}`])
+    const [port] = this.#ports as [number]
+    this.cloud = this.isCloudProcess
+      ? await start(this.cloudFolder, ['serve', '--listen', `127.0.0.1:${port}`])
+      : await serveHere(this.cloudFolder, port)
     this.link ??= await startLink({ target: { host: '127.0.0.1', port: this.cloud.port } })
     return this.cloud
   }
@@ -124,8 +150,13 @@ export class Site {
 }
 
 /** Cloud, line and edge, all gone when `body` has ended. */
-export async function withSite(options: readonly string[], body: (site: Site) => Promise<void>): Promise<void> {
+export async function withSite(
+  options: readonly string[],
+  body: (site: Site) => Promise<void>,
+  { isCloudProcess = false } = {},
+): Promise<void> {
   const site = new Site()
+  site.isCloudProcess = isCloudProcess
   try {
     await site.startCloud()
     await site.startEdge(...options)

@@ -11,7 +11,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startLink } from '../conformance/link.ts'
 import { until } from '../src/base/until.test-support.ts'
-import { Site, start } from './edgeprocess.ts'
+import { Site, serveHere } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Serving, seeded, seedOfRun, Watch } from './process.ts'
 
 const any = `${configMaps}?resourceVersion=0`
@@ -31,7 +31,7 @@ class TwoClusters extends Site {
   async begin(made: Made): Promise<void> {
     await this.startCloud()
     cpSync(join(this.cloudFolder, 'pki'), join(this.otherFolder, 'pki'), { recursive: true })
-    this.other = await start(this.otherFolder, ['serve', '--listen', '127.0.0.1:0'])
+    this.other = await serveHere(this.otherFolder)
     for (const [serving, own, count] of [
       [this.cloud, 'of-first', made.first],
       [this.other, 'of-other', made.other],
@@ -119,7 +119,10 @@ describe('clusters of its own each', { concurrency: 3 }, () => {
         const statuses = new Set<number>()
         const probing = new AbortController()
         const probes = (async () => {
-          while (!probing.signal.aborted) statuses.add((await prober.ask('GET', any)).status)
+          while (!probing.signal.aborted) {
+            statuses.add((await prober.ask('GET', any)).status)
+            await pause(5)
+          }
         })()
         await site.leadTo(site.other)
         await until(async () => (await site.status()).cluster.changes === 1, 'the change')
