@@ -25,7 +25,7 @@ const writer = join(import.meta.dirname, 'crashwriter.ts')
 const scratch = mkdtempSync(join(tmpdir(), 'ake-crash-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 /** Two hundred starts: the compiled sources are kept, which a killed process never gets to do itself. */
-const cached = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled') }
+const cached = { NODE_COMPILE_CACHE: join(scratch, 'compiled'), ...process.env }
 
 /** What clients know of one key: its newest state, and what was under way. */
 type Known = { version: number; value: string; attempt: string | undefined }
