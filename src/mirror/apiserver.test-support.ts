@@ -250,7 +250,10 @@ export class ApiServer implements Upstream {
     const rest = all.filter((one) => one.key >= start)
     const page = rest.slice(0, Math.min(this.pageMax, Number(query.get('limit') ?? this.pageMax)))
     const more = page.length < rest.length ? encodeContinue(page.at(-1)?.key ?? '', version, 0, prefix) : ''
-    const metadata = { resourceVersion: String(version), ...(more === '' ? {} : { continue: more }) }
+    // As the real one: how many follow is known where nothing is selected.
+    const isSelected = query.has('labelSelector') || query.has('fieldSelector')
+    const remaining = isSelected ? {} : { remainingItemCount: rest.length - page.length }
+    const metadata = { resourceVersion: String(version), ...(more === '' ? {} : { continue: more, ...remaining }) }
     const items = page.map((one) => (what === 'identities' ? metadataOf(one) : one.text)).join(',')
     if (what === 'identities')
       return `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":${JSON.stringify(metadata)},"items":[${items}]}\n`

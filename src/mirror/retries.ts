@@ -20,6 +20,8 @@ const gonePauseMsMax = 2 * 60_000
 /** What was never mirrored is passed through meanwhile: its list is large, or fails, and is tried again this rarely. */
 const firstPauseMsMax = 5 * 60_000
 const tooLargePauseMs = 10 * 60_000
+/** Where it takes a reading of all that fits to see that there is more: as much as the budget is, each time. */
+const tooLargePauseMsMax = 2 * 60 * 60_000
 
 /** The API server ended a watch long before its time. */
 export class Ended extends Error {}
@@ -28,6 +30,8 @@ export class Retries {
   readonly #random: () => number
   #failures = 0
   #expiries = 0
+  /** Lists that were read as far as they fit. */
+  #readings = 0
 
   constructor(random: () => number) {
     this.#random = random
@@ -37,6 +41,7 @@ export class Retries {
   lived(): void {
     this.#failures = 0
     this.#expiries = 0
+    this.#readings = 0
   }
 
   /** What failed was the line, and that is back. */
@@ -51,7 +56,11 @@ export class Retries {
       return this.#expiries === 1 ? 0 : this.#pause(this.#expiries, relistPauseMsMax)
     }
     this.#failures++
-    if (error instanceof TooLarge) return this.#pause(1, tooLargePauseMs, tooLargePauseMs)
+    if (error instanceof TooLarge) {
+      return error.foreseen
+        ? this.#pause(1, tooLargePauseMs, tooLargePauseMs)
+        : this.#pause(++this.#readings, tooLargePauseMsMax, tooLargePauseMs)
+    }
     if (gained && (error instanceof Ended || error instanceof Unreachable))
       return this.#pause(this.#failures, cutPauseMsMax)
     const pauseMs = this.#pause(this.#failures, pauseMsMaxOf(error, passed))

@@ -15,7 +15,7 @@ import {
   type OpenFollow,
   Refused,
 } from './follow.ts'
-import { type CloudListing, type ListingLimits, listItemOf, readListing } from './listing.ts'
+import { type CloudListing, type ListingLimits, listItemOf, type Measured, readListing } from './listing.ts'
 import { type ListingTurn, ListingTurns } from './listingturns.ts'
 import { Ahead, errorOf, Source, statusCode, versionOf, type WatchStream, watchSecondsMin } from './source.ts'
 import { hear, witnessesOf } from './witnesses.ts'
@@ -37,8 +37,9 @@ export function followDirect(parts: Parts): OpenFollow {
   return (collection) => {
     // Lists of custom objects are named as their definition says, which may not be known yet.
     const source = new Source({ ...parts, scope: collection.scope, kind: collection.custom ? '' : collection.kind })
+    const measured: Measured = { objectBytes: 0, atMs: Number.NEGATIVE_INFINITY }
     return {
-      follow: (from, signal) => new Following({ ...parts, collection, source, turns, from, signal }).steps(),
+      follow: (from, signal) => new Following({ ...parts, collection, source, turns, measured, from, signal }).steps(),
       identities: (of, signal) => source.identities(of, signal),
     }
   }
@@ -48,6 +49,7 @@ type FollowingParts = Parts & {
   readonly collection: Collection
   readonly source: Source
   readonly turns: ListingTurns
+  readonly measured: Measured
   readonly from: From
   readonly signal: AbortSignal
 }
@@ -163,7 +165,7 @@ class Following {
   }
 
   async #list({ held, start, exactly }: From, turn: ListingTurn): Promise<CloudListing> {
-    const { source, collection, clock, signal } = this.#parts
+    const { source, collection, measured, clock, signal } = this.#parts
     const limits = limitsOf(this.#parts)
     // A version of another past may be the same and its object another: then all of it is read.
     const standing = (key: string) => (start === 'anew' || held?.isCorrupt(key) === true ? undefined : held?.peek(key))
@@ -171,7 +173,7 @@ class Following {
     const parts = { source, custom, known, plan: held?.plan ?? collection.plan(), standing, clock, signal }
     // What is held already is only named, which takes no memory and so no turn.
     if (held !== undefined) return await readListing({ ...parts, limits: relistLimits(limits, held) })
-    const first = { ...parts, limits, turn }
+    const first = { ...parts, limits, measured, turn }
     if (exactly === undefined) return await readListing(first)
     try {
       return await readListing({ ...first, exactly })

@@ -131,4 +131,12 @@ export class Busy extends Error {
 }
 
 /** More objects or bytes than this edge is told to mirror, or an object that is larger than any can be. */
-export class TooLarge extends Error {}
+export class TooLarge extends Error {
+  /** Known from the first page of its list, which cost next to nothing. */
+  readonly foreseen: boolean
+
+  constructor(message: string, foreseen = false) {
+    super(message)
+    this.foreseen = foreseen
+  }
+}

@@ -12,7 +12,7 @@ import { type CloudListing, type ListingLimits, type ListingParts, listItemOf, r
 import { Ahead, Source } from './source.ts'
 
 type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits } & Partial<
-  Pick<ListingParts, 'standing' | 'known'>
+  Pick<ListingParts, 'standing' | 'known' | 'measured'>
 >
 
 function filled(objects: number, pageMax: number): ApiServer {
@@ -30,7 +30,11 @@ async function read(server: Upstream & { clock: ApiServer['clock'] }, options: O
   const { plan } = known()
   const parts = { source, custom: false, plan, standing, known: options.known, limits, clock: server.clock, signal }
   let over = false
-  const reading = readListing({ ...parts, ...(exactly === undefined ? {} : { exactly }) }).finally(() => {
+  const reading = readListing({
+    ...parts,
+    ...(exactly && { exactly }),
+    ...(options.measured && { measured: options.measured }),
+  }).finally(() => {
     over = true
   })
   reading.catch(() => {})
@@ -227,10 +231,36 @@ test('the version of a list can be a certain one; what is too old or ahead is to
 
 test('too many objects, or too many bytes, are not read to their end', async () => {
   const server = filled(9, 2)
-  await assert.rejects(read(server, { limits: { objects: 5, bytes: 1 << 20 } }), TooLarge)
+  const wish = { fields: 'metadata.name!=k99' } // of what is selected it is not told how many follow
+  await assert.rejects(read(server, { wish, limits: { objects: 5, bytes: 1 << 20 } }), TooLarge)
   assert.equal(server.count('page'), 2)
   assert.equal(server.watches.size, 0)
   await assert.rejects(read(server, { limits: { objects: 99, bytes: 200 } }), TooLarge)
+})
+
+test('whether a list that did not fit fits by now is seen by its first page; its objects are measured again each day', async () => {
+  const server = filled(9, 2)
+  const measured = { objectBytes: 0, atMs: Number.NEGATIVE_INFINITY }
+  /** What became of it, and how many pages were read behind the first. */
+  const pages = async (limits: ListingLimits) => {
+    const before = server.count('page')
+    const outcome = await read(server, { limits, measured }).then(
+      ({ objects }) => objects.size,
+      (error: Error) => (error instanceof TooLarge ? (error.foreseen ? 'foreseen' : 'read') : error),
+    )
+    return [outcome, server.count('page') - before]
+  }
+  const bytes = Buffer.byteLength(server.get('pods', 'a/k0')?.text ?? '')
+  const small = { objects: 99, bytes: Math.round(6.5 * bytes) }
+  assert.deepEqual(await pages({ objects: 5, bytes: 1 << 20 }), ['foreseen', 0])
+  assert.deepEqual(await pages(small), ['read', 3])
+  assert.deepEqual(await pages(small), ['foreseen', 0])
+  assert.deepEqual(await pages({ objects: 99, bytes: 8 * bytes }), ['foreseen', 0])
+  server.clock.advance(86_400_000)
+  assert.deepEqual(await pages(small), ['read', 3])
+  assert.deepEqual(await pages({ objects: 99, bytes: 10 * bytes }), [9, 4])
+  for (let i = 0; i < 4; i++) server.remove('pods', `a/k${i}`)
+  assert.deepEqual(await pages(small), [5, 2])
 })
 
 test('a refusal is a refusal, with its code', async () => {

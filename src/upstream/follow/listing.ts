@@ -31,6 +31,8 @@ const watchesMax = 8
 const foldMsMax = 150_000
 /** Pages that bring nothing new, in one list: kube-apiserver sends none, so more of them is a list without an end. */
 const idlePagesMax = 10
+/** So often what fits of a list that did not fit is read, to see how large its objects are: they may have become smaller. */
+const measuredMsMax = 86_400_000
 
 export type ListingLimits = { readonly objects: number; readonly bytes: number }
 
@@ -43,6 +45,9 @@ export type CloudListing = {
   readonly watch: WatchStream | undefined
 }
 
+/** How large the objects of a list were that did not fit, in the mean, and when that was seen. */
+export type Measured = { objectBytes: number; atMs: number }
+
 export type ListingParts = {
   readonly source: Source
   readonly custom: boolean
@@ -53,6 +58,8 @@ export type ListingParts = {
   /** Left by the caller. */
   readonly turn?: ListingTurn | undefined
   readonly limits: ListingLimits
+  /** What earlier readings of the same list have left for the next one. */
+  readonly measured?: Measured
   readonly clock: Clock
   readonly signal: AbortSignal
   /** The version of the list, where it must be a certain one. */
@@ -84,6 +91,7 @@ class Reading {
     try {
       const first = await this.#first()
       this.#take(first)
+      this.#foresee(first)
       let page = first
       let consistent = true
       let idlePages = 0
@@ -116,6 +124,18 @@ class Reading {
     return ask().then((page) => {
       return turn === undefined || page.continueToken === '' || turn.join() ? page : turn.wait(signal).then(ask)
     })
+  }
+
+  /**
+   * Whether it will fit, as far as its first page tells: how many objects follow (kube-apiserver says so where nothing is
+   * selected), and how large they were when it did not fit. So that it may fit now is noticed at the price of a page.
+   */
+  #foresee({ items, remaining = 0 }: ListPage): void {
+    const { limits, measured, clock } = this.#parts
+    const objects = items.length + remaining
+    if (objects > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`, true)
+    if (measured === undefined || clock.steady() - measured.atMs >= measuredMsMax) return
+    if (objects * measured.objectBytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`, true)
   }
 
   /** The next page, however often it breaks off. */
@@ -155,7 +175,7 @@ class Reading {
   }
 
   #take({ items }: ListPage): void {
-    const { source, custom, plan, standing, known, limits } = this.#parts
+    const { source, custom, plan, standing, known, limits, measured, clock } = this.#parts
     for (const bytes of items) {
       const scan = scanObject(bytes, plan)
       source.check(bytes, scan)
@@ -173,7 +193,10 @@ class Reading {
       this.#objects.set(key, isKnown ? other : listItemOf(bytes, scan, { custom, version }))
     }
     if (this.#objects.size > limits.objects) throw new TooLarge(`more than ${limits.objects} objects`)
-    if (this.#bytes > limits.bytes) throw new TooLarge(`more than ${limits.bytes} bytes`)
+    if (this.#bytes <= limits.bytes) return
+    if (measured !== undefined)
+      Object.assign(measured, { objectBytes: this.#bytes / this.#objects.size, atMs: clock.steady() })
+    throw new TooLarge(`more than ${limits.bytes} bytes`)
   }
 
   /** Later pages were newer than the first: the watch brings everything to one version beyond them all. */
