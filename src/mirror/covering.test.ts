@@ -22,7 +22,9 @@ test('[A3] a watch goes to an interest that has reached its version, before a wi
   assert.equal(coveringOf(both, asked, 29), narrow, 'the wide one may never have known what its client has seen')
   assert.equal(coveringOf(both, asked, 20), wide, 'where both have it the wider one')
   assert.equal(coveringOf(both, asked, 7), wide, 'below the floor of the narrow one')
-  assert.equal(coveringOf(both, asked, 0), wide)
+  assert.equal(coveringOf(both, asked, 0), narrow, 'without a version the one that shows most')
+  assert.equal(coveringOf(both.toReversed(), asked, 0), narrow)
+  assert.equal(coveringOf([synced('', 29, 5), narrow], asked, 0)?.interest.labels.empty, true, 'as far: the wider one')
   assert.equal(coveringOf([wide], asked, 29), wide, 'one that is behind is better than none')
 })
 

@@ -21,7 +21,7 @@ export function coveringOf(
     const rank = rankOf(mirrored, version)
     // A wider one that cannot be had does not stand in the way of a narrower one that may.
     if (rank === 0 && !covers(scope, mirrored.interest)) continue
-    if (rank > bestRank) {
+    if (isBetter(mirrored, rank, best, bestRank, version)) {
       best = mirrored
       bestRank = rank
     }
@@ -29,10 +29,28 @@ export function coveringOf(
   return best
 }
 
+/** Synced, and able to resume. */
+const resumes = 9
+
+/** Without a version the one that is furthest: a wider one that has only just come must not show less than was shown before. */
+function isBetter(
+  mirrored: MirroredInterest,
+  rank: number,
+  best: MirroredInterest | undefined,
+  bestRank: number,
+  version: number,
+): boolean {
+  if (version === 0 && rank >= resumes && bestRank >= resumes) {
+    const further = (mirrored.readable?.version ?? 0) - (best?.readable?.version ?? 0)
+    if (further !== 0) return further > 0
+  }
+  return rank > bestRank
+}
+
 function rankOf(mirrored: MirroredInterest, version: number): number {
   const { readable: cache, interest } = mirrored
   if (cache === undefined) return mirrored.hopeless ? 0 : 1
-  const resumable = version === 0 ? 9 : version < cache.history.floor ? 3 : isKnown(cache, version) ? 9 : 6
+  const resumable = version === 0 ? resumes : version < cache.history.floor ? 3 : isKnown(cache, version) ? resumes : 6
   if (!interest.labels.empty || !interest.fields.empty) return resumable
   return resumable + (interest.namespace === '' ? 2 : 1)
 }
