@@ -19,6 +19,9 @@ export type Visit = {
   readonly cut: () => void
   /** Requests whose answers have not ended. */
   underWay: number
+  /** Requests begun in one round of the loop, and which round that was. */
+  begunInRound: number
+  round: number
   /** One of them has: the same function for all, since watches are many and live long. */
   readonly over: () => void
   /** When that was, in no unit. */
@@ -103,6 +106,8 @@ export class Connections {
       certified: false,
       cut,
       underWay: 0,
+      begunInRound: 0,
+      round: 0,
       over: () => this.#over(visit),
       usedAt: 0,
       rank: this.#silent,

@@ -3,6 +3,7 @@
  * end. Whatever one request does, no other client may notice.
  */
 import type { Readable, Writable } from 'node:stream'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Log } from '../../base/log.ts'
 import { turns } from '../../base/turns.ts'
 import { tooManyRequests } from '../../kube/status.ts'
@@ -47,6 +48,8 @@ export class Exchanges {
   readonly #requests: Shares
   readonly #unanswered = new Set<Exchange>()
   #closing = false
+  #round = 0
+  #isCounting = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -82,8 +85,10 @@ export class Exchanges {
     try {
       // No body is read before its caller is known: until then it stays with its sender.
       if (request.hasBody && holder.standing === 'stranger') await this.identify(visit, request)
-      if (request.url.length > this.#parts.limits.promptUrlCharactersMax) await turns.takeFirst()
-      response = await this.#parts.handle(request)
+      const { promptUrlCharactersMax, promptStreamsMax } = this.#parts.limits
+      if (request.url.length > promptUrlCharactersMax) await turns.takeFirst()
+      if (this.#begunInRound(visit) > promptStreamsMax) await nextRound()
+      if (!out.destroyed) response = await this.#parts.handle(request)
     } catch (error) {
       this.fault(error as Error)
     } finally {
@@ -97,6 +102,24 @@ export class Exchanges {
     }
     if (response === undefined) out.destroy()
     else await this.send(exchange, response)
+  }
+
+  /** How many requests of this connection were begun in this round of the loop: one read of a socket brings thousands. */
+  #begunInRound(visit: Visit): number {
+    if (!this.#isCounting) {
+      this.#isCounting = true
+      setImmediate(this.#endRound)
+    }
+    if (visit.round !== this.#round) {
+      visit.round = this.#round
+      visit.begunInRound = 0
+    }
+    return ++visit.begunInRound
+  }
+
+  readonly #endRound = (): void => {
+    this.#isCounting = false
+    this.#round++
   }
 
   /** Sends an answer, or a refusal in its place. */

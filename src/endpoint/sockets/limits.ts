@@ -18,6 +18,11 @@ export const standardLimits = {
    * cut.
    */
   streamsPerConnectionMax: 1_000,
+  /**
+   * Beyond so many of one connection in a round of the loop a request is begun in the next round: one that is cancelled in
+   * the bytes right behind it is never begun. A client that starts asks for some dozens at once.
+   */
+  promptStreamsMax: 100,
   /** Of a stranger: what a client that starts opens at once on a connection before its first answer. */
   strangerStreamsMax: 100,
   /** Streams refused on one connection, over the limit above, before the connection is cut: of a known caller, of others. */
@@ -68,8 +73,11 @@ export const standardLimits = {
   lastBytesMsMax: 1_000,
   /** Idle HTTP/1.1 connections, and HTTP/2 ones of strangers; longer than Go's 90 s, so that the client closes first. */
   idleMsMax: 120_000,
-  /** Stream resets of a known caller: a controller that cancels hundreds of watches at once is not an attack. */
-  resets: { burst: 100_000, perSecond: 10_000 },
+  /**
+   * Stream resets of a known caller: a controller that cancels all it may have open at once, and does so again, is not an
+   * attack. With twenty times as many, three connections held up every other client for ten seconds.
+   */
+  resets: { burst: 5_000, perSecond: 1_000 },
   /** Of any other client: Node's own guard against rapid reset. */
   anonymousResets: { burst: 1_000, perSecond: 33 },
   /**

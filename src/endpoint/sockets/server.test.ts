@@ -5,6 +5,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request as ask } from 'node:https'
 import { mock, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { turns } from '../../base/turns.ts'
 import { until } from '../../base/until.test-support.ts'
 import type { Request, Response } from '../endpoint.ts'
@@ -201,6 +202,50 @@ test('HTTP/2: a body that breaks off resets its stream, and ends it in order whe
     }
     session.close()
   }))
+
+/** As bytes: no client of ours cancels what it has not begun. */
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head.writeUInt16BE((type << 8) | flags, 3)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+
+test('[A8] HTTP/2: requests that are cancelled in the bytes behind them are not begun, but for the first', async () => {
+  let begun = 0
+  const handle = async (): Promise<Response> => {
+    begun++
+    return text('done')
+  }
+  await withServer({ handle, limits: { promptStreamsMax: 10 } }, async (server) => {
+    const { port } = new URL(server.url)
+    const socket = connectTls({ host: '127.0.0.1', port: Number(port), ca: own.cert, ...admin, ALPNProtocols: ['h2'] })
+    socket.on('error', () => {})
+    const field = (name: string, value: string) =>
+      Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)])
+    const fields = { ':method': 'GET', ':scheme': 'https', ':authority': 'x', ':path': '/' }
+    const head = Buffer.concat(Object.entries(fields).map(([name, value]) => field(name, value)))
+    const pairs = Array.from({ length: 200 }, (_, at) => [
+      frame(1, 5, 1 + 2 * at, head),
+      frame(3, 0, 1 + 2 * at, Buffer.from([0, 0, 0, 8])),
+    ])
+    const last = frame(1, 5, 401, head)
+    const opening = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0, Buffer.alloc(0))])
+    await once(socket, 'secureConnect')
+    socket.write(Buffer.concat([opening, ...pairs.flat(), last]))
+    const answers = new Promise<void>((resolve) => {
+      let got = ''
+      socket.on('data', (bytes: Buffer) => {
+        got += bytes.toString('latin1')
+        if (got.includes('done')) resolve()
+      })
+    })
+    await answers
+    socket.destroy()
+    assert.ok(begun >= 1 && begun <= 12, `${begun} of 201 were begun`)
+  })
+})
 
 test('HTTP/1.1: a body that breaks off cuts the connection, and ends it in order where that is asked for', () =>
   withServer({ handle: broken }, async (server) => {
