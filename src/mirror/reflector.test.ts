@@ -69,6 +69,21 @@ test('[D5] first lists that overlap and are asked for together hold what one of 
   assert.equal(new Set(brought.map(({ bytes }) => bytes)).size, 9, 'distinct buffers')
 })
 
+test('a first list that never ends keeps those of other namespaces from nothing', async () => {
+  const world = await opened(0, 4)
+  for (let i = 0; i < 18; i++) world.server.put('pods', `${i < 9 ? 'a' : 'b'}/k${i}`)
+  let held = 0
+  world.server.fault = ({ what, path }) => {
+    if (what !== 'page' || !path.includes('/namespaces/a/')) return undefined
+    held++
+    return { kind: 'status', code: 502 }
+  }
+  const [stuck, other] = ['a', 'b'].map((namespace) => new Client(world, { namespace }, false)) as [Client, Client]
+  await stepping(world, [stuck, other], () => other.idle && held > 0)
+  other.assertRight()
+  assert.ok(held < 4, `${held} pages were asked for meanwhile`)
+})
+
 test('[A2] a watch that was compacted away is followed by a list, of which clients see the difference only', async () => {
   const world = await opened(9, 4)
   const { server } = world

@@ -78,8 +78,9 @@ class Following {
       if (past === 'differs' && start === 'resume') start = 'compare'
     }
     let watch: WatchStream | undefined
-    const { group, version, resource } = collection.scope
-    const turn = turns.of(`${group}/${version}/${resource}`)
+    // What is of another namespace has nothing in common with it, and waits for nothing.
+    const { group, version, resource, namespace } = collection.scope
+    const turn = turns.of(`${group}/${version}/${resource}@${namespace}`)
     try {
       if (start !== 'resume') {
         const listed = yield* this.#listed({ ...from, start }, turn, (opened) => {

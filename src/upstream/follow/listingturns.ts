@@ -1,48 +1,51 @@
 /**
- * Large first lists of one resource come one after the other: where they overlap, each finds what the one before has brought
+ * Large first lists of one resource and namespace come one after the other: where they overlap, each finds what the one before has brought
  * (`Collection.known`) and holds nothing of its own. All at once they would take as many times the memory as there are
  * selectors, and be no sooner done on one line.
  */
 import type { Clock } from '../../base/clock.ts'
 
-/** One that takes longer is waited for no more: it may be the only one for which the API server is slow. */
-const turnMsMax = 15_000
+/**
+ * One that takes longer is waited for no more: it may be the only one for which the API server is slow. Half of what a first
+ * sync may take before reads are passed on.
+ */
+const turnMsMax = 10_000
 
 export class ListingTurns {
   readonly #clock: Clock
-  /** By resource; the first in each line reads. */
+  /** By resource and namespace; the first in each line reads. */
   readonly #lines = new Map<string, ListingTurn[]>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  of(resource: string): ListingTurn {
-    return new ListingTurn(this.#clock, this.#lines, resource)
+  of(collection: string): ListingTurn {
+    return new ListingTurn(this.#clock, this.#lines, collection)
   }
 }
 
 export class ListingTurn {
   readonly #clock: Clock
   readonly #lines: Map<string, ListingTurn[]>
-  readonly #resource: string
+  readonly #collection: string
   #begun: () => void = () => {}
   #cancel: () => void = () => {}
 
-  constructor(clock: Clock, lines: Map<string, ListingTurn[]>, resource: string) {
+  constructor(clock: Clock, lines: Map<string, ListingTurn[]>, collection: string) {
     this.#clock = clock
     this.#lines = lines
-    this.#resource = resource
+    this.#collection = collection
   }
 
   get #line(): ListingTurn[] {
-    return this.#lines.get(this.#resource) ?? []
+    return this.#lines.get(this.#collection) ?? []
   }
 
   /** Stands in line; answers whether it is first. */
   join(): boolean {
     const line = this.#line
-    if (!line.includes(this)) this.#lines.set(this.#resource, [...line, this])
+    if (!line.includes(this)) this.#lines.set(this.#collection, [...line, this])
     if (this.#line[0] !== this) return false
     this.#begin()
     return true
@@ -68,8 +71,8 @@ export class ListingTurn {
     this.#cancel()
     const line = this.#line
     const left = line.filter((one) => one !== this)
-    if (left.length === 0) this.#lines.delete(this.#resource)
-    else this.#lines.set(this.#resource, left)
+    if (left.length === 0) this.#lines.delete(this.#collection)
+    else this.#lines.set(this.#collection, left)
     const [next] = left
     if (next !== undefined && next !== line[0]) next.#begin()
   }
