@@ -14,11 +14,10 @@ import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { Unreachable } from '../upstream.ts'
 import { Busy, type Collection, Expired, TooLarge } from './follow.ts'
+import { HeldWatch } from './heldwatch.ts'
 import type { ListingTurn } from './listingturns.ts'
 import { errorOf, type Source, statusCode, versionOf, type WatchStream } from './source.ts'
 
-/** Frames that came while pages were read: a list takes seconds, so this is thousands of changes. */
-const heldBytesMax = 32 * 1024 * 1024
 /** One page is asked for this often before the list as a whole is given up. */
 const pageTriesMax = 8
 const pageRetryMsMin = 500
@@ -228,98 +227,6 @@ class Reading {
     if (frame.type === 'DELETED') this.#objects.delete(key)
     else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))
     return reached
-  }
-}
-
-/** A watch that is not read yet: its frames are kept until it is. */
-class HeldWatch {
-  readonly #stream: WatchStream
-  #standing: (readonly WatchFrame[])[] = []
-  #bytes = 0
-  #fault: unknown
-  #ended = false
-  #wake: (() => void) | undefined
-
-  constructor(stream: WatchStream) {
-    this.#stream = stream
-    void this.#pull()
-  }
-
-  async #pull(): Promise<void> {
-    try {
-      for (;;) {
-        const { value, done } = await this.#stream.frames.next()
-        if (done === true) break
-        this.#standing.push(value)
-        for (const { object } of value) this.#bytes += object.length
-        this.#wake?.()
-        if (this.#bytes > heldBytesMax) throw new Busy('too much changed while the list was read', 0)
-      }
-      this.#ended = true
-    } catch (error) {
-      this.#fault = error
-    }
-    this.#wake?.()
-  }
-
-  get isOver(): boolean {
-    return this.#ended || this.#fault !== undefined
-  }
-
-  /** Throws when the watch no longer lives: without it a list at two versions cannot be put right. */
-  check(): void {
-    if (this.#fault !== undefined) throw this.#fault
-    if (this.#ended) throw new Busy('the watch ended while the list was read', 0)
-  }
-
-  async take(): Promise<readonly WatchFrame[]> {
-    for (;;) {
-      const frames = this.#standing.shift()
-      if (frames !== undefined) {
-        for (const { object } of frames) this.#bytes -= object.length
-        return frames
-      }
-      this.check()
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-    }
-  }
-
-  /** Ends it with this: a reader that waits for its next frame hears it. */
-  fail(why: Error): void {
-    this.#fault ??= why
-    this.close()
-    this.#wake?.()
-  }
-
-  close(): void {
-    this.#stream.close()
-  }
-
-  /** The same watch, what was held first. */
-  handOver(): WatchStream {
-    return { frames: this.#rest(), heardAt: () => this.#stream.heardAt(), close: () => this.close() }
-  }
-
-  async *#rest(): AsyncIterableIterator<readonly WatchFrame[]> {
-    try {
-      for (;;) {
-        const frames = this.#standing.shift()
-        if (frames !== undefined) {
-          for (const { object } of frames) this.#bytes -= object.length
-          yield frames
-          continue
-        }
-        if (this.#fault !== undefined) throw this.#fault
-        if (this.#ended) return
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve
-        })
-      }
-    } finally {
-      this.close()
-    }
   }
 }
 
