@@ -13,6 +13,8 @@ import { createInterface } from 'node:readline'
 import { root } from './tree.ts'
 
 const testTimeoutMs = 120_000 // a hanging test is reported by name instead of blocking the gate
+/** A room that spins where no test's own time runs out: the longest takes a minute, several on a busy machine. */
+const jobMsMax = 420_000
 /** Scenarios mostly wait for processes and lines: one more than there are cores fills what they leave. */
 const atOnce = availableParallelism() + 1
 const slowestShown = 10
@@ -102,10 +104,15 @@ async function run({ name, files }: Job): Promise<number> {
   const args = [`--test-timeout=${testTimeoutMs}`, ...flags, ...runner, ...files]
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const closed = new Promise<number>((resolve) => void child.on('close', (code) => resolve(code ?? 1)))
+  const late = setTimeout(() => {
+    console.log(`✖ ${name} was not done within ${jobMsMax / 1_000} s, and is ended`)
+    child.kill('SIGKILL')
+  }, jobMsMax)
   // What belongs together is printed together, however many run at once.
   const lines: string[] = []
   for await (const line of createInterface({ input: child.stdout })) note(line, name, lines)
   const code = await closed
+  clearTimeout(late)
   for (const line of lines) console.log(line)
   return code
 }
