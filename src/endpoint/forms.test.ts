@@ -127,7 +127,7 @@ test('[A8] nothing is made ahead of the reader, and no longer than a few millise
 })
 
 const { query } = parseRequest('GET', '/api/v1/pods')
-const request = { method: 'GET', url: '/api/v1/pods', headers: {} } as unknown as Request
+const request = { method: 'GET', url: '/api/v1/pods', headers: {}, peer: {} } as unknown as Request
 
 function inYaml(elements: readonly Buffer[]): Promise<Response> | Response {
   const media = negotiate('application/yaml', { shape: 'document', routed: false })

@@ -9,7 +9,7 @@ import { refusal, warn } from './respond.ts'
 const log = createLog({ level: 'error', write: () => {} })
 
 function refused(url: string, headers: Record<string, string> = {}): string {
-  const request = { method: 'GET', url, headers } as unknown as Request
+  const request = { method: 'GET', url, headers, peer: {} } as unknown as Request
   return String(refusal(badRequest('found "<a&b>"'), request, log).body)
 }
 
