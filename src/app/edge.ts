@@ -102,6 +102,7 @@ async function openUpstream(config: EdgeConfig, gate: Gate, log: Log): Promise<D
       servers: config.server,
       kubeconfig: config.kubeconfig,
       certificates: config.clientCredential,
+      environment: process.env,
       probeEveryMs: config.probeEvery,
       userAgent: `ake/${akeVersion} (edge)`,
       clock: systemClock,

@@ -24,13 +24,14 @@ users: [{ name: u, user: { ${user} } }]
 
 test('files are found beside the kubeconfig, and all of them are followed', async (context) => {
   const text = config(
-    'certificate-authority: ca, tls-server-name: kube',
+    "certificate-authority: ca, tls-server-name: kube, proxy-url: 'http://p'",
     'client-certificate: c, client-key: k, tokenFile: t, token: written',
   )
   const path = folder(context, { config: text, ca: authorityCert, c: pair.cert, k: pair.key, t: 'filed\n' })
-  const { server, trust, credential, files } = await readKubeconfig(path)
+  const { server, trust, proxyUrl, credential, files } = await readKubeconfig(path)
   assert.equal(server, 'https://k:6443')
   assert.deepEqual(trust, { ca: authorityCert, insecure: false, serverName: 'kube' })
+  assert.equal(proxyUrl, 'http://p')
   assert.deepEqual(credential.pair, pair)
   assert.equal(credential.token, 'filed')
   assert.equal(files.length, 5)
@@ -46,7 +47,6 @@ test('what cannot be used is refused with a sentence that names it and quotes no
     [config('', 'auth-provider: { name: oidc }'), /auth-provider/],
     [config('certificate-authority: gone', ''), /cannot be read/],
     [config('certificate-authority-data: eA==', ''), /no PEM/],
-    [config("proxy-url: 'http://p'", ''), /proxy-url/],
   ]
   for (const [text, reason] of cases) {
     const error = await readKubeconfig(folder(context, { config: text })).then(

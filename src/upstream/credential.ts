@@ -22,6 +22,8 @@ export type Credential = {
 export type Profile = {
   readonly server: string
   readonly trust: Trust
+  /** As it stands there; it may hold a credential. */
+  readonly proxyUrl?: string
   readonly credential: Credential
   /** Every file that was read or should have been. */
   readonly files: readonly string[]
@@ -42,7 +44,7 @@ export async function readKubeconfig(path: string): Promise<Profile> {
   if (cluster === undefined) throw new Error(`${file} has no cluster "${clusterName}", which its context names`)
   const userName = text(context.user) ?? ''
   const user = section(named(content.users, userName)?.user)
-  refuseUnsupported(file, cluster, user ?? {})
+  refuseUnsupported(file, user ?? {})
 
   const files = [resolve(path)]
   const at = (value: unknown) => {
@@ -56,9 +58,11 @@ export async function readKubeconfig(path: string): Promise<Profile> {
   const credential = user === undefined ? {} : await readCredential(user, at)
   const empty = credential.pair === undefined && credential.token === undefined && credential.missing === undefined
   const server = text(cluster.server) ?? ''
+  const proxyUrl = text(cluster['proxy-url'])
   return {
     server,
     trust,
+    ...(proxyUrl !== undefined && { proxyUrl }),
     credential: empty ? { missing: `${file} holds neither a client certificate nor a token` } : credential,
     files,
   }
@@ -80,7 +84,7 @@ export function problemOf({ missing, endsAtMs, token }: Credential, nowMs: numbe
   return `the edge's ${what} expired on ${new Date(endsAtMs).toISOString()}`
 }
 
-function refuseUnsupported(file: string, cluster: Section, user: Section): void {
+function refuseUnsupported(file: string, user: Section): void {
   for (const name of ['exec', 'auth-provider']) {
     if (section(user[name]) !== undefined) {
       throw new Error(`${file} asks a program for its credential (${name}): give a client certificate or a token file`)
@@ -89,8 +93,6 @@ function refuseUnsupported(file: string, cluster: Section, user: Section): void 
   for (const name of ['as', 'username']) {
     if (text(user[name]) !== undefined) throw new Error(`${file} holds "${name}", which is not supported: remove it`)
   }
-  if (text(cluster['proxy-url']) !== undefined)
-    throw new Error(`${file} holds "proxy-url", which is not supported: remove it`)
 }
 
 type At = (value: unknown) => string | undefined

@@ -15,14 +15,23 @@ type Parts = {
   limits?: Partial<UpstreamLimits>
   probeEveryMs?: number
   gate?: Gate
+  environment?: Record<string, string>
 }
 
-export async function runDirect({ kubeconfig, servers = [], limits = {}, probeEveryMs = 50, gate }: Parts) {
+export async function runDirect({
+  kubeconfig,
+  servers = [],
+  limits = {},
+  probeEveryMs = 50,
+  gate,
+  environment = {},
+}: Parts) {
   const lines: string[] = []
   const upstream = await DirectUpstream.open({
     dial: dialTcp(),
     servers,
     kubeconfig,
+    environment,
     probeEveryMs,
     ...(gate && { gate }),
     userAgent: 'ake/test (edge)',

@@ -7,17 +7,22 @@ import { silentLog } from '../base/log.ts'
 import { upstreamContract, type World } from './contract.test-support.ts'
 import { type Dial, dialTcp, type Wire } from './dial.ts'
 import { DirectUpstream } from './direct.ts'
-import { FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
+import { authorityCert, FakeServer, inline, issue, writeKubeconfig } from './fakeserver.test-support.ts'
+import { type ProxyKind, TestProxy } from './proxy.test-support.ts'
+import { type ForwardProxy, proxyFor } from './proxychoice.ts'
+import { dialThrough } from './proxydial.ts'
 
 for (const http2 of [true, false]) {
   const over = http2 ? 'direct over HTTP/2' : 'direct over HTTP/1.1'
   upstreamContract(over, () => open(http2, dialTcp()))
   upstreamContract(`${over} through a tunnel`, () => open(http2, tunnelled))
+  for (const kind of ['http', 'https', 'socks5'] as const)
+    upstreamContract(`${over} through an ${kind} proxy`, () => openThrough(http2, kind))
 }
 
 /** As a tunnel gives it: a stream of bytes that is no socket. */
-const tunnelled: Dial = (to) => {
-  const far = dialTcp()(to)
+const tunnelled: Dial = async (to, signal) => {
+  const far = await dialTcp()(to, signal)
   let bytesRead = 0
   const near = Object.defineProperty(
     new Duplex({
@@ -39,6 +44,17 @@ const tunnelled: Dial = (to) => {
   far.on('end', () => near.push(null))
   far.on('error', (error) => near.destroy(error))
   return near
+}
+
+async function openThrough(http2: boolean, kind: ProxyKind): Promise<World> {
+  const proxy = await TestProxy.start(kind, (asked) => Number(asked.split(':').at(-1)))
+  const chosen = proxyFor(new URL('https://api'), { proxyUrl: proxy.url('user:pass@') }) as ForwardProxy
+  const world = await open(http2, dialThrough(dialTcp(), chosen, { ca: authorityCert, insecure: false }))
+  const end = async () => {
+    await world.end()
+    await proxy.end()
+  }
+  return { ...world, end }
 }
 
 const edgePair = issue({ use: 'client', name: 'edge' })

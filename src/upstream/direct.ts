@@ -17,8 +17,10 @@ import { requestHeaders, upgradeHeaders } from './headers.ts'
 import { standardLimits, type UpstreamLimits } from './limits.ts'
 import { Patience } from './patience.ts'
 import { type Ask, Pool } from './pool.ts'
-import { probe } from './probe.ts'
+import { probe, throughProxy } from './probe.ts'
 import { type Files, readUpstreams, type Upstreams } from './profile.ts'
+import type { ForwardProxy } from './proxychoice.ts'
+import { dialThrough } from './proxydial.ts'
 import type { Sending } from './session.ts'
 import {
   type Arrival,
@@ -87,6 +89,7 @@ export class DirectUpstream implements Upstream {
       for (const pool of this.#addresses.current.pools.values()) pool.giveUp(this.#checker.why)
     })
     for (const [name, credential] of upstreams.credentials) this.#report(name, credential)
+    this.#sayProxies()
   }
 
   get reachability(): Reachability {
@@ -95,7 +98,10 @@ export class DirectUpstream implements Upstream {
 
   addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[] {
     const { all, current } = this.#addresses
-    return all.map((address) => ({ url: address.url.href, current: address === current, why: address.why }))
+    return all.map((address) => {
+      const why = throughProxy(address.why, this.#proxy(address)?.name)
+      return { url: address.url.href, current: address === current, why }
+    })
   }
 
   async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
@@ -200,14 +206,24 @@ export class DirectUpstream implements Upstream {
     return this.#upstreams.credentials.get(name)
   }
 
+  #proxy({ url }: Address): ForwardProxy | undefined {
+    return this.#upstreams.proxies.get(url.href)
+  }
+
+  #sayProxies(): void {
+    for (const [url, { name }] of this.#upstreams.proxies) this.#parts.log.info('upstream.proxy', { url, proxy: name })
+  }
+
   #pool(address: Address, name: string): Pool {
     const known = address.pools.get(name)
     if (known !== undefined) return known
     const { clock, dial, gate } = this.#parts
+    const { trust } = this.#upstreams
+    const proxy = this.#proxy(address)
     const pool: Pool = new Pool({
-      dial,
+      dial: proxy === undefined ? dial : dialThrough(dial, proxy, trust),
       url: address.url,
-      trust: this.#upstreams.trust,
+      trust,
       pair: this.#credential(name)?.pair,
       clock,
       limits: this.#limits,
@@ -282,7 +298,8 @@ export class DirectUpstream implements Upstream {
         const path = withBase(address.url, '/readyz')
         const startedMs = clock.steady()
         const agent = this.#parts.userAgent
-        const sign = await probe({ pool, path, token, agent, clock, limits: this.#limits })
+        const proxy = this.#proxy(address)?.name
+        const sign = await probe({ pool, path, token, agent, proxy, clock, limits: this.#limits })
         for (const one of address.pools.values()) {
           if (sign.kind === 'probe answered') one.forgive()
           // After reachability returns, connections whose far end no longer knows them must not be used.
@@ -328,7 +345,8 @@ export class DirectUpstream implements Upstream {
     }
     this.#upstreams = { ...read, credentials }
     const urls = (upstreams: Upstreams) => upstreams.urls.map(({ href }) => href).join(' ')
-    const elsewhere = urls(before) !== urls(read) || JSON.stringify(before.trust) !== JSON.stringify(read.trust)
+    const way = ({ trust, proxies }: Upstreams) => JSON.stringify([trust, ...proxies])
+    const elsewhere = urls(before) !== urls(read) || way(before) !== way(read)
     const changed = [...credentials].filter(([name, now]) => !isSame(now, before.credentials.get(name)))
     const names = elsewhere ? [...credentials.keys(), sharedPool, strangersPool] : changed.map(([name]) => name)
     if (names.length === 0) return
@@ -337,6 +355,7 @@ export class DirectUpstream implements Upstream {
       for (const name of names) this.#replace(address, name, 'the credential was renewed')
     }
     if (urls(before) !== urls(read)) this.#addresses = this.#addressesOf(read.urls)
+    if (way(before) !== way(read)) this.#sayProxies()
     this.#checker.probeNow()
   }
 

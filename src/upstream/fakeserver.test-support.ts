@@ -127,7 +127,11 @@ export class FakeServer {
   }
 
   reset(): void {
-    for (const { near } of this.#pairs) near.resetAndDestroy()
+    // One that is ending already cannot be reset: Node would never close it, and the process never exit.
+    for (const { near } of this.#pairs) {
+      if (near.writableEnded) near.destroy()
+      else near.resetAndDestroy()
+    }
   }
 
   /** From now on connections are refused; those there are end. */
@@ -175,12 +179,12 @@ export class FakeServer {
 export function writeKubeconfig(server: string, user: Record<string, string>, cluster: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'ake-upstream-'))
   const path = join(folder, 'kubeconfig')
-  const write = (nextServer: string, nextUser: Record<string, string>) => {
+  const write = (nextServer: string, nextUser: Record<string, string>, nextCluster = cluster) => {
     const ca = { 'certificate-authority-data': Buffer.from(authority.cert).toString('base64') }
     const content = {
       'current-context': 'c',
       contexts: [{ name: 'c', context: { cluster: 'k', user: 'u' } }],
-      clusters: [{ name: 'k', cluster: { server: nextServer, ...ca, ...cluster } }],
+      clusters: [{ name: 'k', cluster: { server: nextServer, ...ca, ...nextCluster } }],
       users: [{ name: 'u', user: nextUser }],
     }
     writeFileSync(path, JSON.stringify(content))

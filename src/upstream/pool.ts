@@ -9,7 +9,7 @@ import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { PlainSessions } from './plain.ts'
 import { isCertain, reasonOf } from './reason.ts'
-import { DialTimeout, type Pair, type Secured, secure, type Trust } from './secure.ts'
+import { type Pair, type Secured, secure, type Trust } from './secure.ts'
 import { BrokenOff, type Sending, Session } from './session.ts'
 import { Unreachable, type UpstreamResponse } from './upstream.ts'
 
@@ -138,8 +138,7 @@ export class Pool {
     try {
       return await secure({ dial, url, trust, pair, protocols, clock, limits, signal: this.#stop.signal })
     } catch (error) {
-      const silent = error instanceof DialTimeout ? `no connection within ${limits.dialMsMax} ms` : undefined
-      throw this.#failed(silent ?? reasonOf(error), isCertain(error), begunAt)
+      throw this.#failed(reasonOf(error), isCertain(error), begunAt)
     }
   }
 

@@ -13,12 +13,14 @@ type Parts = {
   readonly path: string
   readonly token: string | undefined
   readonly agent: string
+  /** The name of the one that is on the way. */
+  readonly proxy: string | undefined
   readonly clock: Clock
   readonly limits: UpstreamLimits
 }
 
 /** Never rejects. Waiting for a connection is no part of the round trip, but of the limit. */
-export async function probe({ pool, path, token, agent, clock, limits }: Parts): Promise<Sign> {
+export async function probe({ pool, path, token, agent, proxy, clock, limits }: Parts): Promise<Sign> {
   const startedMs = clock.steady()
   const patience = new Patience({ clock, headMsMax: limits.probeMsMax })
   try {
@@ -30,12 +32,18 @@ export async function probe({ pool, path, token, agent, clock, limits }: Parts):
     const text = (await readWhole(answer, limits.probeBytesMax).catch(() => Buffer.alloc(0))).toString()
     return signOf(answer.status, String(answer.headers['content-type'] ?? ''), text, rttMs)
   } catch (error) {
-    const why = error instanceof Unreachable ? error.message : 'the probe failed'
+    const reason = error instanceof Unreachable ? error.message : 'the probe failed'
+    const why = throughProxy(reason, proxy)
     const alive = patience.timedOut && pool.doubt(startedMs)
     return { kind: 'probe failed', why, certain: error instanceof NotConnected && error.certain, alive }
   } finally {
     patience.done()
   }
+}
+
+/** With the proxy that is on the way, where it does not name it already. */
+export function throughProxy(why: string, proxy: string | undefined): string {
+  return proxy === undefined || why.includes(proxy) ? why : `${why} (through the proxy ${proxy})`
 }
 
 /** Any answer of a live API server is good, also a refusal; what a load balancer says in its stead is not. */

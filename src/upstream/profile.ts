@@ -1,5 +1,6 @@
 /** Everything the upstream reads from files, as one value: read at the start, again when a file changed, and compared. */
 import { type Credential, readKubeconfig, readPair } from './credential.ts'
+import { type ForwardProxy, type ProxyVariables, proxyFor } from './proxychoice.ts'
 import type { Trust } from './secure.ts'
 
 export type Files = {
@@ -8,10 +9,14 @@ export type Files = {
   readonly kubeconfig: string
   /** Credentials for callers by the common name of their certificate. */
   readonly certificates?: readonly { readonly name: string; readonly cert: string; readonly key: string }[]
+  /** May name a proxy; without it only the kubeconfig does. */
+  readonly environment?: ProxyVariables
 }
 
 export type Upstreams = {
   readonly urls: readonly URL[]
+  /** Those that are reached through one, by their URLs. */
+  readonly proxies: ReadonlyMap<string, ForwardProxy>
   readonly trust: Trust
   /** Who the edge is, and who it may speak for, by `edge` and `certificate/NAME`. */
   readonly credentials: ReadonlyMap<string, Credential>
@@ -19,7 +24,12 @@ export type Upstreams = {
 }
 
 /** Rejects with a sentence when there is no server to reach. */
-export async function readUpstreams({ servers, kubeconfig, certificates = [] }: Files): Promise<Upstreams> {
+export async function readUpstreams({
+  servers,
+  kubeconfig,
+  certificates = [],
+  environment,
+}: Files): Promise<Upstreams> {
   const profile = await readKubeconfig(kubeconfig)
   const given = servers.length > 0 ? servers : [profile.server]
   const credentials = new Map([['edge', profile.credential]])
@@ -29,7 +39,13 @@ export async function readUpstreams({ servers, kubeconfig, certificates = [] }: 
     credentials.set(`certificate/${name}`, namedAlike(name, pair) ? pair : { missing: anotherName(name, cert) })
     files.push(cert, key)
   }
-  return { urls: given.map((server) => parseServer(server, kubeconfig)), trust: profile.trust, credentials, files }
+  const urls = given.map((server) => parseServer(server, kubeconfig))
+  const proxies = new Map<string, ForwardProxy>()
+  for (const url of urls) {
+    const proxy = proxyFor(url, { proxyUrl: profile.proxyUrl, environment })
+    if (proxy !== undefined) proxies.set(url.href, proxy)
+  }
+  return { urls, proxies, trust: profile.trust, credentials, files }
 }
 
 /** A caller that shows it would have another name than the one it is configured for: it could never be used. */

@@ -21,7 +21,18 @@ const texts: Readonly<Record<string, string>> = {
 const unknownAuthority =
   /^(UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT)|CERT_(SIGNATURE_FAILURE|UNTRUSTED|REJECTED)|INVALID_CA)$/
 
+/** A dial that failed before it reached the API server, in words of our own: they hold no credential. */
+export class DialFault extends Error {
+  readonly certain: boolean
+
+  constructor(why: string, certain: boolean) {
+    super(why)
+    this.certain = certain
+  }
+}
+
 export function reasonOf(error: unknown): string {
+  if (error instanceof DialFault) return error.message
   const code = codeOf(error)
   const known = texts[code]
   if (known !== undefined) return known
@@ -35,6 +46,7 @@ export function reasonOf(error: unknown): string {
 
 /** Refused or reset: the other end said no at once, so there is no point in asking a second time before believing it. */
 export function isCertain(error: unknown): boolean {
+  if (error instanceof DialFault) return error.certain
   return /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/.test(codeOf(error))
 }
 

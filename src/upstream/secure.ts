@@ -3,6 +3,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import type { Clock } from '../base/clock.ts'
 import type { Dial, Wire } from './dial.ts'
 import type { UpstreamLimits } from './limits.ts'
+import { DialFault } from './reason.ts'
 
 /** Whom to believe on the other side. */
 export type Trust = { readonly ca?: string; readonly insecure: boolean; readonly serverName?: string }
@@ -26,49 +27,56 @@ export type Securing = {
   readonly signal: AbortSignal
 }
 
-export class DialTimeout extends Error {}
-
+/** The signal ends it until it is secured, its time does too; afterwards its user does. */
 export function secure({ dial, url, trust, pair, protocols, clock, limits, signal }: Securing): Promise<Secured> {
   return new Promise((resolve, reject) => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
-    const wire = dial({ host, port: Number(url.port || 443) })
-    let socket: TLSSocket
+    const dialling = new AbortController()
+    let wire: Wire | undefined
+    let socket: TLSSocket | undefined
     const fail = (error: Error) => {
       end()
-      wire.destroy()
+      wire?.destroy()
       socket?.destroy()
       reject(error)
     }
-    const cancelTimer = clock.setTimer(limits.dialMsMax, () => fail(new DialTimeout()))
-    const abort = () => fail(new Error('stopped'))
+    // A dial that is given up says itself what it was waiting for.
+    const giveUp = (error: Error) => (wire === undefined ? dialling.abort(error) : fail(error))
+    const cancelTimer = clock.setTimer(limits.dialMsMax, () =>
+      giveUp(new DialFault(`no connection within ${limits.dialMsMax} ms`, false)),
+    )
+    const abort = () => giveUp(new Error('stopped'))
     const end = () => {
       cancelTimer()
       signal.removeEventListener('abort', abort)
     }
-    wire.on('error', fail)
     signal.addEventListener('abort', abort)
-    try {
-      socket = connect({
-        socket: wire,
-        host,
-        ...(trust.serverName !== undefined && { servername: trust.serverName }),
-        ...(trust.ca !== undefined && { ca: trust.ca }),
-        ...pair,
-        rejectUnauthorized: !trust.insecure,
-        ALPNProtocols: [...protocols],
+    if (signal.aborted) abort()
+    dial({ host, port: Number(url.port || 443) }, dialling.signal)
+      .then((dialled) => {
+        wire = dialled
+        dialled.on('error', fail)
+        if (dialled.destroyed || dialling.signal.aborted) return fail(dialled.errored ?? new Error('closed'))
+        const begun = connect({
+          socket: dialled,
+          host,
+          ...(trust.serverName !== undefined && { servername: trust.serverName }),
+          ...(trust.ca !== undefined && { ca: trust.ca }),
+          ...pair,
+          rejectUnauthorized: !trust.insecure,
+          ALPNProtocols: [...protocols],
+        })
+        socket = begun
+        begun.on('error', fail)
+        begun.once('close', () => fail(dialled.errored ?? new Error('closed'))) // TLS is closed before the wire has told why
+        begun.once('secureConnect', () => {
+          end()
+          begun.removeAllListeners('close')
+          begun.off('error', fail)
+          begun.on('error', () => {}) // the user of the socket hears of it as well
+          resolve({ socket: begun, wire: dialled, protocol: begun.alpnProtocol === 'h2' ? 'h2' : 'http/1.1' })
+        })
       })
-    } catch (error) {
-      fail(error as Error) // a certificate or key that is none
-      return
-    }
-    socket.on('error', fail)
-    socket.once('close', () => fail(wire.errored ?? new Error('closed'))) // TLS is closed before the wire has told why
-    socket.once('secureConnect', () => {
-      end()
-      socket.removeAllListeners('close')
-      socket.off('error', fail)
-      socket.on('error', () => {}) // the user of the socket hears of it as well
-      resolve({ socket, wire, protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1' })
-    })
+      .catch(fail) // also a certificate or key that is none
   })
 }
