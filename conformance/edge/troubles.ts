@@ -207,10 +207,13 @@ const moment: Trouble = {
   },
 }
 
-/** Its copy begins anew, and each client lists once. */
+/**
+ * Its copy begins anew, and each client lists once. And once more, where its next watch went past an edge that did not know
+ * the resources yet: it saw what the edge then came to know by a list.
+ */
 const otherCluster: Trouble = {
   name: 'another cluster',
-  relists: 1,
+  relists: 2,
   run: async (site) => {
     const next = randomUUID()
     await site.oracle.reidentify(next)
