@@ -23,7 +23,8 @@ async function run(context: StepContext): Promise<StepResult> {
   const { dir, signal, progress } = context
   const listed = await readListed()
   const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
-  const ake = await context.ake()
+  // Compressed answers are compared too, as clients on other machines get them.
+  const ake = await context.ake({ args: ['--compress', 'all'] })
   const expected = await expectedAt(async (path) => (await ask(oracle, path)).body)
   const real = new ProtobufSide(oracle, expected)
   const ours = new ProtobufSide(ake, expected)
