@@ -19,9 +19,8 @@ export type Visit = {
   readonly cut: () => void
   /** Requests whose answers have not ended. */
   underWay: number
-  /** Requests begun in one round of the loop, and which round that was. */
-  begunInRound: number
-  round: number
+  /** Requests begun since it was last counted anew, in some round of the loop. */
+  begun: number
   /** One of them has: the same function for all, since watches are many and live long. */
   readonly over: () => void
   /** When that was, in no unit. */
@@ -106,8 +105,7 @@ export class Connections {
       certified: false,
       cut,
       underWay: 0,
-      begunInRound: 0,
-      round: 0,
+      begun: 0,
       over: () => this.#over(visit),
       usedAt: 0,
       rank: this.#silent,

@@ -48,8 +48,6 @@ export class Exchanges {
   readonly #requests: Shares
   readonly #unanswered = new Set<Exchange>()
   #closing = false
-  #round = 0
-  #isCounting = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -85,9 +83,8 @@ export class Exchanges {
     try {
       // No body is read before its caller is known: until then it stays with its sender.
       if (request.hasBody && holder.standing === 'stranger') await this.identify(visit, request)
-      const { promptUrlCharactersMax, promptStreamsMax } = this.#parts.limits
-      if (request.url.length > promptUrlCharactersMax) await turns.takeFirst()
-      if (this.#begunInRound(visit) > promptStreamsMax) await nextRound()
+      if (request.url.length > this.#parts.limits.promptUrlCharactersMax) await turns.takeFirst()
+      if (!this.#isPrompt(visit)) await nextRound()
       if (!out.destroyed) response = await this.#parts.handle(request)
     } catch (error) {
       this.fault(error as Error)
@@ -104,22 +101,17 @@ export class Exchanges {
     else await this.send(exchange, response)
   }
 
-  /** How many requests of this connection were begun in this round of the loop: one read of a socket brings thousands. */
-  #begunInRound(visit: Visit): number {
-    if (!this.#isCounting) {
-      this.#isCounting = true
-      setImmediate(this.#endRound)
+  /** Whether few of this connection have begun lately: one read of a socket brings thousands. Counted anew in the next round. */
+  #isPrompt(visit: Visit): boolean {
+    const { promptStreamsMax } = this.#parts.limits
+    visit.begun++
+    // Not in every round: a pending immediate costs each request a look at the sockets.
+    if (visit.begun === promptStreamsMax) {
+      setImmediate(() => {
+        visit.begun = 0
+      })
     }
-    if (visit.round !== this.#round) {
-      visit.round = this.#round
-      visit.begunInRound = 0
-    }
-    return ++visit.begunInRound
-  }
-
-  readonly #endRound = (): void => {
-    this.#isCounting = false
-    this.#round++
+    return visit.begun <= promptStreamsMax
   }
 
   /** Sends an answer, or a refusal in its place. */

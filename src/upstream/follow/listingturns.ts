@@ -1,7 +1,7 @@
 /**
- * Large first lists of one resource and namespace come one after the other: where they overlap, each finds what the one before has brought
- * (`Collection.known`) and holds nothing of its own. All at once they would take as many times the memory as there are
- * selectors, and be no sooner done on one line.
+ * Large first lists of one resource and namespace come one after the other: where they overlap, each finds what the one
+ * before has brought (`Collection.known`) and holds nothing of its own. All at once they would take as many times the memory
+ * as there are selectors, and be no sooner done on one line.
  */
 import type { Clock } from '../../base/clock.ts'
 
