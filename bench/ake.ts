@@ -2,8 +2,10 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { realpathSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Address, Credentials, Target } from './bench.ts'
 import { type Ask, sendAll } from './client.ts'
@@ -11,6 +13,19 @@ import { makeNamespaces, namespaceName, type Pod } from './fixture.ts'
 
 /** Another checkout's launcher can be named, to compare two states of the code. */
 const ownProgram = process.env.AKE_PROGRAM || join(import.meta.dirname, '..', 'bin', 'ake')
+
+/**
+ * A program whose sources are new compiles them at its first start, which takes memory and time that the question is not
+ * about; whatever ends in order keeps what it compiled.
+ */
+export async function compileOnce(program = ownProgram): Promise<void> {
+  const edge = join(dirname(dirname(realpathSync(program))), 'src', 'app', 'edge.ts')
+  const dir = await mkdtemp(join(tmpdir(), 'ake-compile-'))
+  // It lives, since what is only loaded has compiled little, and has no thread of its own yet.
+  const life = await startAke({ program, dir, nodeOptions: `--import ${edge}` })
+  await life.stop()
+  await rm(dir, { recursive: true, force: true })
+}
 
 /** Writers at once while filling: enough for group commit to matter. */
 const writers = 64

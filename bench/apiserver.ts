@@ -10,7 +10,7 @@ import { access } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { kubernetesVersion } from '../conformance/build.ts'
+import { type Binary, kubernetesVersion } from '../conformance/build.ts'
 import { ask, startOracle } from '../conformance/oracle.ts'
 import type { Target } from './bench.ts'
 import { makeNamespaces, namespaceName, type Pod, seeded, uuid } from './fixture.ts'
@@ -25,15 +25,7 @@ const askAgainMs = 100
 
 /** Undefined if it was never built here: building takes minutes, which a benchmark should not hide in its run. */
 export async function startApiServer(dir: string, pods: readonly Pod[]): Promise<Target | undefined> {
-  const cache = process.env.AKE_CACHE || join(homedir(), '.cache', 'ake')
-  const built = ['kube-apiserver', 'etcd'].map((name) => access(join(cache, `kubernetes-${kubernetesVersion}`, name)))
-  if (
-    !(await Promise.all(built).then(
-      () => true,
-      () => false,
-    ))
-  )
-    return undefined
+  if (!(await isBuilt('kube-apiserver', 'etcd'))) return undefined
   const startedAt = performance.now()
   const oracle = await startOracle({ dir })
   const tls = { ca: oracle.ca, cert: oracle.cert, key: oracle.key }
@@ -58,6 +50,13 @@ export async function startApiServer(dir: string, pods: readonly Pod[]): Promise
     return { ...target, pid: child.pid!, startedAt: againAt, restart }
   }
   return { ...target, restart }
+}
+
+/** Whether `npm run conformance` has built them here. */
+export async function isBuilt(...binaries: readonly Binary[]): Promise<boolean> {
+  const folder = join(process.env.AKE_CACHE || join(homedir(), '.cache', 'ake'), `kubernetes-${kubernetesVersion}`)
+  const found = await Promise.allSettled(binaries.map((name) => access(join(folder, name))))
+  return found.every(({ status }) => status === 'fulfilled')
 }
 
 async function untilReady(target: Target, child: ChildProcess): Promise<void> {

@@ -5,7 +5,18 @@
 
 import type { Load } from './load.ts'
 
-export type Contestant = 'ake' | 'ake serve' | 'nginx' | 'kube-apiserver' | 'node:sqlite' | 'bare relay'
+export type Contestant =
+  | 'ake'
+  | 'ake serve'
+  | 'ake plain'
+  | 'nginx'
+  | 'kube-apiserver'
+  | 'node:sqlite'
+  | 'bare relay'
+  | 'without roles'
+  | 'without the edge'
+  | 'gzip'
+  | 'JSON'
 
 /** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
 export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }

@@ -1,31 +1,38 @@
 /**
- * `node bench/beside.ts CHECKOUT [--rounds 15] [name…]`: reads of this checkout and of another one, both running at once and
- * asked in turn for a second each. What disturbs a machine for longer than that disturbs both, so a few percent can be told
- * apart where whole runs (versus.ts) differ by more. Printed is the median CPU time of an answer of both, and the median of
- * the rounds' ratios with its quartiles.
+ * `node bench/beside.ts CHECKOUT [--lives 7] [--rounds 4] [name…]`: reads of this checkout and of another one, both running and
+ * asked at once. What disturbs the machine disturbs both, so a few percent can be told apart where whole runs (versus.ts)
+ * differ by more. Each process is a little faster or slower than the next one of the
+ * same code for as long as it lives (what V8 chose to compile, where its heap lies), so both are started again several times.
+ * Printed is the median CPU time of an answer of both, and the median of the lives' ratios with the lowest and the highest.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { fillByWriting, startAke } from './ake.ts'
+import { compileOnce, fillByWriting, startAke } from './ake.ts'
 import type { Address, Target } from './bench.ts'
+import { connectTo } from './client.ts'
 import { asAccount, startEdge, untilSynced } from './edge/edge.ts'
 import { startCloud } from './edge/upstream.ts'
 import { makePods, podCount } from './fixture.ts'
-import { startLoad } from './load.ts'
+import { type Load, startLoad } from './load.ts'
+import { median } from './median.ts'
 import { cpuExactMs } from './process.ts'
 
 const roundMs = 1_000
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '15' } },
+  options: { lives: { type: 'string', default: '7' }, rounds: { type: 'string', default: '4' } },
 })
 const [other, ...names] = positionals
-const rounds = Number(values.rounds)
+const [lives, rounds] = [Number(values.lives), Number(values.rounds)]
 
-const pods = makePods(podCount)
+/** Without conditions: states of the code differ in whether they keep a field of theirs that is null, and so in bytes. */
+const pods = makePods(podCount).map((pod) => {
+  const { conditions: _, ...status } = (pod.object as { status?: { conditions?: unknown } }).status ?? {}
+  return { ...pod, object: { ...pod.object, status } }
+})
 const path = `/api/v1/namespaces/${pods[0]!.namespace}/pods/${pods[0]!.name}`
 const nodename = '/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-007'
 type Read = { where: 'serve' | 'edge'; path: string; clients: number; protocol: 'h1' | 'h2'; account?: true }
@@ -40,45 +47,84 @@ const reads: Record<string, Read> = {
   edgelist: { where: 'edge', path: '/api/v1/pods?resourceVersion=0', clients: 1, protocol: 'h2', account: true },
 }
 const unknown = names.find((name) => reads[name] === undefined)
-if (other === undefined || !(rounds > 0) || unknown !== undefined) {
-  console.error(`usage: node bench/beside.ts CHECKOUT [--rounds N] [${Object.keys(reads).join('|')}…]`)
+if (other === undefined || !(rounds > 0) || !(lives > 0) || unknown !== undefined) {
+  console.error(`usage: node bench/beside.ts CHECKOUT [--lives N] [--rounds N] [${Object.keys(reads).join('|')}…]`)
   process.exit(2)
 }
 const asked = Object.entries(reads).filter(([name]) => names.length === 0 || names.includes(name))
 
-type Side = { readonly serve?: Target; readonly edge?: Target }
+type Side = { readonly serve?: Target | undefined; readonly edge?: Target | undefined }
 const programs = [join(import.meta.dirname, '..'), resolve(other)].map((checkout) => join(checkout, 'bin', 'ake'))
 const dir = await mkdtemp(join(tmpdir(), 'ake-beside-'))
-const load = startLoad()
+const loads = [startLoad(), startLoad()] as const
 const cloud = asked.some(([, { where }]) => where === 'edge') ? await startCloud({ dir, pods: podCount }) : undefined
-const [ours, theirs] = (await Promise.all(programs.map(startSide))) as [Side, Side]
+for (const program of programs) await compileOnce(program)
+let sides = (await Promise.all(programs.map(startSide))) as [Side, Side]
+/** By the read's name: a pair for each life, the medians of its rounds. */
+const found = new Map<string, { ours: number; theirs: number; ratio: number }[]>()
 try {
-  for (const [name, read] of asked) {
-    const costs: [number, number][] = []
-    for (let round = -1; round < rounds; round++) {
-      // Who comes first changes with each round, and the first round only warms both up.
-      const a = round % 2 === 0 ? undefined : await cost(ours, read)
-      const b = await cost(theirs, read)
-      if (round >= 0) costs.push([a ?? (await cost(ours, read)), b])
+  for (let life = 0; life < lives; life++) {
+    if (life > 0) sides = (await Promise.all(sides.map(restartSide))) as [Side, Side]
+    for (const [name, read] of asked) {
+      const costs = await compare(sides, read)
+      const ratio = median(costs.map(([a, b]) => a / b))
+      const pair = { ours: median(costs.map(([a]) => a)), theirs: median(costs.map(([, b]) => b)), ratio }
+      found.set(name, [...(found.get(name) ?? []), pair])
     }
-    const ratios = costs.map(([a, b]) => a / b)
-    const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share))
-    const [a, b] = [0, 1].map((side) =>
-      quantile(
-        costs.map((pair) => pair[side] as number),
-        0.5,
-      ),
+    console.error(`life ${life + 1} of ${lives} is over`)
+  }
+  for (const [name, pairs] of found) {
+    const [b, a] = [median(pairs.map(({ theirs }) => theirs)), median(pairs.map(({ ours }) => ours))]
+    const ratios = pairs.map(({ ratio }) => ratio)
+    const spread = `(${Math.min(...ratios).toFixed(3)} to ${Math.max(...ratios).toFixed(3)})`
+    console.log(
+      `${name.padEnd(10)} ${b.toFixed(4)} → ${a.toFixed(4)} ms CPU   ${median(ratios).toFixed(3)} × ${spread}`,
     )
-    const spread = `(${low!.toFixed(3)} to ${high!.toFixed(3)})`
-    console.log(`${name.padEnd(10)} ${b!.toFixed(4)} → ${a!.toFixed(4)} ms CPU   ${middle!.toFixed(3)} × ${spread}`)
   }
 } finally {
-  for (const { serve, edge } of [ours, theirs]) await Promise.all([serve?.stop(), edge?.stop()])
+  for (const { serve, edge } of sides) await Promise.all([serve?.stop(), edge?.stop()])
   await cloud?.stop()
-  load.stop()
+  for (const load of loads) load.stop()
   await rm(dir, { recursive: true, force: true })
 }
 process.exit()
+
+async function compare([ours, theirs]: readonly [Side, Side], read: Read): Promise<(readonly [number, number])[]> {
+  const costs: (readonly [number, number])[] = []
+  await assertSameBytes(ours, theirs, read)
+  for (let round = -1; round < rounds; round++) {
+    // Who asks whom changes with each round, and the first round only warms both up.
+    const [one, other] = round % 2 === 0 ? loads : ([loads[1], loads[0]] as const)
+    const pair = await Promise.all([cost(one, ours, read), cost(other, theirs, read)])
+    if (round >= 0) costs.push(pair)
+  }
+  return costs
+}
+
+/** Half of what an answer costs is its bytes, so a comparison of different answers says nothing. */
+async function assertSameBytes(
+  ours: Side,
+  theirs: Side,
+  { where, path: asking, protocol, account }: Read,
+): Promise<void> {
+  const sizes = await Promise.all(
+    [ours, theirs].map(async (side) => {
+      const target = side[where] as Target
+      const connection = await connectTo(account === true ? asAccount(target) : target, protocol)
+      const { bytes } = await connection.ask({ path: asking })
+      connection.close()
+      return bytes
+    }),
+  )
+  // Their lists carry their own versions, whose digits may differ.
+  if (Math.abs(sizes[0]! - sizes[1]!) > 16) throw new Error(`${asking}: ${sizes[0]} bytes here, ${sizes[1]} there`)
+}
+
+async function restartSide({ serve, edge }: Side): Promise<Side> {
+  const next = { serve: await serve?.restart?.(), edge: await edge?.restart?.() }
+  if (next.edge !== undefined) await untilSynced(next.edge)
+  return next
+}
 
 async function startSide(program: string, index: number): Promise<Side> {
   const side: { serve?: Target; edge?: Target } = {}
@@ -100,7 +146,11 @@ async function startSide(program: string, index: number): Promise<Side> {
   return side
 }
 
-async function cost(side: Side, { where, path: asking, clients, protocol, account }: Read): Promise<number> {
+async function cost(
+  load: Load,
+  side: Side,
+  { where, path: asking, clients, protocol, account }: Read,
+): Promise<number> {
   const target = side[where] as Target
   const at: Address = account === true ? asAccount(target) : { url: target.url, tls: target.tls }
   await load.order({ kind: 'open', at, protocol, path: asking, connections: clients, streams: 1 })
@@ -109,9 +159,4 @@ async function cost(side: Side, { where, path: asking, clients, protocol, accoun
   const spent = cpuExactMs(target.pid) - before
   await load.order({ kind: 'close' })
   return spent / done
-}
-
-function quantile(numbers: readonly number[], share: number): number {
-  const sorted = [...numbers].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] as number
 }

@@ -3,11 +3,12 @@
  * profiler on, and prints where the time of its threads went, by function, without what it called.
  */
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fillByWriting, startAke } from './ake.ts'
 import type { Target } from './bench.ts'
+import { type Profile, readProfiles } from './cpuprofile.ts'
 import { edgeLoads, loadEdge } from './edge/profile.ts'
 import { makePods, podCount } from './fixture.ts'
 import { type Load, startLoad } from './load.ts'
@@ -48,12 +49,6 @@ async function read(
   await load.order({ kind: 'close' })
 }
 
-type Profile = {
-  readonly nodes: readonly { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }[]
-  readonly samples: readonly number[]
-  readonly timeDeltas: readonly number[]
-}
-
 /** Rows of `share, ms, function, place`, the most costly first; idle time is left out. */
 function selfTimes({ nodes, samples, timeDeltas }: Profile): string[] {
   const byNode = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
@@ -72,19 +67,6 @@ function selfTimes({ nodes, samples, timeDeltas }: Profile): string[] {
   return rows.map(([name, us]) => {
     return `${((us * 100) / busy).toFixed(1).padStart(5)} %  ${(us / 1_000).toFixed(0).padStart(6)} ms  ${name}`
   })
-}
-
-/** The main thread says 0 as its thread in the name; the store's is another. */
-async function readProfiles(dir: string): Promise<{ thread: string; profile: Profile }[]> {
-  const files = (await readdir(dir)).filter((name) => name.endsWith('.cpuprofile')).sort()
-  if (files.length === 0) throw new Error('ake left no profile')
-  const read = async (file: string) => JSON.parse(await readFile(join(dir, file), 'utf8')) as Profile
-  return await Promise.all(
-    files.map(async (file) => {
-      const thread = /\.0\.\d+\.cpuprofile$/.test(file) ? 'main' : 'store'
-      return { thread, profile: await read(file) }
-    }),
-  )
 }
 
 async function loadServe(nodeOptions: string): Promise<void> {

@@ -1,19 +1,25 @@
 /**
  * `npm run bench [name…]`: asks the questions, prints a table of figures beside their goals, keeps them in results.json
- * and writes them into the README between its markers. The exit code is about errors, not about goals missed.
+ * and writes them into RESULTS.md and the README. The exit code is about errors, not about goals missed.
  */
 
 import { rmSync } from 'node:fs'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { renewDocuments } from '../scripts/readme.ts'
+import { compileOnce } from './ake.ts'
 import { apply } from './apply.ts'
+import { authorize } from './authorize.ts'
 import type { Contestant, Figure, Question } from './bench.ts'
 import { commit } from './commit.ts'
+import { edgeaccess } from './edge/access.ts'
 import { edgeburst } from './edge/burst.ts'
+import { edgeidle } from './edge/idle.ts'
 import { edgememory } from './edge/memory.ts'
 import { edgeoverlap } from './edge/overlap.ts'
 import { edgeread } from './edge/read.ts'
+import { edgeroles } from './edge/roles.ts'
 import { edgestall } from './edge/stall.ts'
 import { edgestart } from './edge/start.ts'
 import { edgeuplink } from './edge/uplink.ts'
@@ -21,28 +27,28 @@ import { edgewatch } from './edge/watch.ts'
 import { edgewatchlist } from './edge/watchlist.ts'
 import { forms } from './forms.ts'
 import { get } from './get.ts'
+import { link } from './link.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { nodename } from './nodename.ts'
 import { protobuf } from './protobuf.ts'
+import type { Results } from './report.ts'
+import { sealed } from './sealed.ts'
 import { openStage } from './stage.ts'
 import { start } from './start.ts'
 import { table } from './table.ts'
 import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
-  ...[list, get, nodename, watch, protobuf, forms, apply, commit, start, memory],
-  ...[edgeread, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst, edgememory, edgeoverlap],
+  ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize, link],
+  ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
+  ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]
 
 const resultsPath = join(import.meta.dirname, 'results.json')
-const readmePath = join(import.meta.dirname, '..', 'README.md')
 
 /** The committed figures are those of this checkout, and of nothing that only stands in for it. */
 const isOtherProgram = Boolean(process.env.AKE_PROGRAM)
-
-/** By question, so that asking one again leaves the others' answers. */
-type Results = { [question: string]: { when: string; machine: string; figures: Figure[] } }
 
 async function run(names: readonly string[]): Promise<void> {
   const unknown = names.filter((name) => !questions.some((question) => question.name === name))
@@ -54,6 +60,7 @@ async function run(names: readonly string[]): Promise<void> {
   // Whatever ends us, the processes and the folder end with us: they hold ports and hundreds of megabytes.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
+  await compileOnce()
   const stage = openStage({ dir, say: (line) => console.error(line) })
   const results = await readResults()
   try {
@@ -68,7 +75,7 @@ async function run(names: readonly string[]): Promise<void> {
       await writeFile(resultsPath, `${JSON.stringify(results, null, 2)}\n`)
     }
     if (isOtherProgram) console.error('AKE_PROGRAM is set: figures of another program are shown, not kept')
-    else await writeReadme(results)
+    else renewDocuments()
   } finally {
     await stage.stop()
   }
@@ -86,24 +93,9 @@ function machine(): string {
   return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.versions.node}`
 }
 
-async function readResults(): Promise<Results> {
+async function readResults(): Promise<{ -readonly [question in keyof Results]: Results[question] }> {
   const text = await readFile(resultsPath, 'utf8').catch(() => '{}')
   return JSON.parse(text) as Results
-}
-
-async function writeReadme(results: Results): Promise<void> {
-  const figures = questions.flatMap(({ name }) => results[name]?.figures ?? [])
-  if (figures.length === 0) return
-  const readme = await readFile(readmePath, 'utf8').catch(() => '')
-  const markers = /(<!-- figures -->\n)[\s\S]*?(<!-- \/figures -->)/
-  if (!markers.test(readme)) {
-    console.error('README.md has no <!-- figures --> … <!-- /figures --> lines: its table is not updated')
-    return
-  }
-  await writeFile(
-    readmePath,
-    readme.replace(markers, (_, open, close) => `${open}${table(figures)}\n${close}`),
-  )
 }
 
 await run(process.argv.slice(2))

@@ -1,12 +1,15 @@
 /**
  * `node bench/versus.ts CHECKOUT [--rounds 5] [name…]`: the same questions to this checkout and to another one, in turn, each
- * by its own `bench/run.ts`. Printed is the median of each row of both, and ours as a multiple of the other's: what a change
- * costs, on a machine whose speed changes by the hour. Alternatives are left out, as they are the same for both, unless
- * `--all` asks for them (some questions need kube-apiserver).
+ * by its own `bench/run.ts`; names joined by commas are asked in one run, which fills its server once. Printed, after each
+ * round, is the median of each row of both, and ours as a multiple of the other's: what a change costs, on a machine whose
+ * speed changes by the hour. Alternatives are left out, as they are the same for both, unless `--all` asks for them (some
+ * questions need kube-apiserver).
  */
+
 import { spawn } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { median } from './median.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -35,17 +38,23 @@ for (let round = 0; round < rounds; round++) {
       }
     }
   }
+  console.log(`after ${round + 1} of ${rounds} rounds:`)
+  print()
 }
-for (const [row, { ours, theirs }] of found) {
-  const [a, b] = [median(ours), median(theirs)]
-  const ratio = b > 0 ? `${(a / b).toFixed(3)} ×` : ''
-  console.log(`${row.padEnd(70)} ${shown(b).padStart(10)} → ${shown(a).padStart(10)}   ${ratio}`)
+
+/** What was found so far. */
+function print(): void {
+  for (const [row, { ours, theirs }] of found) {
+    const [a, b] = [median(ours), median(theirs)]
+    const ratio = b > 0 ? `${(a / b).toFixed(3)} ×` : ''
+    console.log(`${row.padEnd(70)} ${shown(b).padStart(10)} → ${shown(a).padStart(10)}   ${ratio}`)
+  }
 }
 
 /** The column `ake` of the tables that a run prints. */
 async function figuresOf(checkout: string, name: string): Promise<ReadonlyMap<string, number>> {
   const alone = values.all ? {} : { AKE_CACHE: join(checkout, 'none') }
-  const child = spawn(process.execPath, ['bench/run.ts', ...(name === '' ? [] : [name])], {
+  const child = spawn(process.execPath, ['bench/run.ts', ...(name === '' ? [] : name.split(','))], {
     cwd: checkout,
     env: { ...process.env, ...alone, AKE_PROGRAM: join(checkout, 'bin', 'ake') },
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -59,11 +68,6 @@ async function figuresOf(checkout: string, name: string): Promise<ReadonlyMap<st
     if (title !== '' && ake !== '' && Number.isFinite(figure)) figures.set(`${title} (${unit})`, figure)
   }
   return figures
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }
 
 function shown(value: number): string {

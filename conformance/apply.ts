@@ -17,7 +17,7 @@ import { Findings } from './findings.ts'
 import { buildGoProgram } from './goprogram.ts'
 import { runCommand } from './kubectl/shell.ts'
 import { difference, endsAsTold } from './kubectl.ts'
-import { admits, type Listed, readListed } from './listed.ts'
+import { admits, type Listed, listedIn } from './listed/listed.ts'
 import { startOracle } from './oracle.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 import { type Outcome, verdict } from './verdict.ts'
@@ -58,7 +58,7 @@ export const step: Step = {
 type Sides = { readonly real: Side; readonly ours: Side }
 
 async function runCases({ signal }: StepContext, sides: Sides): Promise<StepResult> {
-  const listed = await readListed('apply differences')
+  const listed = listedIn('apply differences')
   const namespace = 'apply-cases'
   await makeNamespace([sides.real, sides.ours], namespace)
   const played = await playAll({ ...sides, namespace, signal, seconds: true, toTheEnd: true }, await readCases())

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
+import { credentialsIn } from '../test/credentials.ts'
 
 /** How long any answer may take: an edge never waits longer for its cloud, and a stuck one must not hang the proof. */
 const answerMsMax = 20_000
@@ -51,7 +52,10 @@ export class Seat {
     const timer = setTimeout(() => answer.destroy(new Error(`no end of the answer to ${path}`)), answerMsMax)
     for await (const chunk of answer) body += chunk
     clearTimeout(timer)
-    return { status: answer.statusCode ?? 0, headers: answer.headers, body }
+    const status = answer.statusCode ?? 0
+    const told = status >= 400 ? credentialsIn(body) : []
+    if (told.length > 0) throw new Error(`the refusal of ${path} tells ${told.join(', ')}`)
+    return { status, headers: answer.headers, body }
   }
 
   /** Resolves with the head; whoever does not read the rest destroys it. Who is told to come again does, as clients do. */

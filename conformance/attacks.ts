@@ -9,6 +9,7 @@ import { attackShares } from './attacks/shares.ts'
 import { attackStalls } from './attacks/stalls.ts'
 import { openWorld } from './attacks/world.ts'
 import { Findings } from './findings.ts'
+import { checkPages } from './secrecy.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
 export const step: Step = { name: 'attacks', tier: 'default', minutes: 5, run }
@@ -30,6 +31,7 @@ async function run(context: StepContext): Promise<StepResult> {
     await part('loops', () => attackLoops(world, edge, findings))
     await part('firstsyncs', () => attackFirstSyncs(world, edge, findings))
     await part('shares', () => attackShares(world, edge, findings))
+    await part('pages', () => checkPages(findings, async (path) => (await edge.administrator().ask(path)).body))
     await part('stalls', async () => attackStalls(await context.ake(), findings))
   } finally {
     await world.close()

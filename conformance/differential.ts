@@ -8,7 +8,7 @@ import { differences, read } from './compare.ts'
 import { groups } from './corpus/groups.ts'
 import { type Case, type Group, post } from './corpus.ts'
 import { type Answer, Side, take, type Variables } from './exchange.ts'
-import { admits, type Listed, readListed } from './listed.ts'
+import { admits, type Listed, listedIn } from './listed/listed.ts'
 import { Mapping } from './mapping.ts'
 import { startOracle } from './oracle.ts'
 import type { Protocol } from './protocols.ts'
@@ -24,7 +24,7 @@ export const step: Step = {
   tier: 'default',
   minutes: 4,
   async run(context: StepContext): Promise<StepResult> {
-    const listed = await readListed()
+    const listed = listedIn()
     const chosen = groups.filter(({ name }) => context.only(name))
     if (chosen.length === 0) throw new Error(`the groups are ${groups.map(({ name }) => name).join(', ')}`)
     // Not the shared one: lists across a whole cluster are compared too, so both sides begin empty.

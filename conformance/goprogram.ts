@@ -6,16 +6,20 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 /** How much of a failed build's output is shown: the compiler's own words are at its end. */
 const outputMax = 4_000
 
-/** The path of the program whose module is `conformance/<name>`. */
-export async function buildGoProgram(name: string, progress: (line: string) => void): Promise<string> {
-  const folder = join(import.meta.dirname, name)
+/** A program of another module, which `conformance/<name>/go.mod` lists under `tool`. */
+type Tool = { readonly package: string; readonly tags: string }
+
+/** The path of the program whose module is `conformance/<name>`, or of a tool of it. */
+export async function buildGoProgram(module: string, progress: (line: string) => void, tool?: Tool): Promise<string> {
+  const folder = join(import.meta.dirname, module)
+  const name = tool === undefined ? module : basename(tool.package)
   const cache = join(process.env.AKE_CACHE || join(homedir(), '.cache', 'ake'), 'programs')
-  const program = join(cache, `${name}-${await digest(folder)}`)
+  const program = join(cache, `${name}-${await digest(folder, tool)}`)
   const built = await stat(program).then(
     () => true,
     () => false,
@@ -26,7 +30,7 @@ export async function buildGoProgram(name: string, progress: (line: string) => v
   // Renamed when complete: an aborted build, or two at once, leave no half program behind.
   const unfinished = `${program}.${process.pid}`
   try {
-    await goBuild(folder, unfinished)
+    await goBuild(folder, unfinished, tool)
     await rename(unfinished, program)
   } finally {
     await rm(unfinished, { force: true })
@@ -34,8 +38,11 @@ export async function buildGoProgram(name: string, progress: (line: string) => v
   return program
 }
 
-async function digest(folder: string): Promise<string> {
+const plain: Tool = { package: '.', tags: '' }
+
+async function digest(folder: string, tool: Tool | undefined): Promise<string> {
   const hash = createHash('sha256')
+  if (tool !== undefined) hash.update(`${tool.package} ${tool.tags}\n`)
   for (const file of (await readdir(folder)).sort()) {
     const content = await readFile(join(folder, file))
     hash.update(`${file} ${content.length}\n`).update(content)
@@ -43,9 +50,9 @@ async function digest(folder: string): Promise<string> {
   return hash.digest('hex').slice(0, 16)
 }
 
-function goBuild(folder: string, output: string): Promise<void> {
+function goBuild(folder: string, output: string, { package: what, tags } = plain): Promise<void> {
   const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', GOFLAGS: '-mod=readonly' }
-  const args = ['build', '-trimpath', '-buildvcs=false', '-ldflags', '-s -w', '-o', output, '.']
+  const args = ['build', '-trimpath', '-buildvcs=false', '-ldflags', '-s -w', '-tags', tags, '-o', output, what]
   return new Promise((resolve, reject) => {
     const child = spawn('go', args, { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] })
     let said = ''

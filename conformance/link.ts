@@ -55,12 +55,15 @@ export type Target = { readonly host: string; readonly port: number }
 
 type Options = {
   readonly target: Target
+  /** Loopback unless told. */
+  readonly host?: string
   /** Unless told, one that stays free while nobody listens on it. */
   readonly port?: number
   readonly clock?: Clock
 }
 
-export async function startLink({ target, port: wanted, clock = systemClock }: Options): Promise<Link> {
+export async function startLink(options: Options): Promise<Link> {
+  const { target, host = '127.0.0.1', port: wanted, clock = systemClock } = options
   const port = wanted ?? (await freePorts(1))[0]!
   const pairs = new Set<Pair>()
   let targets = [target]
@@ -89,7 +92,7 @@ export async function startLink({ target, port: wanted, clock = systemClock }: O
   const listen = async () => {
     if (server !== undefined) return
     server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, take)
-    await once(server.listen(port, '127.0.0.1'), 'listening')
+    await once(server.listen(port, host), 'listening')
   }
   const endListening = async () => {
     const ended = server === undefined ? undefined : once(server, 'close')
@@ -100,7 +103,7 @@ export async function startLink({ target, port: wanted, clock = systemClock }: O
 
   await listen()
   return {
-    url: `https://127.0.0.1:${port}`,
+    url: `https://${host}:${port}`,
     port,
     get mode() {
       return mode

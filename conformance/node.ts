@@ -29,13 +29,13 @@ const neverMs = 30_000
 /** A node's own report is due every 10 s, its pods' restarts would come within a few. */
 const quietMs = 25_000
 const onlineMsMax = 120_000
-const rbac = join(import.meta.dirname, '..', 'deploy', 'edge-rbac.yaml')
+const deployed = (file: string) => join(import.meta.dirname, '..', 'deploy', file)
 
 export const step: Step = {
   name: 'node',
   tier: 'node',
   minutes: 5,
-  missing,
+  missing: () => missing(),
   async run(context) {
     const { dir, signal, progress } = context
     if (process.getuid?.() !== 0) throw new Error('this proof needs root: it makes namespaces and containers')
@@ -49,8 +49,9 @@ export const step: Step = {
     process.once('exit', end)
     signal.addEventListener('abort', end, { once: true })
     try {
-      await create(oracle, bin, ['-f', rbac])
+      await create(oracle, bin, ['-f', deployed('edge-rbac.yaml')])
       await create(oracle, bin, needed())
+      await create(oracle, bin, ['-n', namespace, '-f', deployed('edge-secrets.yaml')])
       await node.prepare()
       return await prove({ node, oracle, bin, signal, progress })
     } finally {

@@ -12,7 +12,7 @@ import { type Binary, buildKubernetes } from './build.ts'
 import { apiserverArguments, controllersArguments, etcdArguments, type Places } from './controlplane.ts'
 import { compactEtcd, getEtcd, putEtcd, restoreEtcd } from './etcd.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
-import { makeClient, makePki } from './pki.ts'
+import { type ClientName, makeClient, makePki } from './pki.ts'
 import { freePorts } from './ports.ts'
 import { Program } from './program.ts'
 
@@ -74,7 +74,7 @@ export type Oracle = {
   restore(copy: string, options?: { readonly bump?: number }): Promise<void>
   /** As a kubelet: system:node:NAME in system:nodes. */
   nodeCredential(name: string): Promise<Credential>
-  userCredential(name: string, groups?: readonly string[]): Promise<Credential>
+  userCredential(name: string, groups?: readonly string[], days?: number): Promise<Credential>
   /** A token of a service account, by TokenRequest. */
   tokenFor(namespace: string, account: string, spec?: TokenSpec): Promise<string>
   stop(): void
@@ -176,7 +176,8 @@ export async function startOracle(options: OracleOptions): Promise<Oracle> {
       await restart()
     },
     nodeCredential: (name) => credential(admin, dir, { user: `system:node:${name}`, groups: ['system:nodes'] }),
-    userCredential: (user, groups = []) => credential(admin, dir, { user, groups }),
+    userCredential: (user, groups = [], days) =>
+      credential(admin, dir, { user, groups, ...(days === undefined ? {} : { days }) }),
     tokenFor: (namespace, account, spec = {}) => requestToken(admin, `${namespace}/serviceaccounts/${account}`, spec),
     stop,
   }
@@ -206,11 +207,12 @@ function pems(dir: string, files: readonly string[]): Promise<string[]> {
   return Promise.all(files.map((file) => readFile(join(dir, file), 'utf8')))
 }
 
-type Named = { readonly user: string; readonly groups: readonly string[] }
+type Named = Omit<ClientName, 'file'>
 
-async function credential({ url, ca }: Admin, dir: string, { user, groups }: Named): Promise<Credential> {
+async function credential({ url, ca }: Admin, dir: string, named: Named): Promise<Credential> {
+  const { user, groups } = named
   const file = `client-${[user, ...groups].join('-').replace(/[^a-zA-Z0-9.-]/g, '_')}`
-  await makeClient(dir, { file, user, groups })
+  await makeClient(dir, { ...named, file })
   const [cert, key] = (await pems(dir, [`${file}.crt`, `${file}.key`])) as [string, string]
   const path = join(dir, `${file}.kubeconfig`)
   await writeKubeconfig(path, { url, ca, cert, key })

@@ -4,14 +4,14 @@
  */
 
 import { execFile } from 'node:child_process'
-import { chmod, writeFile } from 'node:fs/promises'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
 /** Longer than any run, a shared oracle included. */
-const validDays = '365'
+const validDays = 365
 
 const byCa = ['-CA', 'ca.crt', '-CAkey', 'ca.key']
 const client = ['keyUsage=critical,digitalSignature', 'extendedKeyUsage=clientAuth']
@@ -41,13 +41,53 @@ export type ClientName = {
   readonly file: string
   readonly user: string
   readonly groups: readonly string[]
+  readonly days?: number
 }
 
 /** A client certificate of the CA that `makePki` made in the same folder. */
-export function makeClient(dir: string, { file, user, groups }: ClientName): Promise<void> {
+export function makeClient(dir: string, { file, user, groups, days = validDays }: ClientName): Promise<void> {
+  return make(dir, { file, subject: subjectOf(user, groups), extensions: client, days })
+}
+
+function subjectOf(user: string, groups: readonly string[]): string {
   const escaped = (name: string) => name.replace(/[/+\\]/g, '\\$&')
-  const subject = [...groups.map((group) => `/O=${escaped(group)}`), `/CN=${escaped(user)}`].join('')
-  return make(dir, { file, subject, extensions: client })
+  return [...groups.map((group) => `/O=${escaped(group)}`), `/CN=${escaped(user)}`].join('')
+}
+
+type Brief = Omit<ClientName, 'file' | 'days'> & { readonly seconds: number }
+
+/** A client certificate of the CA in `pki` with so many seconds to live: `openssl req` knows only days. */
+export async function makeBriefClient(
+  pki: string,
+  dir: string,
+  { user, groups, seconds }: Brief,
+): Promise<{ cert: string; key: string }> {
+  const file = (name: string) => join(dir, name)
+  const config = [
+    '[ca]\ndefault_ca = brief\n[brief]',
+    `database = ${file('brief.index')}\nserial = ${file('brief.serial')}\nnew_certs_dir = ${dir}`,
+    'default_md = sha256\npolicy = any\nunique_subject = no\nx509_extensions = client',
+    '[any]\norganizationName = supplied\ncommonName = supplied',
+    '[client]\nkeyUsage = critical,digitalSignature\nextendedKeyUsage = clientAuth',
+    '[req]\ndistinguished_name = dn\n[dn]\n',
+  ]
+  await writeFile(file('brief.cnf'), config.join('\n'))
+  await writeFile(file('brief.index'), '')
+  await writeFile(file('brief.serial'), '1000\n')
+  const end = new Date(Date.now() + seconds * 1_000)
+  const time = `${end.toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
+  const settings = ['-config', file('brief.cnf')]
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  await run('openssl', [
+    ...['req', '-new', ...settings, ...curve, '-subj', subjectOf(user, groups)],
+    ...['-keyout', file('brief.key'), '-out', file('brief.csr')],
+  ])
+  await run('openssl', [
+    ...['ca', '-batch', '-notext', ...settings, '-cert', join(pki, 'ca.crt'), '-keyfile', join(pki, 'ca.key')],
+    ...['-in', file('brief.csr'), '-out', file('brief.crt'), '-enddate', time],
+  ])
+  const [cert, key] = await Promise.all([readFile(file('brief.crt'), 'utf8'), readFile(file('brief.key'), 'utf8')])
+  return { cert, key }
 }
 
 type Certificate = {
@@ -55,11 +95,13 @@ type Certificate = {
   readonly subject: string
   readonly extensions: readonly string[]
   readonly by?: readonly string[]
+  readonly days?: number
 }
 
-async function make(dir: string, { file, subject, extensions, by = byCa }: Certificate): Promise<void> {
+async function make(dir: string, certificate: Certificate): Promise<void> {
+  const { file, subject, extensions, by = byCa, days = validDays } = certificate
   const args = [
-    ...['req', '-x509', '-config', 'openssl.cnf', '-nodes', '-days', validDays, ...by],
+    ...['req', '-x509', '-config', 'openssl.cnf', '-nodes', '-days', String(days), ...by],
     ...['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-keyout', `${file}.key`, '-out', `${file}.crt`],
     ...['-subj', subject, ...extensions.flatMap((extension) => ['-addext', extension])],
   ]

@@ -1,6 +1,7 @@
 /**
- * `npm run conformance [--all] [--node] [NAME…]`: every proof that needs a real Kubernetes, step by step. A NAME is a step
- * or `step/part` (`differential/patches`). The last line alone tells the result: `N passed, N failed`.
+ * `npm run conformance [--all] [--node] [--write] [NAME…]`: every proof that needs a real Kubernetes, step by step. A NAME is a step
+ * or `step/part` (`differential/patches`); with `--write` a text that a step compares with (night.txt) is written anew. The last
+ * line alone tells the result: `N passed, N failed`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,21 +19,31 @@ import { step as edgecuts } from './edge/cuts.ts'
 import { step as edgedocuments } from './edge/documents.ts'
 import { step as edgeinformers } from './edge/informers.ts'
 import { step as edgekubectl } from './edge/kubectl.ts'
+import { step as edgeprometheus } from './edge/prometheus.ts'
 import { step as edgereads } from './edge/reads.ts'
 import { step as edgewrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
+import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
 import { step as hollow } from './hollow/hollow.ts'
+import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
+import { step as edgenight } from './night/night.ts'
 import { step as node } from './node.ts'
+import { step as nodeauthorizer } from './nodeauthorizer/nodeauthorizer.ts'
 import { type Oracle, startOracle } from './oracle.ts'
 import { step as protobufclients } from './protobuf/clients.ts'
 import { longStep as longprotobuffuzz, step as protobuffuzz } from './protobuf/fuzz.ts'
 import { step as protobuf } from './protobuf/protobuf.ts'
 import { step as protobufrequests } from './protobuf/requests.ts'
+import { step as rbac } from './rbac/rbac.ts'
+import { step as edgecallers } from './rights/callers.ts'
 import { step as edgerights } from './rights/rights.ts'
+import { searchLogs } from './secrecy.ts'
+import { step as serverbac } from './serverbac/serverbac.ts'
 import { step as soak } from './soak.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
+import { step as tokens } from './tokens/tokens.ts'
 import { step as websockets } from './websockets.ts'
 
 const steps: readonly Step[] = [
@@ -58,18 +69,28 @@ const steps: readonly Step[] = [
   edgedocuments,
   edgekubectl,
   edgewrites,
+  rbac,
+  serverbac,
   edgerights,
+  edgecallers,
+  nodeauthorizer,
+  tokens,
   attacks,
   edgecoredns,
+  edgeprometheus,
   hollow,
+  incluster,
+  gettingstarted,
+  edgenight,
   node,
 ]
 
-const usage = `usage: npm run conformance -- [--all] [--node] [STEP | STEP/PART]…
+const usage = `usage: npm run conformance -- [--all] [--node] [--write] [STEP | STEP/PART]…
 ${steps.map(({ name, tier, minutes }) => `  ${name.padEnd(16)} about ${minutes} min${tier === 'default' ? '' : ` (--${tier})`}`).join('\n')}`
 
 const asked = process.argv.slice(2)
-const unknown = asked.find((word) => word.startsWith('-') && word !== '--all' && word !== '--node')
+const flags = ['--all', '--node', '--write']
+const unknown = asked.find((word) => word.startsWith('-') && !flags.includes(word))
 if (unknown !== undefined) {
   console.error(asked.includes('--help') ? usage : `unknown option ${unknown}\n${usage}`)
   process.exit(asked.includes('--help') ? 0 : 2)
@@ -77,7 +98,9 @@ if (unknown !== undefined) {
 process.exit(
   await main(
     asked.includes('--all'),
-    asked.filter((word) => word !== '--all').map((word) => (word === '--node' ? node.name : word)),
+    asked
+      .filter((word) => word !== '--all' && word !== '--write')
+      .map((word) => (word === '--node' ? node.name : word)),
   ),
 )
 
@@ -95,6 +118,7 @@ async function main(all: boolean, names: readonly string[]): Promise<number> {
   let oracle: Promise<Oracle> | undefined
   let passed = 0
   let failed = 0
+  const wrong: string[] = []
   for (const [at, step] of chosen.entries()) {
     if (quit.signal.aborted) break
     console.log(`[${at + 1}/${chosen.length}] ${step.name} (about ${step.minutes} min)`)
@@ -108,6 +132,7 @@ async function main(all: boolean, names: readonly string[]): Promise<number> {
     const result = await runStep(step, {
       dir: folder,
       all,
+      write: asked.includes('--write'),
       only: (part) => admitted(names, step.name, part),
       signal: AbortSignal.any([quit.signal, AbortSignal.timeout(step.minutes * 2 * 60_000)]),
       progress: (line) => console.error(`      ${step.name}: ${line}`),
@@ -121,13 +146,21 @@ async function main(all: boolean, names: readonly string[]): Promise<number> {
     console.log(`      ${result.passed} passed, ${result.failed} failed in ${seconds} s`)
     passed += result.passed
     failed += result.failed
+    if (result.failed > 0) wrong.push(`${step.name}: ${result.failed} failed`, ...lastNotes(result.notes ?? []))
   }
   if (quit.signal.aborted) failed++
   ;(await oracle?.catch(() => undefined))?.stop()
   if (failed === 0) await rm(dir, { recursive: true, force: true })
   else console.log(`what was stored and logged is in ${dir}`)
+  for (const line of wrong) console.log(line)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
+}
+
+/** What failed is said once more at the end, since a CI may show only that; a step that fails in everything must not fill it. */
+function lastNotes(notes: readonly string[]): string[] {
+  const shown = notes.slice(0, 40).map((note) => `      ${note.slice(0, 2_000)}`)
+  return notes.length > shown.length ? [...shown, `      and ${notes.length - shown.length} more lines`] : shown
 }
 
 /** A step that cannot go on counts as one failure and does not keep the others from running. */
@@ -139,13 +172,19 @@ async function runStep(step: Step, context: Omit<StepContext, 'ake'>): Promise<S
     started.push(one)
     return one
   }
-  try {
-    return await step.run({ ...context, ake })
-  } catch (error) {
+  const result = await step.run({ ...context, ake }).catch((error: unknown) => {
     return { passed: 0, failed: 1, notes: [error instanceof Error ? (error.stack ?? error.message) : String(error)] }
-  } finally {
-    await Promise.all(started.map((one) => one.kill()))
-  }
+  })
+  await Promise.all(started.map((one) => one.kill()))
+  return withoutCredentials(result, context.dir)
+}
+
+/** One more finding of every step whose processes have logs: no credential is in them. */
+async function withoutCredentials({ passed, failed, notes = [] }: StepResult, dir: string): Promise<StepResult> {
+  const { logs, found } = await searchLogs(dir)
+  if (logs === 0) return { passed, failed, notes }
+  if (found.length > 0) return { passed, failed: failed + 1, notes: [...notes, ...found] }
+  return { passed: passed + 1, failed, notes: [...notes, `no credential in ${logs} logs`] }
 }
 
 /** Names of other steps, and the bare name of this one, narrow nothing. */

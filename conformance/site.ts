@@ -19,6 +19,10 @@ const discoveredMsMax = 30_000
  * refused), against any server: an edge lives long enough to answer dozens that come at once on a busy machine.
  */
 const lifeMsMin = 3_000
+/** As long as client-go waits at most between two tries, and some more. */
+const backMsMax = 40_000
+/** A watch of client-go that lived for longer may end without an event. */
+const youngMsMax = 1_200
 
 export type Kept = {
   readonly resource: string
@@ -46,6 +50,11 @@ export class Edge {
   #ake: Ake
   #restarts = 0
   #startedMs = performance.now()
+  /**
+   * Watches that its clients hold once all have come back: it is not ended before. client-go waits for up to half a minute
+   * before it tries again, and lists by itself where a watch ends in its first second without an event.
+   */
+  watches = 0
 
   constructor(ake: Ake, { dir, start }: { dir: string; start: () => Promise<Ake> }) {
     this.#ake = ake
@@ -70,6 +79,7 @@ export class Edge {
   async restart(how: 'kill' | 'orderly', between: (dir: string) => void = () => {}): Promise<void> {
     this.#restarts++
     await pause(Math.max(0, this.#startedMs + lifeMsMin - performance.now()))
+    if (this.watches > 0) await this.#untilWatched()
     if (how === 'kill') await this.#ake.kill()
     else {
       const code = await this.#ake.stop()
@@ -78,6 +88,17 @@ export class Edge {
     between(this.#dir)
     this.#ake = await this.#start()
     this.#startedMs = performance.now()
+  }
+
+  async #untilWatched(): Promise<void> {
+    const give = performance.now() + backMsMax
+    for (;;) {
+      const { interests } = await this.status()
+      const watches = interests.reduce((sum, { watchers }) => sum + watchers, 0)
+      if (watches >= this.watches || performance.now() > give) break
+      await pause(200)
+    }
+    await pause(youngMsMax)
   }
 
   /** A connection of its own, as its administrator. */

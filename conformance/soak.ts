@@ -1,8 +1,8 @@
 /**
  * `npm run soak -- [--minutes N] [--seed S] [--troubles WORDS]`: random troubles, told by a seed, while informers, writers,
- * readers and probers of every kind work through an edge. What must hold at the end of a proof must hold here all the time.
- * A short one is the step `edge-soak` of `npm run conformance`. `--troubles`, or AKE_TROUBLES, draws only those whose names
- * contain one of the words, which commas divide.
+ * readers and probers of every kind work through an edge; after each of them a certificate or a key is renewed. What must hold
+ * at the end of a proof must hold here all the time. A short one, which renews nothing, is the step `edge-soak` of
+ * `npm run conformance`. `--troubles`, or AKE_TROUBLES, draws only those whose names contain one of the words, which commas divide.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Clients, pasts, untilSame } from './edge/pasts.ts'
+import { prepareRotations, Rotations } from './edge/rotations.ts'
 import { quickTroubles, type Trouble, troubles } from './edge/troubles.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { faultsOf, startInformers } from './phases.ts'
@@ -22,7 +23,8 @@ const churnPerSecond = 30
 /** Longer than a moment's trouble takes to be noticed and undone, short enough for a short run. */
 const otherClusterAfter = '4s'
 const healedMsMax = 60_000
-const verifySeconds = 60
+/** client-go waits up to a minute (30 s and as much again by chance) before it asks again after several failures. */
+const verifySeconds = 90
 /** After so many troubles the world stands still for a moment, and everything is compared. */
 const verifyEvery = 6
 /** RssAnon of an edge of this size: beyond it something grows that should not. */
@@ -42,7 +44,7 @@ export const step: Step = {
     // The API server's own troubles take most of a short run: one like them in four is enough there.
     const usual = all ? troubles : [...quickTroubles, ...troubles]
     const ms = all ? 4 * stepMs : stepMs
-    return await soak({ dir, seed, ms, usual, words: process.env.AKE_TROUBLES, signal, progress })
+    return await soak({ dir, seed, ms, usual, renews: all, words: process.env.AKE_TROUBLES, signal, progress })
   },
 }
 
@@ -51,6 +53,8 @@ type Soak = {
   readonly seed: number
   readonly ms: number
   readonly usual: readonly Trouble[]
+  /** Whether certificates and keys are renewed, too. */
+  readonly renews: boolean
   /** Only troubles with one of these in their names. */
   readonly words: string | undefined
   readonly signal: AbortSignal
@@ -64,7 +68,7 @@ function choose(words: string, from: readonly Trouble[]): readonly Trouble[] {
   return found
 }
 
-async function soak({ dir, seed, ms, usual, words, signal, progress }: Soak): Promise<StepResult> {
+async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: Soak): Promise<StepResult> {
   progress(`AKE_SEED=${seed}`)
   const random = seeded(seed)
   const site = await startSite({ dir, signal, progress })
@@ -74,7 +78,9 @@ async function soak({ dir, seed, ms, usual, words, signal, progress }: Soak): Pr
     await prepareProbing(site.oracle)
     const pointed = join(dir, 'pointed.kubeconfig')
     await writeKubeconfig(pointed, { ...site.oracle, url: site.link.url })
-    const edge = await site.edge('edge', ['--other-cluster-after', otherClusterAfter], pointed)
+    const renewed = renews ? await prepareRotations(site.oracle) : undefined
+    const args = renewed?.args ?? []
+    const edge = await site.edge('edge', ['--other-cluster-after', otherClusterAfter, ...args], pointed)
     const informers = await startInformers({
       kubeconfig: edge.kubeconfig,
       direct: site.oracle.kubeconfig,
@@ -84,17 +90,21 @@ async function soak({ dir, seed, ms, usual, words, signal, progress }: Soak): Pr
     })
     const truth = new Truth()
     const through = new Through({ edge, truth, random: seeded(seed + 2) })
+    const rotations = renewed && new Rotations({ site, pointed, edge, persons: renewed.persons })
     const workers = [
       new Prober({ edge, truth, path: '/api/v1/pods' }),
       new Prober({ edge, truth, path: '/api/v1/namespaces/churn-1/configmaps' }),
       new Reader({ edge, truth, random: seeded(seed + 1) }),
       through,
+      ...(rotations?.callers ?? []),
     ]
     const clients: Clients = { informers, truth, through, pointed, progress, signal: quit.signal }
     const all = [...usual, ...pasts(clients)]
     const chosen = words === undefined ? all : choose(words, all)
     const memory = new Memory(edge)
     const running = [...workers, memory].map((worker) => worker.run(quit.signal))
+    // Each caller is known before the first trouble: one that comes first without the cloud is another proof's.
+    await rotations?.excused(async () => {})
     /** A client lists again for what the troubles so far excuse, and never otherwise. */
     let relists = 0
     const check = async (when: string) => {
@@ -118,15 +128,23 @@ async function soak({ dir, seed, ms, usual, words, signal, progress }: Soak): Pr
         const trouble = random.of(chosen)
         story.push(trouble.name)
         const begunMs = performance.now()
-        await trouble.run(site, random)
+        const isOther = (trouble.relists ?? 0) > 0
+        if (isOther && rotations !== undefined) await rotations.excused(() => trouble.run(site, random))
+        else await trouble.run(site, random)
         await pause(random.below(4_000), undefined, { signal })
         relists += trouble.relists ?? 0
         count++
         const tookMs = Math.round(performance.now() - begunMs)
         progress(`${count}. ${trouble.name} (${tookMs} ms), ${memory.figures}`)
         await check(trouble.name)
-        const isOther = (trouble.relists ?? 0) > 0
         if (isOther || count % verifyEvery === 0) await compare(`after ${count} troubles`)
+        const rotation = rotations?.next
+        if (rotation === undefined) continue
+        story.push(rotation.name)
+        await informers.churn(churnPerSecond)
+        await rotation.run()
+        progress(`   ${rotation.name}`)
+        await check(rotation.name)
       }
       await compare('in the end')
       await check('in the end')
@@ -199,6 +217,7 @@ if (import.meta.main) {
     seed,
     ms: minutes * 60_000,
     usual: troubles,
+    renews: true,
     words: values.troubles ?? process.env.AKE_TROUBLES,
     signal: quit.signal,
     progress,

@@ -26,6 +26,8 @@ export type StepContext = {
   only(part: string): boolean
   /** Under `--all` a step may look at more. */
   readonly all: boolean
+  /** `--write`: a step that compares a text with a file of the repository writes the file instead. */
+  readonly write: boolean
   /** Aborted on Ctrl-C and when the step's time is over. */
   readonly signal: AbortSignal
   /** One line on standard error. */

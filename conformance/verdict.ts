@@ -3,7 +3,7 @@
  * no case needed, provided that all cases ran.
  */
 import type { Difference } from './compare.ts'
-import type { Listed } from './listed.ts'
+import type { Listed } from './listed/listed.ts'
 import type { StepResult } from './step.ts'
 
 /** What one case may print; a list that is wrong throughout says so in its first lines. */
@@ -25,8 +25,8 @@ export function verdict(outcomes: readonly Outcome[], listed: readonly Listed[],
   const excepted = outcomes.filter((one) => one.open.length === 0 && substantial(one.listed)).length
   const notes = [
     ...open.flatMap(describe),
-    ...unused.map((id) => `docs/api.md lists the difference ${id}, and nothing shows it any more`),
-    ...unlisted.map((id) => `docs/api.md does not list ${id}`),
+    ...unused.map((id) => `conformance/listed has the difference ${id}, and nothing shows it any more`),
+    ...unlisted.map((id) => `conformance/listed does not have ${id}`),
     `${outcomes.length} cases: ${outcomes.length - open.length - excepted} identical, ${excepted} with listed differences (${listed.length} entries), ${open.length} with others`,
   ]
   const failed = open.length + unused.length + unlisted.length

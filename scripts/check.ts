@@ -12,7 +12,7 @@ const steps: readonly (readonly [name: string, command: string, ...args: string[
   ['dead code', 'knip', '--no-progress'],
   ['rules have tests', node, 'scripts/rules.ts'],
   ['mentions exist', node, 'scripts/mentions.ts'],
-  ['README is fresh', node, 'scripts/readme.ts', '--check'],
+  ['documents are fresh', node, 'scripts/readme.ts', '--check'],
   ['nothing leaks', node, 'scripts/leaks.ts'],
   ['tests', node, 'scripts/test.ts'],
 ]

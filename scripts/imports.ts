@@ -63,7 +63,7 @@ function parseTable(document: string): Map<string, Set<string> | 'everything'> |
 }
 
 function mayImport(allowed: NonNullable<ReturnType<typeof parseTable>>, from: string, to: string): boolean {
-  if (from === '') return to === 'app' // main.ts starts a command, nothing else
+  if (from === '') return to === 'app' || to === 'base' // main.ts starts a command, nothing else
   const imports = allowed.get(from)
   const [house = '', room] = to.split('/')
   const isNeighbour = room !== undefined && from.startsWith(`${house}/`)

@@ -5,6 +5,8 @@
  */
 import asyncHooks from 'node:async_hooks'
 import { compose } from 'node:stream'
+import { inspect } from 'node:util'
+import '../src/base/resolution.ts'
 
 const { createHook } = asyncHooks
 asyncHooks.createHook = (callbacks) => createHook({ ...callbacks, trackPromises: false })
@@ -12,7 +14,15 @@ asyncHooks.createHook = (callbacks) => createHook({ ...callbacks, trackPromises:
 const { run } = await import('node:test')
 const { spec } = await import('node:test/reporters')
 
+/** What failed so far, for the case that something keeps this process from its end. */
+const failures: string[] = []
+process.once('SIGTERM', () => {
+  const open = [...new Set(process.getActiveResourcesInfo())].join(' ')
+  process.stderr.write(`${['still open:', open, ...failures].join('\n')}\n`, () => process.exit(1))
+})
+
 const events = run({ files: process.argv.slice(2), isolation: 'none' })
+events.on('test:fail', ({ name, details }) => failures.push(`✖ ${name}`, inspect(details.error)))
 events.on('test:summary', ({ success }) => {
   if (!success) process.exitCode = 1
 })

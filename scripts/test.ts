@@ -5,7 +5,7 @@
  * files whose path contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed
  * on.
  */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +15,10 @@ import { root } from './tree.ts'
 const testTimeoutMs = 120_000 // a hanging test is reported by name instead of blocking the gate
 /** A room that spins where no test's own time runs out: the longest takes a minute, several on a busy machine. */
 const jobMsMax = 420_000
+/** To say what failed in it and what keeps it. */
+const lastWordsMs = 5_000
+/** From its start, with nothing compiled yet, to its end. */
+const roleMsMax = 60_000
 /** Scenarios mostly wait for processes and lines: one more than there are cores fills what they leave. */
 const atOnce = availableParallelism() + 1
 const slowestShown = 10
@@ -25,10 +29,10 @@ const memory = '/dev/shm'
 const memoryBytesMin = 2 * 2 ** 30
 /** Begun first, so that nothing long is begun last. */
 const longest = [
+  'src/store',
+  'src/endpoint',
   'test/disk',
   'test/edge.test',
-  'src/endpoint',
-  'src/store',
   'src/mirror',
   'test/othercluster',
   'src/kube',
@@ -56,22 +60,55 @@ const env = {
   ...process.env,
   TMPDIR: folder,
   // Compiled sources are kept between runs: every process and thread would compile them again.
-  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'compiled'),
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'lived'),
   AKE_LIVES: process.env.AKE_LIVES ?? (words.length > 0 ? '1' : livesOfAll),
 }
-// What is killed does not get to keep what it compiled: the program is compiled before its first scenario.
-if (jobs.some(({ name }) => name.startsWith('test/'))) {
-  const everything = '--import ./src/app/serve.ts --import ./src/app/edge.ts'
-  spawnSync(join(root, 'bin', 'ake'), ['version'], { cwd: root, env: { ...env, AKE_NODE_OPTIONS: everything } })
-}
+const startedMs = performance.now()
+/** Rooms of src/ go ahead meanwhile: they start no process. */
+const compiled = jobs.some(isScenario) ? compile() : undefined
 const cases: Case[] = []
 const totals = new Map<string, number>()
-const startedMs = performance.now()
+const tookMs = new Map<string, number>()
 let failed = 0
 const waiting = jobs.values()
 await Promise.all(Array.from({ length: atOnce }, () => work()))
 summarize()
 process.exitCode = failed === 0 ? 0 : 1
+
+/**
+ * What is killed does not get to keep what it compiled, and what was only loaded has compiled little: both roles live once
+ * and end in order, with their threads, before the first scenario.
+ */
+async function compile(): Promise<void> {
+  const listen = ['--listen', '127.0.0.1:0', '--data']
+  const cloud = join(folder, 'compile-cloud')
+  await using _ = await role(['serve', ...listen, cloud])
+  const kubeconfig = join(cloud, 'admin.kubeconfig')
+  await using __ = await role([
+    ...['edge', '--kubeconfig', kubeconfig, '--mirror', 'configmaps'],
+    ...[...listen, join(folder, 'compile-edge')],
+  ])
+}
+
+/** Until it says that it is ready; ends in order. One that does not start is for the scenarios to tell. */
+async function role(args: readonly string[]): Promise<AsyncDisposable> {
+  const child = spawn(join(root, 'bin', 'ake'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const closed = new Promise((resolve) => void child.on('close', resolve))
+  const late = setTimeout(() => child.kill('SIGKILL'), roleMsMax)
+  const ready = new Promise((resolve) => void child.stdout.once('data', resolve))
+  await Promise.race([ready, closed])
+  return {
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await closed
+      clearTimeout(late)
+    },
+  }
+}
+
+function isScenario({ name }: Job): boolean {
+  return name.startsWith('test/')
+}
 
 function hasMemory(): boolean {
   try {
@@ -97,7 +134,12 @@ function inOrder(jobs: readonly Job[]): Job[] {
 
 /** One job after the other, until none is left. */
 async function work(): Promise<void> {
-  for (const job of waiting) if ((await run(job)) !== 0) failed++
+  for (const job of waiting) {
+    if (isScenario(job)) await compiled
+    const beganMs = performance.now()
+    if ((await run(job)) !== 0) failed++
+    tookMs.set(job.name, performance.now() - beganMs)
+  }
 }
 
 async function run({ name, files }: Job): Promise<number> {
@@ -106,7 +148,8 @@ async function run({ name, files }: Job): Promise<number> {
   const closed = new Promise<number>((resolve) => void child.on('close', (code) => resolve(code ?? 1)))
   const late = setTimeout(() => {
     console.log(`✖ ${name} was not done within ${jobMsMax / 1_000} s, and is ended`)
-    child.kill('SIGKILL')
+    child.kill('SIGTERM')
+    setTimeout(() => child.kill('SIGKILL'), lastWordsMs).unref()
   }, jobMsMax)
   // What belongs together is printed together, however many run at once.
   const lines: string[] = []
@@ -132,6 +175,8 @@ function summarize(): void {
   console.log(`slowest of ${cases.length}:`)
   for (const { title, ms, job } of cases.toSorted((a, b) => b.ms - a.ms).slice(0, slowestShown))
     console.log(`  ${seconds(ms).padStart(7)} ${job}: ${title}`)
+  const longestJobs = [...tookMs].toSorted(([, a], [, b]) => b - a).slice(0, slowestShown)
+  console.log(`longest: ${longestJobs.map(([name, ms]) => `${name} ${seconds(ms)}`).join(', ')}`)
   const counts = ['tests', 'pass', 'fail', 'cancelled', 'skipped'].map((name) => `${name} ${totals.get(name) ?? 0}`)
   console.log(`ℹ ${counts.join(', ')} in ${seconds(performance.now() - startedMs)}`)
 }

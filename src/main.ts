@@ -1,4 +1,6 @@
 /** argv → one command. bin/ake starts this on the right Node. */
-import { run } from './app/cli.ts'
+import './base/resolution.ts'
+
+const { run } = await import('./app/cli.ts')
 
 process.exit(await run(process.argv.slice(2)))

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../src/base/until.test-support.ts'
 import { issueCertificate } from '../src/pki/certificate.ts'
-import { outputOf, type Site, withSite } from './edgeprocess.ts'
+import { type Site, statusOf, withSite } from './edgeprocess.ts'
 import { Client, configMap, configMaps } from './process.ts'
 
 const hourMs = 3_600_000
@@ -43,8 +43,7 @@ function certify(site: Site, commonName: string): { cert: string; key: string; o
 }
 
 async function shown(site: Site): Promise<Shown> {
-  const { stdout } = await outputOf(['status', '--data', site.edgeFolder, '--output', 'json'])
-  return JSON.parse(stdout) as Shown
+  return JSON.parse(await statusOf(site.edgeFolder, '--output', 'json')) as Shown
 }
 
 /** What `ake status` would show, asked for without a process each time. */
@@ -119,7 +118,7 @@ test('[A8] 700 names read by one caller take nobody’s room: lists, and what th
     await readAll(site.client(), [services])
     await readAll(node, [`${secrets}/${nameOf(7)}`])
     assert.equal((await site.client().ask('GET', '/api/v1/endpoints?resourceVersion=0')).status, 503)
-    const text = await outputOf(['status', '--data', site.edgeFolder])
-    assert.match(text.stdout, /\nMirrored: +\S+ of 192Mi, \d+ of 1000 interests\n/)
+    const text = await statusOf(site.edgeFolder)
+    assert.match(text, /\nMirrored: +\S+ of 192Mi, \d+ of 1000 interests\n/)
     for (const client of [again, node]) client.close()
   }))

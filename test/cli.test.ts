@@ -36,6 +36,16 @@ test('help goes to stdout', () => {
   assert.equal(ake(['help', 'serve']).stdout, serve.stdout)
 })
 
+test('the help of status explains every word that it uses, within a terminal of 100 columns', () => {
+  const { stdout } = ake(['status', '--help'])
+  const states = ['synced', 'syncing', 'waiting', 'fed', 'refused', 'withdrawn', 'failing', 'tooLarge']
+  const block = ['Upstream', 'Servers', 'Identity', 'Callers', 'Serving', 'Cluster', 'Store', 'Mirrored', 'Reboot']
+  const words = [...block, ...states, 'HEARD', 'ASKED', 'standing', 'Next']
+  for (const word of words) assert.match(stdout, new RegExp(`\\b${word}\\b`))
+  const [, explained = ''] = stdout.split('\n\nIt asks')
+  for (const line of explained.split('\n')) assert.ok(line.length <= 100, line)
+})
+
 test('version names ake, the API level and node', () => {
   const { status, stdout } = ake(['version'])
   assert.equal(status, 0)
@@ -51,6 +61,10 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
     [['version', 'now'], /takes no "now"/],
     [['serve', '--lisen', 'x'], /unknown option --lisen .*did you mean "listen"/],
     [['edge'], /"ake edge" needs --kubeconfig: give the kubeconfig/],
+    [
+      ['edge', '--kubeconfig', '/nonexistent'],
+      /^ake: the kubeconfig \/nonexistent cannot be read \(no such file or directory\): check --kubeconfig\n$/,
+    ],
     [['status', '--data', '/nonexistent'], /\/nonexistent has no admin\.kubeconfig.*--data/],
     [['serve', '--config', '/nonexistent.yaml'], /cannot read the configuration file \/nonexistent.yaml/],
   ]
@@ -61,6 +75,22 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
     assert.match(stderr, sentence)
     assert.match(stderr, /^ake: [^\n]+\n$/)
   }
+})
+
+test('imports between files of ours are found by their paths: Node’s own search is asked for the first alone', () => {
+  // What is registered first is asked last.
+  const counting = `import { registerHooks } from 'node:module'
+    registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier.startsWith('.')) console.error(specifier)
+        return next(specifier, context)
+      },
+    })`
+  const { status, stderr } = ake(['version'], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(counting)}`,
+  })
+  assert.equal(status, 0)
+  assert.deepEqual(stderr.trim().split('\n'), ['./base/resolution.ts', '../../package.json'])
 })
 
 test('a cache folder that cannot be written is no trouble', () => {
@@ -75,7 +105,7 @@ const longWhy = 'why '.repeat(500_000)
 /** `ake status` of an edge that has much to tell, its output unread; gone when `body` has ended. */
 async function withLongStatus(body: (child: ReturnType<typeof spawn>) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'ake-cli-'))
-  const pki = await openPki({ folder: join(folder, 'pki'), host: '127.0.0.1', now: Date.now() })
+  const pki = await openPki({ folder: join(folder, 'pki'), hosts: ['127.0.0.1'], now: Date.now() })
   const edge = createServer(pki.serving, (_, response) => response.end(JSON.stringify({ why: longWhy })))
   edge.listen(0, '127.0.0.1')
   await once(edge, 'listening')

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { readCases } from '../conformance/apply/cases.ts'
 import { differences } from '../conformance/compare.ts'
@@ -8,25 +6,23 @@ import { groups } from '../conformance/corpus/groups.ts'
 import { get, patch, post, watch } from '../conformance/corpus.ts'
 import { Comparison } from '../conformance/differential.ts'
 import { Side } from '../conformance/exchange.ts'
-import { admits, parseListed } from '../conformance/listed.ts'
+import { admits, listed, listedIn } from '../conformance/listed/listed.ts'
 import { Mapping } from '../conformance/mapping.ts'
 import { verdict } from '../conformance/verdict.ts'
 import { authorityCert, FakeServer, issue } from '../src/upstream/fakeserver.test-support.ts'
 
 const now = Date.parse('2026-05-06T07:08:09Z')
-const row = (cells: string) => `x\n<!-- differences -->\n| a |\n| - |\n${cells}\n<!-- /differences -->\n`
 
 /** Cases of every kind that the real server serves: only it can name them. */
 const madeOfTheRealOne = /^\^verbs\\\//
 
 test('every admitted difference names cases that exist, and each id stands once', async () => {
-  const document = await readFile(join(import.meta.dirname, '..', 'docs', 'api.md'), 'utf8')
   const corpus = groups.flatMap(({ name, cases }) =>
     cases.flatMap((one) => [one, ...(one.watch?.during ?? [])].map((each) => `${name}/${each.name}`)),
   )
   const applied = (await readCases()).map(({ name }) => name)
   for (const [table, names] of [['differences', corpus] as const, ['apply differences', applied] as const]) {
-    const listed = parseListed(document, table)
+    const listed = listedIn(table)
     for (const { id, places } of listed) {
       for (const { name } of places)
         assert.ok(madeOfTheRealOne.test(name.source) || names.some((one) => name.test(one)), `${id}: no case ${name}`)
@@ -47,13 +43,15 @@ test('no two cases of a group have one name', () => {
 })
 
 test('an entry admits its cases and fields only, and is refused where it is not complete', () => {
-  const [one] = parseListed(row('| id | `a/*` `body.items[*].x` `b` `status` | real | ours | why |'))
-  assert.ok(one !== undefined && admits(one, 'a/c', 'body.items[3].x') && admits(one, 'b', 'status'))
+  const told = { id: 'id', real: 'real', ours: 'ours', why: 'why' }
+  const one = listed({ ...told, where: { 'body.items[*].x': ['a/*'], status: ['b'] } })
+  assert.ok(admits(one, 'a/c', 'body.items[3].x') && admits(one, 'b', 'status'))
   assert.ok(
     !admits(one, 'b', 'body.items[3].x') && !admits(one, 'a/c', 'body.items[3].xy') && !admits(one, 'c', 'status'),
   )
-  assert.throws(() => parseListed(row('| id | `a` `b` | real | ours |  |')), /not complete/)
-  assert.throws(() => parseListed(row('| id | `a` | real | ours | why |')), /not complete/)
+  assert.throws(() => listed({ ...told, why: ' ', where: { a: ['b'] } }), /id is not complete/)
+  assert.throws(() => listed({ ...told, where: {} }), /id is not complete/)
+  assert.throws(() => listed({ ...told, where: { a: [] } }), /id is not complete/)
 })
 
 test('mapping hides what differs by nature and nothing else', () => {

@@ -11,10 +11,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
-import { outputOf, type Site, withSite } from './edgeprocess.ts'
-import { Client, configMap, configMaps, type Frame, Watch, withFolder } from './process.ts'
+import { outputOf, type Site, start, statusOf, withFolderHere, withSite, withSiteHere } from './edgeprocess.ts'
+import { Client, configMap, configMaps, type Frame, Watch } from './process.ts'
 
 type Item = { metadata: { name: string; resourceVersion: string }; data?: Record<string, string> }
 type Listed = { metadata: { resourceVersion: string }; items: Item[] }
@@ -22,6 +23,9 @@ type Listed = { metadata: { resourceVersion: string }; items: Item[] }
 const any = `${configMaps}?resourceVersion=0`
 /** What was accepted without a sync is synced within 3 s. */
 const syncedMs = 4_000
+
+/** As a process, which can be killed. */
+const asProcess = ['serve', '--listen', '127.0.0.1:0']
 
 /** Turns a bit where this text is for the last time: a key stands in the head of a frame alone. */
 function turnBit(folder: string, text: string): void {
@@ -42,8 +46,8 @@ function loseIndex(folder: string): void {
 }
 
 test('[D4] one turned bit takes no more than its own frame from an authority: it is named, the rest is served, versions go on', () =>
-  withFolder(async (folder, serve) => {
-    const first = await serve()
+  withFolderHere(async (folder, serve) => {
+    const first = await start(folder, asProcess)
     const client = new Client(first)
     const versions: number[] = []
     for (const name of ['a', 'b', 'c', 'd']) {
@@ -83,7 +87,7 @@ test('[D4] one turned bit takes no more than its own frame from an authority: it
   }))
 
 test('[D4] an authority whose log and index are both beyond use says what to do, and touches nothing', () =>
-  withFolder(async (folder, serve) => {
+  withFolderHere(async (folder, serve) => {
     const serving = await serve()
     await serving.end('SIGTERM')
     writeFileSync(join(folder, 'ake.db'), 'no database'.repeat(500))
@@ -95,13 +99,36 @@ test('[D4] an authority whose log and index are both beyond use says what to do,
     assert.ok(existsSync(join(folder, 'ake.db')))
   }))
 
+/** What the store wrote, byte by byte. */
+function stored(folder: string): string[] {
+  const log = readdirSync(join(folder, 'log')).map((name) => join('log', name))
+  return ['ake.db', 'ake.end', ...log].map((name) => `${name} ${readFileSync(join(folder, name), 'base64')}`)
+}
+
+test('[D4] rollback: a folder that a newer ake has written is refused by name, by an edge too, which sets nothing aside', () =>
+  withSite(['--mirror', 'configmaps'], async (site) => {
+    await untilShown(site, await put(site, 'a', '1'))
+    await site.edge.end('SIGTERM')
+    const index = new DatabaseSync(join(site.edgeFolder, 'ake.db'))
+    index.exec('PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)')
+    index.close()
+    const before = stored(site.edgeFolder)
+    for (const command of [['edge', '--kubeconfig', site.kubeconfig], ['serve']]) {
+      const { code, stderr } = await outputOf([...command, '--data', site.edgeFolder, '--listen', '127.0.0.1:0'])
+      assert.equal(code, 2)
+      assert.match(stderr, /cannot be used: it was written by a newer ake: schema 99, this program knows up to \d+$/m)
+    }
+    assert.deepEqual(stored(site.edgeFolder), before)
+    assert.ok(!existsSync(join(site.edgeFolder, 'aside')) && !existsSync(join(site.edgeFolder, 'log', 'aside')))
+  }))
+
 function lastSegment(folder: string): string {
   const names = readdirSync(join(folder, 'log')).filter((name) => name.endsWith('.log'))
   return join(folder, 'log', names.sort().at(-1) as string)
 }
 
 test('[D4] an authority whose log has lost its end, alone or with the index after an orderly stop, names it, and versions go on', () =>
-  withFolder(async (folder, serve) => {
+  withFolderHere(async (folder, serve) => {
     let newest = 0
     for (const isIndexLost of [false, true]) {
       const before = await serve()
@@ -127,15 +154,15 @@ test('[D4] an authority whose log has lost its end, alone or with the index afte
   }))
 
 test('[D2] [D4] half a frame at the end is cut and told, and an authority is ready; a whole one with a turned bit is named', () =>
-  withFolder(async (folder, serve) => {
-    const first = await serve()
+  withFolderHere(async (folder, serve) => {
+    const first = await start(folder, asProcess)
     const client = new Client(first)
     await client.json('POST', configMaps, configMap('a', { value: 'a' }))
     await client.json('POST', configMaps, configMap('last', { value: 'unmistakable' }))
     client.close()
     await first.end('SIGKILL')
     turnBit(folder, 'unmistakable')
-    const second = await serve()
+    const second = await start(folder, asProcess)
     const again = new Client(second)
     assert.equal((await again.ask('GET', `${configMaps}/last`)).status, 500)
     assert.match(
@@ -155,7 +182,7 @@ test('[D2] [D4] half a frame at the end is cut and told, and an authority is rea
   }))
 
 test('[D4] an authority whose log and index are both gone does not begin as an empty one; an edge says so and mirrors again', async () => {
-  await withFolder(async (folder, serve) => {
+  await withFolderHere(async (folder, serve) => {
     const serving = await serve()
     await serving.end('SIGTERM')
     rmSync(join(folder, 'log'), { recursive: true })
@@ -166,7 +193,7 @@ test('[D4] an authority whose log and index are both gone does not begin as an e
     rmSync(join(folder, 'ake.end'))
     await (await serve()).end('SIGTERM')
   })
-  await withSite(['--mirror', 'configmaps'], async (site) => {
+  await withSiteHere(['--mirror', 'configmaps'], async (site) => {
     const item = await put(site, 'a', '1')
     await untilShown(site, item)
     await site.edge.end('SIGTERM')
@@ -216,8 +243,8 @@ test('[D4] an edge that lost part of its log shows none of what may be concerned
       (await site.readyz()).text,
       /\[\+\]data ok: .*frames of log segment \d+ at \d+ are lost; damaged: .*"\*"/,
     )
-    const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
-    assert.match(stdout, /Damage: +\d+ frames of log segment/)
+    const status = await statusOf(site.edgeFolder)
+    assert.match(status, /Damage: +\d+ frames of log segment/)
     await put(site, 'c', '1')
     await site.link.set('up')
     await untilShown(site, lost)
@@ -242,7 +269,7 @@ test('[D4] an edge that lost part of its log shows none of what may be concerned
   }))
 
 test('[D4] an edge whose index is lost, garbage or unreadable makes it again from its log; what it cannot use at all it sets aside and mirrors again', () =>
-  withSite(['--mirror', 'configmaps'], async (site) => {
+  withSiteHere(['--mirror', 'configmaps'], async (site) => {
     const item = await put(site, 'a', '1')
     await untilShown(site, item)
     const ca = readFileSync(join(site.edgeFolder, 'pki', 'ca.crt'), 'utf8')
@@ -265,8 +292,8 @@ test('[D4] an edge whose index is lost, garbage or unreadable makes it again fro
     await untilShown(site, item)
     assert.equal(readFileSync(join(site.edgeFolder, 'pki', 'ca.crt'), 'utf8'), ca)
     assert.ok(existsSync(join(site.edgeFolder, 'aside', 'log')))
-    const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
-    assert.match(stdout, /Damage: +what could not be used is in .*aside/)
+    const status = await statusOf(site.edgeFolder)
+    assert.match(status, /Damage: +what could not be used is in .*aside/)
     assert.match((await site.edge.end('SIGTERM')).stderr, /error store\.setAside/)
   }))
 
@@ -284,8 +311,8 @@ test('[D4] an edge that lost what it wrote down of an interest names it until it
       assert.equal((await site.client().ask('GET', any)).status, 503)
       const { text } = await site.readyz()
       assert.match(text, /\[\+\]data ok: what v1\/configmaps.* is was lost: .*damaged: v1\/configmaps.* "\*"/)
-      const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
-      assert.match(stdout, /Damage: +what v1\/configmaps.* is was lost/)
+      const status = await statusOf(site.edgeFolder)
+      assert.match(status, /Damage: +what v1\/configmaps.* is was lost/)
       const { stderr } = await site.edge.end('SIGTERM')
       assert.match(stderr, /error store\.corrupt record=interest key=v1\/configmaps/)
     }

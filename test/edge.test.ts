@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Mode } from '../conformance/link.ts'
+import type { StatusDocument } from '../src/app/statusdocument.ts'
 import { until } from '../src/base/until.test-support.ts'
 import { writeKubeconfig } from '../src/pki/kubeconfig.ts'
 import { openPki } from '../src/pki/pki.ts'
-import { credentialsOf, outputOf, Site, start, withSite } from './edgeprocess.ts'
+import { credentialsOf, outputOf, Site, start, withSite, withSiteHere } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Frame, runAke, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string } }[] }
@@ -142,7 +143,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
 
       const text = await outputOf(['status', '--data', site.edgeFolder])
       assert.equal(text.code, 0)
-      assert.match(text.stdout, /Upstream: +reachable[\s\S]*configmaps +\* +- +synced +2 /)
+      assert.match(text.stdout, /Upstream: +reachable[\s\S]*configmaps +\* +synced +2 /)
       await site.link.set('refuse')
       await site.untilCloudIs('unreachable')
       const json = await outputOf(['status', '--data', site.edgeFolder, '--output', 'json'])
@@ -229,12 +230,19 @@ describe('a site of its own each', { concurrency: 3 }, () => {
           ['GET', `${configMaps}/none`, undefined, 404],
           ['GET', '/api/v1/namespaces/default/secrets', undefined, 503],
           ['GET', '/api/v1/namespaces/default/secrets/x', undefined, 503],
+          ['GET', '/api/v1/namespaces/default/nosuch', undefined, 404],
+          ['POST', `${configMaps}/c1`, configMap('c1', {}), 405],
         ]
         for (const [method, url, body, expected] of rows) {
           const { status, headers } = await client.ask(method, url, body)
           assert.deepEqual([status, headers['retry-after']], [expected, undefined], `${method} ${url}`)
         }
         assert.equal((await site.readyz()).code, 200, 'ready: its reads are answered')
+        const { upstream, interests, refusedWrites } = await client.json<StatusDocument>('GET', '/ake/status')
+        assert.ok(typeof upstream.lastContact === 'string', 'the last contact was before this start')
+        assert.ok(upstream.since <= upstream.lastContact)
+        assert.ok(interests.every(({ objects, ageSeconds }) => objects === 0 || ageSeconds !== undefined))
+        assert.equal(refusedWrites?.total, 3)
       }
       assert.deepEqual(namesOf(await client.json('GET', any)), ['c1'], 'nothing was pretended')
     }))
@@ -258,13 +266,13 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('a kubeconfig that is rewritten is used from then on, over new connections', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       const client = await synced(site)
       const watch = new Watch(client, watching('0'))
       await watch.opened()
       const good = { ca: credentialsOf(site.kubeconfig).ca, admin: credentialsOf(site.kubeconfig) }
       // Signed by nobody whom the API server knows.
-      const stranger = await openPki({ folder: join(site.folder, 'stranger'), host: '127.0.0.1', now: Date.now() })
+      const stranger = await openPki({ folder: join(site.folder, 'stranger'), hosts: ['127.0.0.1'], now: Date.now() })
       await writeKubeconfig(site.kubeconfig, site.link.url, { ...stranger, ca: good.ca })
       const write = async (name: string) => (await client.ask('POST', configMaps, configMap(name, {}))).status
       let made = 0
@@ -274,7 +282,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       assert.equal((await client.ask('GET', any)).status, 200, 'reads go on')
       // The same authority, another certificate.
       for (const file of ['admin.crt', 'admin.key']) rmSync(join(site.cloudFolder, 'pki', file))
-      const renewed = await openPki({ folder: join(site.cloudFolder, 'pki'), host: '127.0.0.1', now: Date.now() })
+      const renewed = await openPki({ folder: join(site.cloudFolder, 'pki'), hosts: ['127.0.0.1'], now: Date.now() })
       assert.notEqual(renewed.admin.cert, good.admin.cert)
       const before = site.link.stats().connections
       await writeKubeconfig(site.kubeconfig, site.link.url, renewed)
@@ -287,7 +295,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('--mirror of a resource that does not exist yet begins when its definition appears', () =>
-    withSite(['--mirror', 'gateways.example.com'], async (site) => {
+    withSiteHere(['--mirror', 'gateways.example.com'], async (site) => {
       const direct = site.client(site.cloud)
       const names = { plural: 'gateways', singular: 'gateway', kind: 'Gateway', listKind: 'GatewayList' }
       const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
@@ -386,7 +394,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('whoever shows no certificate is told so, as by an API server', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       await synced(site)
       const session = connect(site.edge.url, { ca: site.edge.credentials.ca })
       const stream = session.request({ ':path': any })

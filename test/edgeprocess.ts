@@ -10,10 +10,13 @@ import { createInterface } from 'node:readline'
 import { type Link, startLink } from '../conformance/link.ts'
 import { freePorts } from '../conformance/ports.ts'
 import { readConfig } from '../src/app/config.ts'
+import { edge } from '../src/app/edge.ts'
 import { serve } from '../src/app/serve.ts'
-import { silentLog } from '../src/base/log.ts'
+import { status } from '../src/app/status.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { createLog, type Log } from '../src/base/log.ts'
 import { until } from '../src/base/until.test-support.ts'
-import { Client, type Credentials, type Ended, runAke, type Serving } from './process.ts'
+import { Client, type Credentials, type Ended, runAke, type Serving, withFolder } from './process.ts'
 
 /** Cold and next to others on two cores a start has taken 3 s. */
 const readyMsMax = 30_000
@@ -43,16 +46,20 @@ function servingAt(url: string, folder: string, life: Pick<Serving, 'pid' | 'end
   return { url, port: Number(new URL(url).port), credentials: credentialsOf(join(folder, 'admin.kubeconfig')), ...life }
 }
 
-/** `ake serve` in this process; whatever the signal is, it ends in order. */
-export async function serveHere(folder: string, port = 0): Promise<Serving> {
-  const config = await readConfig('serve', { args: ['--listen', `127.0.0.1:${port}`, '--data', folder], env: {} })
+/** What is started in this process: whatever the signal is, it ends in order. */
+async function startHere(folder: string, run: (parts: Running) => Promise<void>): Promise<Serving> {
   const ending = new AbortController()
   const { promise: ready, resolve, reject } = Promise.withResolvers<string>()
-  const ended = serve(config, { log: silentLog, signal: ending.signal, ready: resolve }).then(
-    () => ({ code: 0, signal: null, stderr: '' }),
+  let stderr = ''
+  const write = (line: string) => {
+    stderr += line
+  }
+  const log = createLog({ level: 'info', write })
+  const ended = run({ log, signal: ending.signal, ready: resolve }).then(
+    () => ({ code: 0, signal: null, stderr }),
     (error: Error) => {
       reject(error)
-      return { code: 1, signal: null, stderr: String(error.stack) }
+      return { code: 1, signal: null, stderr: stderr + String(error.stack) }
     },
   )
   const end = () => {
@@ -60,6 +67,26 @@ export async function serveHere(folder: string, port = 0): Promise<Serving> {
     return ended
   }
   return servingAt(await ready, folder, { pid: process.pid, ended, end })
+}
+
+type Running = { log: Log; signal: AbortSignal; ready(url: string): void }
+
+/** `ake serve` in this process. */
+export async function serveHere(folder: string, listen = '127.0.0.1:0'): Promise<Serving> {
+  const args = ['--listen', listen, '--data', folder]
+  const config = await readConfig('serve', { args, env: {} })
+  return startHere(folder, (parts) => serve(config, parts))
+}
+
+/** A data folder and the servers started on it in this process, all gone when `body` has ended. */
+export function withFolderHere(body: Parameters<typeof withFolder>[0]): Promise<void> {
+  return withFolder(body, serveHere)
+}
+
+/** `ake edge` in this process. */
+async function edgeHere(folder: string, args: readonly string[]): Promise<Serving> {
+  const config = await readConfig('edge', { args: [...args, '--data', folder], env: {} })
+  return startHere(folder, (parts) => edge(config, parts))
 }
 
 export function credentialsOf(kubeconfig: string): Credentials {
@@ -83,6 +110,7 @@ export class Site {
   edge!: Serving
   /** Where it is to be killed rather than ended. */
   isCloudProcess = false
+  isEdgeProcess = true
   #ports: number[] = []
   #options: readonly string[] = []
   readonly #clients: Client[] = []
@@ -100,7 +128,7 @@ export class Site {
     const [port] = this.#ports as [number]
     this.cloud = this.isCloudProcess
       ? await start(this.cloudFolder, ['serve', '--listen', `127.0.0.1:${port}`])
-      : await serveHere(this.cloudFolder, port)
+      : await serveHere(this.cloudFolder, `127.0.0.1:${port}`)
     this.link ??= await startLink({ target: { host: '127.0.0.1', port: this.cloud.port } })
     return this.cloud
   }
@@ -109,7 +137,10 @@ export class Site {
   async startEdge(...options: string[]): Promise<Serving> {
     if (options.length > 0) this.#options = options
     const listen = ['--listen', `127.0.0.1:${this.#ports[1]}`, '--probe-every', '500ms']
-    this.edge = await start(this.edgeFolder, ['edge', ...this.upstream(), ...listen, ...this.#options])
+    const args = [...this.upstream(), ...listen, ...this.#options]
+    this.edge = this.isEdgeProcess
+      ? await start(this.edgeFolder, ['edge', ...args])
+      : await edgeHere(this.edgeFolder, args)
     return this.edge
   }
 
@@ -138,7 +169,8 @@ export class Site {
 
   /** How the edge sees its API server. */
   async untilCloudIs(state: 'reachable' | 'unreachable'): Promise<void> {
-    await until(async () => new RegExp(`upstream ok: ${state}`).test((await this.readyz()).text), `cloud ${state}`)
+    const said = state === 'reachable' ? '[+]upstream ok: reachable' : `[!]upstream: ${state}`
+    await until(async () => (await this.readyz()).text.includes(said), `cloud ${state}`)
   }
 
   async end(): Promise<void> {
@@ -153,10 +185,10 @@ export class Site {
 export async function withSite(
   options: readonly string[],
   body: (site: Site) => Promise<void>,
-  { isCloudProcess = false } = {},
+  { isCloudProcess = false, isEdgeProcess = true } = {},
 ): Promise<void> {
   const site = new Site()
-  site.isCloudProcess = isCloudProcess
+  Object.assign(site, { isCloudProcess, isEdgeProcess })
   try {
     await site.startCloud()
     await site.startEdge(...options)
@@ -164,6 +196,16 @@ export async function withSite(
   } finally {
     await site.end()
   }
+}
+
+/** The same with the edge in this process, for what neither kills it nor asks it to end by a signal twice. */
+export function withSiteHere(options: readonly string[], body: (site: Site) => Promise<void>): Promise<void> {
+  return withSite(options, body, { isEdgeProcess: false })
+}
+
+/** What `ake status` prints of the edge on a folder, asked for without a process each time. */
+export async function statusOf(folder: string, ...more: string[]): Promise<string> {
+  return status(await readConfig('status', { args: ['--data', folder, ...more], env: {} }), systemClock)
 }
 
 /** `ake` to its end, with what it printed. */

@@ -1,10 +1,11 @@
 /** The gate's own checks, against samples: each must be able to fail. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { highlights, resultsMarkdown } from '../bench/report.ts'
 import { checkImports } from '../scripts/imports.ts'
 import { checkLeaks } from '../scripts/leaks.ts'
 import { checkActors, checkMentions, checkNames } from '../scripts/mentions.ts'
-import { renewParts } from '../scripts/readme.ts'
+import { checkReadme, renewParts } from '../scripts/readme.ts'
 import { checkRules } from '../scripts/rules.ts'
 
 const table = `Some text.
@@ -126,12 +127,46 @@ test('a decision or a place that a comment names has to exist', () => {
   assert.deepEqual([...beside('b.ts'), ...beside('c.ts')], ['src/a/a.ts: there is no c.ts beside it'])
 })
 
-test('generated parts of the README are renewed between their markers', () => {
+test('generated parts of a document are renewed between their markers', () => {
   const document = 'a\n<!-- options -->\nold\n<!-- /options -->\nb\n'
   const renewed = renewParts(document, { options: 'new $& text\n' })
   assert.equal(renewed, 'a\n<!-- options -->\nnew $& text\n<!-- /options -->\nb\n')
   assert.equal(renewParts(renewed, { options: 'new $& text\n' }), renewed)
   assert.throws(() => renewParts('no markers', { options: '' }), /has no part/)
+})
+
+test('a README that has grown beyond what is read in five minutes is named with its size', () => {
+  assert.deepEqual(checkReadme('x'.repeat(9_000)), [])
+  assert.match(checkReadme('ü'.repeat(4_501)).join(), /9002 bytes, at most 9000/)
+})
+
+test('figures stand in groups without empty columns, each missed goal with a sentence, the README has a few of them', () => {
+  const figure = (name: string, ake: number, more: object = {}) => ({
+    name,
+    unit: 'ms CPU',
+    measured: { ake },
+    ...more,
+  })
+  const list = figure('LIST of 5,000 pods, HTTP/2', 2, { measured: { ake: 2, nginx: 1 }, versus: 'nginx', atMost: 3 })
+  const get = figure('GET of a pod, HTTP/2', 5, { atMost: 4 })
+  const other = figure('something', 9, { atLeast: 10 })
+  const answer = (...figures: (typeof list)[]) => ({ when: '2026-01-02T03:04:05Z', machine: 'one core', figures })
+  const results = { list: answer(list), get: answer(get), commit: answer(other) }
+  const text = resultsMarkdown(results)
+  const heads = text.split('\n').filter((line) => /\| unit /.test(line))
+  assert.deepEqual(
+    heads.map((line) => line.replaceAll(' ', '')),
+    ['||unit|ake|nginx|ratio|goal|', '||unit|ake|goal|'],
+  )
+  assert.match(text, /Taken on 2026-01-02 on one core\./)
+  const [, missed = ''] = text.split('## Goals missed')
+  assert.match(missed, /^- GET of a pod, HTTP\/2 \(5 ms CPU, ≤ 4 ✗\): of so small an answer.*\.$/m)
+  assert.match(missed, /^- something \(9 ms CPU, ≥ 10 ✗\): no cause is known yet\.$/m)
+  assert.doesNotMatch(missed, /LIST/)
+  assert.match(highlights(results), /^- LIST of 5,000 pods, HTTP\/2: \*\*2\*\* ms CPU \(nginx 1\)$/m)
+  assert.match(highlights(results), /^1 of 3 goals are met/m)
+  assert.doesNotMatch(highlights(results), /something/)
+  assert.throws(() => resultsMarkdown({ unheard: answer() }), /no group for the question unheard/)
 })
 
 test('registry addresses and private folders are found', () => {

@@ -19,7 +19,7 @@ const optionsOf = (after: string) => ['--mirror', 'configmaps', '--other-cluster
 
 type Named = { metadata: { name: string; uid: string; resourceVersion: string } }
 /** So many changes each cluster has seen; after which time another is believed in. */
-type Made = { first: number; other: number; after?: string }
+type Made = { first: number; other: number; after?: string; isEdgeProcess?: boolean }
 type Listed = { metadata: { resourceVersion: string }; items: Named[] }
 
 /** A site whose line can lead to a second cluster, whose versions are ahead of the first one's by `ahead` or behind. */
@@ -85,6 +85,7 @@ class TwoClusters extends Site {
 
 async function withClusters(made: Made, body: (site: TwoClusters) => Promise<void>): Promise<void> {
   const site = new TwoClusters()
+  site.isEdgeProcess = made.isEdgeProcess ?? false
   try {
     await site.begin(made)
     await body(site)
@@ -240,7 +241,7 @@ describe('clusters of its own each', { concurrency: 3 }, () => {
     }))
 
   test('[A10] killed at any instant of the change it is of the old cluster or of the new one, never of both', () =>
-    withClusters({ first: 5, other: 40 }, async (site) => {
+    withClusters({ first: 5, other: 40, isEdgeProcess: true }, async (site) => {
       const random = seeded(seedOfRun)
       const clusters = [site.cloud, site.other] as const
       const uids = [await site.uidOf(site.cloud), await site.uidOf(site.other)]

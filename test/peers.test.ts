@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
-import { withSite } from './edgeprocess.ts'
+import { withSite, withSiteHere } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, type Frame, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string } }[] }
@@ -27,8 +27,8 @@ const event = (name: string) => ({
 /** Open watches of a resource, by the measure of who serves them. */
 async function watchersOf(client: Client, resource: string): Promise<number> {
   const text = (await client.ask('GET', '/metrics')).body.toString()
-  const found = text.matchAll(/^ake_watchers\{interest="([^"]*)"\} (\d+)$/gm)
-  return [...found].reduce((sum, [, name = '', count]) => sum + (name.includes(resource) ? Number(count) : 0), 0)
+  const found = text.matchAll(/^ake_watchers\{[^}]*resource="([^"]*)"[^}]*\} (\d+)$/gm)
+  return [...found].reduce((sum, [, name = '', count]) => sum + (name === resource ? Number(count) : 0), 0)
 }
 
 describe('a site of its own each', { concurrency: 3 }, () => {
@@ -58,7 +58,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('clients that go leave no stream behind, here or upstream, and end none of another’s (openyurt 19, kubeedge 1.3)', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       const direct = site.client(site.cloud)
       const staying = site.client()
       await until(async () => (await staying.ask('GET', any)).status === 200, 'synced')
@@ -82,7 +82,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('every verb and form of patch reaches the API server; events pass and leave nothing on the disk (kubeedge 1.1, openyurt 6)', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       const direct = site.client(site.cloud)
       const client = site.client()
       await until(async () => (await client.ask('GET', any)).status === 200, 'synced')
@@ -119,7 +119,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('while it is known that nobody answers, no request dials: the checker alone does (superedge g7)', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       const client = site.client()
       await until(async () => (await client.ask('GET', any)).status === 200, 'synced')
       await client.json('POST', configMaps, configMap('here', {}))

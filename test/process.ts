@@ -2,6 +2,7 @@
  * Processes for the scenarios: `ake serve` as a user starts it, and a client of it that speaks HTTP/2 or HTTP/1.1 with
  * the certificate of its kubeconfig. Nothing started here outlives the test that started it.
  */
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -9,6 +10,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { credentialsIn } from './credentials.ts'
 
 const program = join(import.meta.dirname, '..', 'bin', 'ake')
 /** Cold and next to others on two cores a start has taken 3 s. */
@@ -31,23 +33,33 @@ export type Serving = {
   end(signal?: NodeJS.Signals): Promise<Ended>
 }
 
-const alive = new Set<ChildProcess>()
+const alive = new Map<ChildProcess, Promise<Ended>>()
 process.on('exit', () => {
-  for (const child of alive) child.kill('SIGKILL')
+  for (const child of alive.keys()) child.kill('SIGKILL')
 })
+
+/** Whatever runs on this folder: a test that fails leaves nothing behind that would keep its room from ending. */
+async function endAllOn(folder: string): Promise<void> {
+  for (const [child, ended] of alive) {
+    if (!child.spawnargs.includes(folder)) continue
+    child.kill('SIGKILL')
+    await ended
+  }
+}
 
 /** Runs `ake` with these arguments to its end. */
 export function runAke(args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  alive.add(child)
   let stderr = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
   const ended = once(child, 'close').then(([code, signal]) => {
     alive.delete(child)
+    assert.deepEqual(credentialsIn(stderr), [], `ake ${args[0]} told a credential in its log`)
     return { code: code as number | null, signal: signal as NodeJS.Signals | null, stderr }
   })
+  alive.set(child, ended)
   return { child, ended }
 }
 
@@ -80,17 +92,18 @@ async function startServe(folder: string, ...more: string[]): Promise<Serving> {
 /** A data folder and the servers started on it, all gone when `body` has ended. */
 export async function withFolder(
   body: (folder: string, serve: (...more: string[]) => Promise<Serving>) => Promise<void>,
+  start: typeof startServe = startServe,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'ake-test-'))
   const started: Serving[] = []
   try {
     await body(folder, async (...more) => {
-      const serving = await startServe(folder, ...more)
+      const serving = await start(folder, ...more)
       started.push(serving)
       return serving
     })
   } finally {
-    await Promise.all(started.map((serving) => serving.end('SIGKILL')))
+    await Promise.all([endAllOn(folder), ...started.map((serving) => serving.end('SIGKILL'))])
     rmSync(folder, { recursive: true, force: true })
   }
 }

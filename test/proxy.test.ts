@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
 import { TestProxy } from '../src/upstream/proxy.test-support.ts'
-import { outputOf, Site } from './edgeprocess.ts'
+import { Site, statusOf } from './edgeprocess.ts'
 import { configMap, configMaps, runAke } from './process.ts'
 
 /** One that is not refused would run on. */
@@ -52,9 +52,9 @@ test('[L4] an edge behind a proxy mirrors through it, serves without it, says wh
   proxy.cut()
   await site.untilCloudIs('unreachable')
   assert.ok((await names()).includes('first'))
-  const { stdout } = await outputOf(['status', '--data', site.edgeFolder])
-  assert.match(stdout, new RegExp(`unreachable.*the proxy ${proxy.url()} refuses the credential in its URL \\(407\\)`))
-  assert.doesNotMatch(stdout, /secret/)
+  const status = (await statusOf(site.edgeFolder)).replace(/\s+/g, ' ')
+  assert.match(status, new RegExp(`unreachable.*the proxy ${proxy.url()} refuses the credential in its URL \\(407\\)`))
+  assert.doesNotMatch(status, /secret/)
 
   proxy.instead = undefined
   await cloud.json('POST', configMaps, configMap('second', {}))

@@ -7,7 +7,7 @@ import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
-import { withSite } from './edgeprocess.ts'
+import { withSiteHere } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string }; data?: object }[] }
@@ -33,7 +33,7 @@ for (const [where, writes] of [
   ['ahead of', 40],
 ] as const) {
   test(`[A3] a cluster restored from a backup that is found ${where} the edge: its state is shown, and 410 told for the lost versions`, () =>
-    withSite(['--mirror', 'configmaps'], async (site) => {
+    withSiteHere(['--mirror', 'configmaps'], async (site) => {
       const backup = join(site.folder, 'backup')
       let cloud = site.client(site.cloud)
       const edge = site.client()

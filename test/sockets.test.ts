@@ -21,7 +21,7 @@ import { answerOf, Client, type Credentials } from './process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ake-sockets-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
-const pki = await openPki({ folder, host: '127.0.0.1', now: Date.now() })
+const pki = await openPki({ folder, hosts: ['127.0.0.1'], now: Date.now() })
 const credentials: Credentials = { ca: pki.ca, ...pki.admin }
 
 type Limits = NonNullable<ConstructorParameters<typeof Server>[0]['limits']>
@@ -38,10 +38,17 @@ async function withServer(
   body: (server: Running) => Promise<void>,
 ): Promise<void> {
   const traffic = { connections: 0, bytesOut: 0, bytesIn: 0, refused: 0, stalled: 0 }
-  const address = { host: '127.0.0.1', port: 0 }
+  const addresses = [{ host: '127.0.0.1', port: 0 }]
   const tls = { ...pki.serving, clientCa: pki.ca }
-  const server = new Server({ handle, address, tls, traffic, log: silentLog, limits: { closingMsMax: 50, ...limits } })
-  const port = await server.listen()
+  const server = new Server({
+    handle,
+    addresses,
+    tls,
+    traffic,
+    log: silentLog,
+    limits: { closingMsMax: 50, ...limits },
+  })
+  const port = (await server.listen())[0]?.port ?? 0
   try {
     await body({ url: `https://127.0.0.1:${port}`, port, credentials, traffic })
   } finally {

@@ -88,7 +88,7 @@ class Cloud {
     const found = this.#resources.find(api.group, api.version, api.resource)
     if (found === undefined) return notFound
     const { resource } = found
-    if (api.resource !== 'pods') return { body: listOf(resource, this.#version, [], '') }
+    if (api.resource !== 'pods') return { body: listOf(resource, this.#version, everything[api.resource] ?? [], '') }
     if (api.name !== '') {
       const pod = this.#pods.find(({ name, namespace }) => name === api.name && namespace === api.namespace)
       return pod === undefined ? notFound : { body: `${pod.text()}\n` }
@@ -189,6 +189,29 @@ function listOf(resource: Resource, version: number, items: readonly string[], n
   return `{${head},"metadata":${metadata},"items":[${items.join(',')}]}\n`
 }
 
+/** Its roles say what its reviews say. */
+const everything: Readonly<Record<string, readonly string[]>> = {
+  clusterroles: [
+    roleOf({
+      rules: [
+        { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+        { verbs: ['*'], nonResourceURLs: ['*'] },
+      ],
+    }),
+  ],
+  clusterrolebindings: [
+    roleOf({
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'everything' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:authenticated' }],
+    }),
+  ],
+}
+
+function roleOf(content: object): string {
+  const metadata = { name: 'everything', uid: '0d5c1f0e-5d0a-4a6e-8f4a-0c2f6f1a9d01', resourceVersion: '1' }
+  return JSON.stringify({ metadata, ...content })
+}
+
 /** Everybody is the same account, and may do everything. */
 function reviewOf(path: string): Answer {
   const name = 'system:serviceaccount:team-00:default'
@@ -200,7 +223,7 @@ function reviewOf(path: string): Answer {
 
 if (import.meta.main && process.send !== undefined) {
   const [folder = '', port = '0', count = '0'] = process.argv.slice(2)
-  const pki = await openPki({ folder, host: '127.0.0.1', now: Date.now() })
+  const pki = await openPki({ folder, hosts: ['127.0.0.1'], now: Date.now() })
   const cloud = new Cloud(Number(count))
   const server = createSecureServer({ ...pki.serving, ca: pki.ca, requestCert: true, rejectUnauthorized: false })
   server.on('session', (session) => session.on('error', () => {}))

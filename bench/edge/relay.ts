@@ -38,7 +38,7 @@ export async function startRelay({ dir, to }: { dir: string; to: Address }): Pro
 }
 
 async function relay({ folder, url, tls }: Order): Promise<void> {
-  const pki = await openPki({ folder, host: '127.0.0.1', now: Date.now() })
+  const pki = await openPki({ folder, hosts: ['127.0.0.1'], now: Date.now() })
   const upstream = connect(url, { ...tls })
   const server = createSecureServer({ ...pki.serving, ca: pki.ca, requestCert: true, rejectUnauthorized: false })
   server.on('session', (session) => session.on('error', () => {}))

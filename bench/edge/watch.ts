@@ -42,12 +42,12 @@ const startedMs = 5_000
 const firstMinuteMs = 60_000
 
 const node = nodeName(7)
-const scopes = [
+export const scopes = [
   { name: "one node's pods", node, query: `?fieldSelector=spec.nodeName%3D${node}` },
   { name: '5,000 pods', node: undefined, query: '' },
 ] as const
 
-type Scope = (typeof scopes)[number]
+export type Scope = (typeof scopes)[number]
 
 /** Where events come from; `send` resolves with how many were sent. */
 type Origin = {
@@ -145,7 +145,8 @@ async function follow(bench: Bench, { dir, origin, scope, rates }: Following): P
       const written = writtenBytes(edge.pid)
       const startedAt = performance.now()
       const count = await origin.send(perSecond, scope)
-      const added = await differences(direct, through, count)
+      await untilArrived([direct, through], count)
+      const added = differences(direct.late.splice(0), through.late.splice(0))
       await pause(settleMs)
       const idleCpuMs = idle * (performance.now() - startedAt)
       const cpuMs = cpuExactMs(edge.pid) - cpu - idleCpuMs
@@ -191,9 +192,9 @@ function figuresOf(
 }
 
 /** `late`: of each event, how long ago it was sent. */
-type OpenWatch = { readonly late: number[]; failure(): string | undefined; close(): void }
+export type OpenWatch = { readonly late: number[]; failure(): string | undefined; close(): void }
 
-async function openWatch(address: Address, scope: Scope): Promise<OpenWatch> {
+export async function openWatch(address: Address, scope: Scope): Promise<OpenWatch> {
   const { url, tls } = address
   const connection = await connectTo({ url, tls }, 'h2')
   const { text = '{}' } = await connection.ask({ path: '/api/v1/pods?limit=1' }, true)
@@ -216,20 +217,22 @@ async function openWatch(address: Address, scope: Scope): Promise<OpenWatch> {
   return { late, failure: () => failure, close: watching.close }
 }
 
-/** Both ways bring the same events in the same order; both lists begin anew. */
-async function differences(direct: OpenWatch, through: OpenWatch, count: number): Promise<number[]> {
+/** Waits until all of them have brought as many. */
+export async function untilArrived(watches: readonly OpenWatch[], count: number): Promise<void> {
   const give = performance.now() + arriveWithinMs
-  while ((direct.late.length < count || through.late.length < count) && performance.now() < give) await pause(pollMs)
-  const [own, other] = [through.late.splice(0), direct.late.splice(0)]
-  const failure = direct.failure() ?? through.failure()
-  if (failure !== undefined) throw new Error(failure)
-  if (own.length !== count || other.length !== count) {
-    throw new Error(`of ${count} events ${own.length} came through the edge and ${other.length} directly`)
+  while (watches.some(({ late }) => late.length < count) && performance.now() < give) await pause(pollMs)
+  for (const { late, failure } of watches) {
+    const why = failure() ?? (late.length === count ? undefined : `of ${count} events ${late.length} came`)
+    if (why !== undefined) throw new Error(why)
   }
-  return own.map((ms, index) => ms - other[index]!).sort((one, another) => one - another)
 }
 
-function at(sorted: readonly number[], share: number): number {
+/** How much later each event came, sorted: both ways bring the same events in the same order. */
+export function differences(direct: readonly number[], through: readonly number[]): number[] {
+  return through.map((ms, index) => ms - direct[index]!).sort((one, another) => one - another)
+}
+
+export function at(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 }
 

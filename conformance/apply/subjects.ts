@@ -1,6 +1,6 @@
 /**
  * What generated sequences write to: for each kind the fields that managers contest, with few values each, so that they
- * meet. `ake serve` leaves the defaults of built-in kinds to kube-apiserver: a kind that has some begins with a complete
+ * meet. A kind whose fields an allocator or an admission plugin fills in, or that has defaults, begins with a complete
  * object, and what managers contest is without defaults, never empty and valid in every combination.
  */
 import * as fixtures from '../corpus/fixtures.ts'

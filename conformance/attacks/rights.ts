@@ -1,7 +1,7 @@
 /** Rights that were taken away, narrowed or only alike: what a caller is shown by an edge while the cloud can be asked. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../../src/base/until.test-support.ts'
-import type { Seat } from '../asking.ts'
+import { Seat } from '../asking.ts'
 import type { Findings } from '../findings.ts'
 import { ask } from '../oracle.ts'
 import { type Attacked, lastTime, rbac, space, type World } from './world.ts'
@@ -208,7 +208,10 @@ async function refusedToken(world: World, edge: Attacked, findings: Findings): P
   }
 }
 
-/** A certificate of the same common name is not yet the node (straight to the API server: certificates end at the script). */
+/**
+ * A certificate of the same common name is not yet the node whose credential goes up (straight to the API server: certificates end at
+ * the script): it reads what the API server itself gives it, and writes nothing.
+ */
 export async function attackCertificates(world: World, findings: Findings): Promise<void> {
   const name = 'system:node:attacked'
   const { oracle } = world
@@ -222,9 +225,13 @@ export async function attackCertificates(world: World, findings: Findings): Prom
   })
   const path = '/api/v1/nodes/attacked'
   findings.equal((await edge.seat(own).ask(path)).status, 200, 'the node reads itself')
+  const body = Buffer.from('{"metadata":{"labels":{"attacked":"yes"}}}')
+  const patch = { method: 'PATCH', headers: { 'content-type': 'application/merge-patch+json' }, body }
   for (const person of [alike, poor]) {
-    const { status } = await edge.seat(person).ask(path)
-    findings.check(status === 401 || status === 403, 'whose certificate only bears its name does not act as it', status)
+    const [{ status }, real] = [await edge.seat(person).ask(path), await new Seat(oracle, person).ask(path)]
+    findings.equal(status, real.status, 'whose certificate only bears its name reads what the API server gives it')
+    const written = (await edge.seat(person).ask(path, patch)).status
+    findings.equal(written, 403, 'and does not act as it')
   }
 }
 

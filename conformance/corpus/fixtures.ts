@@ -1,6 +1,6 @@
 /**
- * Objects with every default already filled in: kube-apiserver's defaulting of built-in kinds is not ours to repeat, so
- * the corpus sends what it would have made of them.
+ * Objects with every default already filled in, and with what admission plugins and allocators would add, which are not
+ * ours to repeat: the corpus sends what kube-apiserver would have made of them. What is left to default is in defaults.ts.
  */
 
 type Fields = { readonly [field: string]: unknown }

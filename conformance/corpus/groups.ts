@@ -4,6 +4,7 @@ import { conversions } from './conversions.ts'
 import { costs } from './costs.ts'
 import { creates } from './creates.ts'
 import { customs } from './customs.ts'
+import { defaults } from './defaults.ts'
 import { definitions } from './definitions.ts'
 import { deletes } from './deletes.ts'
 import { discovery } from './discovery.ts'
@@ -32,6 +33,7 @@ export const groups: readonly Group[] = [
   tables,
   errors,
   creates,
+  defaults,
   updates,
   patches,
   deletes,

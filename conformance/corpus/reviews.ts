@@ -5,6 +5,8 @@ const authorization = '/apis/authorization.k8s.io/v1'
 const authentication = '/apis/authentication.k8s.io/v1'
 const attributes = { namespace: 'reviews', verb: 'get', resource: 'pods' }
 
+const onNode = { key: 'spec.nodeName', operator: 'In', values: ['n1'] }
+
 const review = (name: string, path: string, kind: string, spec: unknown, group = 'authorization.k8s.io'): Case =>
   post(name, path, { apiVersion: `${group}/v1`, kind, spec })
 
@@ -22,6 +24,30 @@ export const reviews: Group = {
       resourceAttributes: attributes,
       nonResourceAttributes: { path: '/', verb: 'get' },
     }),
+    ...[
+      { fieldSelector: {} },
+      { fieldSelector: { rawSelector: 'a=b', requirements: [onNode] } },
+      { fieldSelector: { rawSelector: 'spec.nodeName=n1' }, labelSelector: { rawSelector: 'a in (c, b)' } },
+      { fieldSelector: { rawSelector: 'unreadable' }, labelSelector: { rawSelector: '!!' } },
+      { fieldSelector: { requirements: [onNode, { ...onNode, values: ['n1', 'n2'] }] } },
+      { fieldSelector: { requirements: [{ ...onNode, operator: 'Later' }] } },
+      { fieldSelector: { requirements: [{ operator: 'In', values: [] }] } },
+      { fieldSelector: { requirements: [{ ...onNode, operator: 'Exists' }] } },
+      { labelSelector: { requirements: [{ key: 'a b', operator: 'In', values: ['-'] }] } },
+      {
+        labelSelector: {
+          requirements: [
+            { key: 'a', operator: 'Exists' },
+            { key: 'b', operator: 'Like' },
+          ],
+        },
+      },
+    ].map((selectors, i) =>
+      review(`self access by selector ${i}`, `${authorization}/selfsubjectaccessreviews`, 'SelfSubjectAccessReview', {
+        resourceAttributes: { ...attributes, verb: 'list', ...selectors },
+      }),
+    ),
+    review('access of nobody to nothing', `${authorization}/subjectaccessreviews`, 'SubjectAccessReview', {}),
     review('access of a master', `${authorization}/subjectaccessreviews`, 'SubjectAccessReview', {
       user: 'x',
       groups: ['system:masters'],

@@ -51,6 +51,8 @@ const seen: readonly Command[] = [
     `kubectl get pod front-0 ${s} -o json`,
     `kubectl get deploy,svc ${s} -o wide`,
     `kubectl get deploy web ${s} --subresource=status`,
+    `kubectl get deploy web ${s} --subresource=scale`,
+    `kubectl get deploy web ${s} --subresource=scale -o yaml`,
     'kubectl get nodes cut-a cut-b -o wide',
     'kubectl get ns cut -o yaml',
     'kubectl get crd boats.kubectl.example',
@@ -82,9 +84,26 @@ const honest = (file: (name: string) => string): readonly Expected[] => [
   { line: `kubectl patch cm cm-a ${s} -p '{"data":{"x":"y"}}'`, expect: unreachable },
   { line: `kubectl label cm cm-a ${s} x=y`, expect: unreachable },
   { line: `kubectl scale deploy web ${s} --replicas=9`, expect: /the API server cannot be reached/ },
-  { line: 'kubectl auth can-i create pods', expect: /the API server cannot be reached[\s\S]*exit 1\n$/ },
-  { line: `kubectl logs front-0 ${s} -c main`, expect: /the API server cannot be reached[\s\S]*exit 1\n$/ },
-  { line: `kubectl exec front-0 ${s} -c main -- true`, expect: /the API server cannot be reached[\s\S]*exit 1\n$/ },
+  {
+    line: 'kubectl auth can-i create pods',
+    expect: /the API server cannot be reached, and only it can answer this[\s\S]*exit 1\n$/,
+  },
+  {
+    line: `kubectl logs front-0 ${s} -c main`,
+    expect: /cannot be reached[\s\S]*crictl logs \$\(crictl ps -q[\s\S]*exit 1\n$/,
+  },
+  {
+    line: `kubectl exec front-0 ${s} -c main -- true`,
+    expect: /cannot be reached[\s\S]*crictl exec -it[\s\S]*exit 1\n$/,
+  },
+  {
+    line: 'kubectl get --raw /api/v1/namespaces/cut/nosuch',
+    expect: /the server could not find the requested resource[\s\S]*exit 1\n$/,
+  },
+  {
+    line: 'kubectl get secrets -A',
+    expect: /no local copy of all secrets[\s\S]*secrets in namespace cut[^;]* are held[^;]*: -n cut[\s\S]*exit 1\n$/,
+  },
   { line: `kubectl get events ${s}`, expect: /there is no local copy[\s\S]*exit 1\n$/ },
   { line: `kubectl get controllerrevisions ${s}`, expect: /there is no local copy[\s\S]*exit 1\n$/ },
   { line: `kubectl get cm cm-a ${s} -o jsonpath={.data}`, expect: /^\{\s*"greeting": "hello",\s*"poem": "[^"]*"\s*\}/ },

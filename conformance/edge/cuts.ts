@@ -35,7 +35,7 @@ async function run(context: StepContext): Promise<StepResult> {
   let passed = 0
   let failed = 0
   try {
-    const edge = await site.edge('edge')
+    const edge = await site.edge('edge', ['--log-level', 'debug'])
     const parts = {
       exact: () => exact(site, edge),
       twenty: () => twenty(site, edge),

@@ -96,6 +96,8 @@ async function begin(context: StepContext, site: Site, random: Random): Promise<
     keys: 60,
   })
   const all = await startInformers({ ...asked, kubeconfig: wide.kubeconfig, dir: join(dir, 'edge') })
+  wide.watches = all.count
+  narrow.watches = node.count
   progress(`${all.count} informers of everything, ${node.count} of one node`)
   return { context, site, random, wide, all, node }
 }

@@ -292,10 +292,10 @@ const checks: readonly Check[] = [
   },
   {
     name: 'a subresource is itself or nothing (kubeedge 1.1)',
-    find: async ({ edge, away }) => {
+    find: async ({ edge }) => {
       const scale = await ask(edge, `${deployments}/d/scale`)
       const status = await ask(edge, `${deployments}/d/status`)
-      if (away ? scale.status !== 503 : !scale.body.includes('"kind":"Scale"'))
+      if (!scale.body.includes('"kind":"Scale"') || !scale.body.includes('"spec":{"replicas":3}'))
         return `scale: ${scale.status} ${scale.body}`
       return status.body.includes('"kind":"Deployment"') ? undefined : `status: ${status.status} ${status.body}`
     },

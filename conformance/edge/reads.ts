@@ -10,7 +10,7 @@ import type { Ake } from '../ake.ts'
 import { type Case, post } from '../corpus.ts'
 import { type Answer, Side, take, type Variables } from '../exchange.ts'
 import { startLink } from '../link.ts'
-import { admits, type Listed, readListed } from '../listed.ts'
+import { admits, type Listed, listedIn } from '../listed/listed.ts'
 import { ask, type Oracle, startOracle } from '../oracle.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { type Outcome, verdict } from '../verdict.ts'
@@ -30,7 +30,7 @@ export const step: Step = { name: 'edge-reads', tier: 'default', minutes: 3, run
 
 async function run(context: StepContext): Promise<StepResult> {
   const { dir, signal, progress } = context
-  const listed = await readListed('edge differences')
+  const listed = listedIn('edge differences')
   const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
   const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
   // Compressed answers are compared too, as clients on other machines get them.

@@ -11,6 +11,7 @@ import type {
   BuiltinColumns,
   BuiltinFacts,
   BuiltinGroup,
+  BuiltinPolicy,
   BuiltinResource,
 } from '../../src/kube/builtin.ts'
 import type { Resource, Subresource, Verb } from '../../src/kube/resource.ts'
@@ -39,6 +40,7 @@ async function main(): Promise<void> {
   const oracle = await startOracle({ dir, progress: console.error })
   try {
     const documents = await openapi(oracle)
+    const policy = await policyOf(oracle)
     // Columns first: asking for write rules leaves a terminating namespace and the like behind.
     const { groups, resources } = await discover(oracle, documents)
     const columns = await columnsOf(oracle, resources)
@@ -50,7 +52,7 @@ async function main(): Promise<void> {
       groups,
       resources: await withRules(oracle, resources),
     }
-    const lines = [facts, schemas, paths, columns].map((part) => `${JSON.stringify(part)}\n`)
+    const lines = [facts, schemas, paths, columns, policy].map((part) => `${JSON.stringify(part)}\n`)
     await writeFile(target, lines.join(''))
     console.error(`${resources.length} resources, ${Object.keys(schemas).length} schemas`)
     console.error(`bytes per line: ${lines.map((line) => line.length).join(', ')}`)
@@ -164,6 +166,24 @@ async function columnsOf(oracle: Oracle, resources: readonly Resource[]): Promis
     })
   }
   return columns
+}
+
+/** Roles and bindings as kube-apiserver has made them, before a controller has filled those that are aggregated. */
+async function policyOf(oracle: Oracle): Promise<BuiltinPolicy> {
+  type Made = { metadata: { name: string; namespace?: string } & Record<string, unknown> }
+  const made = async (resource: string): Promise<Made[]> => {
+    const { items } = await get<{ items: Made[] }>(oracle, `/apis/rbac.authorization.k8s.io/v1/${resource}`)
+    return items.map(({ metadata, ...rest }) => {
+      const { managedFields: _, uid: __, resourceVersion: ___, creationTimestamp: ____, ...kept } = metadata
+      return { metadata: kept, ...rest }
+    })
+  }
+  return {
+    clusterroles: await made('clusterroles'),
+    clusterrolebindings: await made('clusterrolebindings'),
+    roles: await made('roles'),
+    rolebindings: await made('rolebindings'),
+  }
 }
 
 /** Every field that some resource of 1.36 can be selected by; each resource is asked which of them it takes. */

@@ -203,7 +203,7 @@ func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) w
 	var found []record
 	newest := int64(0)
 	return watch.Filter(ended{stream, func(count int) {
-		i.traffic.note(fmt.Sprintf("ended after %d ms, %d events", time.Since(opened).Milliseconds(), count))
+		i.traffic.ended(time.Since(opened), count)
 	}}, func(event watch.Event) (watch.Event, bool) {
 		if event.Type == watch.Error {
 			i.traffic.note(fmt.Sprintf("ERROR event: %v", event.Object))

@@ -42,6 +42,7 @@ type verdict struct {
 	Handled  int            `json:"handled"`
 	Lists    int            `json:"lists"`
 	Relists  int            `json:"relists"`
+	Excused  int            `json:"excused"`
 	Watches  int            `json:"watches"`
 	Statuses map[int]int    `json:"statuses"`
 	Failures map[string]int `json:"failures"`
@@ -179,7 +180,7 @@ func judge(ctx context.Context, client dynamic.Interface, churn *churn, informer
 		one.traffic.mutex.Lock()
 		made.Informers = append(made.Informers, verdict{
 			Name: one.spec.String(), Events: one.seen(), Handled: one.handled, Faults: faults,
-			Lists: one.traffic.lists, Relists: one.traffic.relists, Watches: one.traffic.watches,
+			Lists: one.traffic.lists, Relists: one.traffic.relists, Excused: one.traffic.excused, Watches: one.traffic.watches,
 			Statuses: one.traffic.statuses, Failures: one.traffic.failures, Reasons: one.traffic.reasons,
 		})
 		one.traffic.mutex.Unlock()

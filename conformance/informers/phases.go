@@ -217,7 +217,7 @@ func (i *informer) standing(differences []string) standing {
 	}
 	return standing{
 		Name: i.spec.String(), Objects: len(i.shared.GetStore().ListKeys()), Events: i.count, Handled: i.handled,
-		Lists: i.traffic.lists, Relists: i.traffic.relists, Watches: i.traffic.watches,
+		Lists: i.traffic.lists, Relists: i.traffic.relists + i.traffic.excused, Watches: i.traffic.watches,
 		Missed: i.missed, Repeated: i.repeated, Statuses: statuses, Failures: copied(i.traffic.failures),
 		Reasons: append([]string(nil), i.traffic.reasons...), Faults: append(append([]string(nil), i.faults...), differences...),
 	}

@@ -14,7 +14,7 @@ type rules struct {
 // against tells whether a handler must not be told this, when a version of the same key is known or nothing is.
 func (r rules) against(what string, version, last int64, known bool) bool {
 	switch {
-	case r.everyEvent:
+	case r.everyEvent && !r.relisted:
 		return known == (what == "add") || version <= last
 	case r.forgiven:
 		return known == (what == "add") && what != "delete"

@@ -133,6 +133,13 @@ const changing: readonly (string | Command)[] = [
   `! kubectl logs front-0 ${s} -c main`,
   `! kubectl logs none ${s}`,
   `! kubectl exec front-0 ${s} -c main -- true`,
+  // Debugging dereferences what a server has filled in: this pod says nothing but its image.
+  `kubectl run bare ${s} --image=registry.example/bare:1`,
+  `kubectl debug bare ${s} --image=registry.example/tools:1 --container=tools --profile=general`,
+  `kubectl get pod bare ${s} -o jsonpath='{.spec.ephemeralContainers} {.spec.securityContext} {.spec.dnsPolicy}'`,
+  `kubectl debug bare ${s} --image=registry.example/tools:1 --container=tools --copy-to=copy --profile=general`,
+  `kubectl get pod copy ${s} -o jsonpath='{.spec.containers[*].name} {.spec.restartPolicy}'`,
+  `kubectl delete pod bare copy ${s} --now`,
   'kubectl cordon shop-a',
   'kubectl taint node shop-a site:NoSchedule- place=here:NoExecute',
   'kubectl get node shop-a -o wide --show-labels',

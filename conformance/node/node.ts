@@ -113,7 +113,7 @@ export class EdgeNode {
   #writeDirect(file: string, { ca, cert, key }: Credential): Promise<void> {
     const { dir, oracle } = this.#parts
     const server = `https://${this.machine.host}:${oracle.port}`
-    return write(join(dir, file), { server, 'tls-server-name': 'localhost', ca, cert, key })
+    return writeFor(join(dir, file), { server, 'tls-server-name': 'localhost', ca, cert, key })
   }
 
   /** Waits for the edge's certificate, which its first start makes, and not for the edge: neither does an init system. */
@@ -121,25 +121,28 @@ export class EdgeNode {
     const file = join(this.machine.lib, 'ake', 'pki', 'ca.crt')
     const ca = await until(() => readFile(file, 'utf8').catch(() => undefined), 'ake edge has started', starting)
     const { cert, key } = this.#credentials!.node
-    await write(join(this.#parts.dir, 'kubelet.kubeconfig'), { server: edgeUrl, ca, cert, key })
+    await writeFor(join(this.#parts.dir, 'kubelet.kubeconfig'), { server: edgeUrl, ca, cert, key })
   }
 }
 
-type Caller = {
+type NodeCaller = {
   readonly server: string
   readonly 'tls-server-name'?: string
   readonly ca: string
-  readonly cert: string
-  readonly key: string
+  readonly cert?: string
+  readonly key?: string
+  readonly token?: string
 }
 
-function write(path: string, { ca, cert, key, ...cluster }: Caller): Promise<void> {
+/** A kubeconfig of one caller, of a server that may be named otherwise than it is reached. */
+export function writeFor(path: string, { ca, cert, key, token, ...cluster }: NodeCaller): Promise<void> {
   const base64 = (text: string) => Buffer.from(text).toString('base64')
+  const certified = { 'client-certificate-data': base64(cert ?? ''), 'client-key-data': base64(key ?? '') }
   const config = {
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name: 'one', cluster: { ...cluster, 'certificate-authority-data': base64(ca) } }],
-    users: [{ name: 'one', user: { 'client-certificate-data': base64(cert), 'client-key-data': base64(key) } }],
+    users: [{ name: 'one', user: token === undefined ? certified : { token } }],
     contexts: [{ name: 'one', context: { cluster: 'one', user: 'one' } }],
     'current-context': 'one',
   }

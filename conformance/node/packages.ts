@@ -10,7 +10,9 @@ const installMsMax = 300_000
 export const busybox = '/usr/bin/busybox'
 
 /** By what tells that they are there; a busybox that is not static would run in no container. */
-const packages: readonly { readonly name: string; readonly file: string }[] = [
+export type Package = { readonly name: string; readonly file: string }
+
+const packages: readonly Package[] = [
   { name: 'containerd', file: '/usr/bin/containerd' },
   { name: 'runc', file: '/usr/sbin/runc' },
   { name: 'containernetworking-plugins', file: `${plugins}/bridge` },
@@ -18,9 +20,9 @@ const packages: readonly { readonly name: string; readonly file: string }[] = [
   { name: 'iproute2', file: '/usr/sbin/ip' },
 ]
 
-/** Empty where a node can run; else sentences. */
-export async function missing(): Promise<string[]> {
-  const absent = await absentPackages()
+/** Empty where a node can run, or whatever needs these; else sentences. */
+export async function missing(needed: readonly Package[] = packages): Promise<string[]> {
+  const absent = await absentPackages(needed)
   return [
     ...(process.platform === 'linux' ? [] : ['Linux']),
     ...(process.getuid?.() === 0 ? [] : ['root']),
@@ -29,8 +31,8 @@ export async function missing(): Promise<string[]> {
 }
 
 /** Only where root asked for this proof by name: nobody else's system is changed. */
-export async function install(progress: (line: string) => void): Promise<void> {
-  const absent = await absentPackages()
+export async function install(progress: (line: string) => void, needed = packages): Promise<void> {
+  const absent = await absentPackages(needed)
   if (absent.length === 0) return
   progress(`installing ${absent.join(', ')}`)
   const started = performance.now()
@@ -44,9 +46,9 @@ export async function install(progress: (line: string) => void): Promise<void> {
   progress(`installed in ${Math.round((performance.now() - started) / 1000)} s`)
 }
 
-async function absentPackages(): Promise<string[]> {
-  const found = await Promise.all(packages.map(({ file }) => isThere(file)))
-  return packages.filter((_, at) => !found[at]).map(({ name }) => name)
+async function absentPackages(needed: readonly Package[]): Promise<string[]> {
+  const found = await Promise.all(needed.map(({ file }) => isThere(file)))
+  return needed.filter((_, at) => !found[at]).map(({ name }) => name)
 }
 
 function isThere(path: string): Promise<boolean> {

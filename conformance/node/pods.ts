@@ -22,7 +22,6 @@ export const needed = (): readonly object[] => [
   { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account, namespace } },
   { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'greetings', namespace }, data: { greeting: 'hello' } },
   { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'words', namespace }, stringData: { word: 'sesame' } },
-  edgesReadSecrets,
 ]
 
 export const pods = (node: string): readonly object[] => [
@@ -56,13 +55,4 @@ export const pods = (node: string): readonly object[] => [
 /** Bound to the node at once: no scheduler runs. */
 function pod(node: string, name: string, spec: object): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec: { nodeName: node, ...spec } }
-}
-
-/** What deploy/edge-rbac.yaml leaves to whoever runs edges. */
-const edgesReadSecrets = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'RoleBinding',
-  metadata: { name: 'edges-read-secrets', namespace },
-  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'ake-edge-secrets' },
-  subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'ake:edges' }],
 }

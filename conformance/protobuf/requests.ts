@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { groups } from '../corpus/groups.ts'
 import { Comparison } from '../differential.ts'
-import { readListed } from '../listed.ts'
+import { listedIn } from '../listed/listed.ts'
 import { ask, startOracle } from '../oracle.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { type Outcome, verdict } from '../verdict.ts'
@@ -21,7 +21,7 @@ export const step: Step = { name: 'protobuf-requests', tier: 'default', minutes:
 
 async function run(context: StepContext): Promise<StepResult> {
   const { dir, signal, progress } = context
-  const listed = await readListed()
+  const listed = listedIn()
   const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
   // Compressed answers are compared too, as clients on other machines get them.
   const ake = await context.ake({ args: ['--compress', 'all'] })

@@ -8,8 +8,6 @@ export type RightsCase = {
   readonly who: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Of whom the API server is asked, where that is somebody else: a certificate without a credential is nobody's. */
-  readonly as?: string
   /** What an edge cannot know by itself; while the cloud is away it says so by 503, unless it refuses. */
   readonly beyond?: true
 }
@@ -125,6 +123,18 @@ const coveted: readonly string[] = [
   `/apis`,
 ]
 
+/** Another node, whose certificate no credential goes with: what it may read, and what only the first one may. */
+const unmapped: readonly string[] = [
+  `/api/v1/pods?${theirs}&${any}`,
+  `/api/v1/pods?watch=1&${theirs}&${any}`,
+  `/api/v1/nodes/${nodes[1]}?${any}`,
+  `/api/v1/nodes/${nodes[1]}`,
+  `/api/v1/pods?${mine}&${any}`,
+  `/api/v1/pods?${any}`,
+  `${a}/secrets/s1?${any}`,
+  `${a}/secrets?${any}`,
+]
+
 /** Names under which others take a caller for the kubelet, and headers by which a front proxy would vouch for one. */
 const disguises: readonly RightsCase[] = [
   { who: 'nobody', path: `${a}/secrets/s1?${any}`, headers: { 'user-agent': 'kubelet/v1.36.3' } },
@@ -135,8 +145,6 @@ const disguises: readonly RightsCase[] = [
     path: `${a}/secrets/s1?${any}`,
     headers: { 'x-remote-user': 'admin', 'x-remote-group': 'system:masters' },
   },
-  { who: 'unmapped', as: 'anonymous', path: `/api/v1/pods?${theirs}&${any}` },
-  { who: 'unmapped', as: 'anonymous', path: `/api/v1/nodes/${nodes[1]}?${any}` },
   { who: 'nobody', path: `${a}/secrets/s1`, headers: { 'impersonate-user': 'system:admin' }, beyond: true },
   {
     who: 'reader',
@@ -154,6 +162,7 @@ export const rightsCases: readonly RightsCase[] = [
   ...each('node', node),
   ...each('reader', reader),
   ...each('named', named),
+  ...each('unmapped', unmapped),
   ...['nobody', 'other', 'anonymous', 'invented', 'nonsense'].flatMap((who) => each(who, coveted)),
   { who: 'other', path: `${b}/configmaps?${any}` },
   { who: 'other', path: `${b}/configmaps/elsewhere?${any}` },

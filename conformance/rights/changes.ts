@@ -76,6 +76,13 @@ export async function checkParts(world: RightsWorld, findings: Findings): Promis
   }
   findings.equal((await reader.ask('/api/v1/configmaps?resourceVersion=0')).status, 403, 'not what contains it')
   findings.equal((await reader.ask(`${a}/secrets?resourceVersion=0&labelSelector=x`)).status, 403, 'nothing else')
+  const first = `${a}/pods?resourceVersion=0&labelSelector=first`
+  findings.equal(
+    (await world.through('other').ask(first.replace('-a/', '-b/'))).status,
+    200,
+    'asked first, as roles say',
+  )
+  findings.equal((await world.through('other').ask(first)).status, 403, 'and not where they say nothing')
 }
 
 /** In every state of the link from then on. */

@@ -2,19 +2,16 @@
  * The edge's own certificate expires (openyurt 7): the API server refuses it from then on, and local reads and watches go
  * on all the same; `ake status` says why nothing new comes in.
  */
-import { execFile } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { Seat } from '../asking.ts'
 import { startEdge } from '../edge/edge.ts'
 import type { Findings } from '../findings.ts'
 import { writeKubeconfig } from '../kubeconfig.ts'
+import { makeBriefClient } from '../pki.ts'
 import type { StepContext } from '../step.ts'
 import type { RightsWorld } from './world.ts'
 
-const run = promisify(execFile)
 const lists = '/api/v1/namespaces/rights-a/configmaps?resourceVersion=0'
 /** Long enough for a start and a first sync on a busy machine. */
 const validSeconds = 15
@@ -23,7 +20,11 @@ const noticedMsMax = 25_000
 
 export async function checkExpiredEdge(context: StepContext, world: RightsWorld, findings: Findings): Promise<void> {
   const { oracle } = world
-  const own = await briefClient(oracle.dir, context.dir, validSeconds)
+  const own = await makeBriefClient(oracle.dir, context.dir, {
+    user: 'edge-brief',
+    groups: ['ake:edges'],
+    seconds: validSeconds,
+  })
   const expiresMs = Date.now() + validSeconds * 1_000
   const kubeconfig = join(context.dir, 'brief.kubeconfig')
   await writeKubeconfig(kubeconfig, { url: oracle.url, ca: oracle.ca, ...own })
@@ -72,35 +73,4 @@ async function noticed(administrator: Seat): Promise<string> {
     if (/40[13]|credential|expired/i.test(said) || performance.now() > give) return said
     await pause(500)
   }
-}
-
-/** A certificate of the cluster's CA for an edge, with so many seconds to live: `openssl req` knows only days. */
-async function briefClient(pki: string, dir: string, seconds: number): Promise<{ cert: string; key: string }> {
-  const file = (name: string) => join(dir, name)
-  const config = [
-    '[ca]\ndefault_ca = brief\n[brief]',
-    `database = ${file('brief.index')}\nserial = ${file('brief.serial')}\nnew_certs_dir = ${dir}`,
-    'default_md = sha256\npolicy = any\nunique_subject = no\nx509_extensions = client',
-    '[any]\norganizationName = supplied\ncommonName = supplied',
-    '[client]\nkeyUsage = critical,digitalSignature\nextendedKeyUsage = clientAuth',
-    '[req]\ndistinguished_name = dn\n[dn]\n',
-  ]
-  await writeFile(file('brief.cnf'), config.join('\n'))
-  await writeFile(file('brief.index'), '')
-  await writeFile(file('brief.serial'), '1000\n')
-  const end = new Date(Date.now() + seconds * 1_000)
-  const time = `${end.toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
-  const settings = ['-config', file('brief.cnf')]
-  const subject = '/O=ake:edges/CN=edge-brief'
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  await run('openssl', [
-    ...['req', '-new', ...settings, ...curve, '-subj', subject],
-    ...['-keyout', file('brief.key'), '-out', file('brief.csr')],
-  ])
-  await run('openssl', [
-    ...['ca', '-batch', '-notext', ...settings, '-cert', join(pki, 'ca.crt'), '-keyfile', join(pki, 'ca.key')],
-    ...['-in', file('brief.csr'), '-out', file('brief.crt'), '-enddate', time],
-  ])
-  const [cert, key] = await Promise.all([readFile(file('brief.crt'), 'utf8'), readFile(file('brief.key'), 'utf8')])
-  return { cert, key }
 }

@@ -12,8 +12,9 @@ import type { Step, StepContext, StepResult } from '../step.ts'
 import { strongReads } from './cases.ts'
 import { changeRights, checkParts, checkTakenAway } from './changes.ts'
 import { checkExpiredEdge } from './expiry.ts'
-import { widgets } from './objects.ts'
+import { nodes, widgets } from './objects.ts'
 import { RightsReads } from './reads.ts'
+import { RightsReviews } from './reviews.ts'
 import { checkOwnPages, checkSecrecy } from './secrecy.ts'
 import { checkDropped, checkEnding, checkKept, checkRotated, type Issued, issueTokens } from './tokens.ts'
 import { openRightsWorld, type RightsWorld } from './world.ts'
@@ -57,8 +58,11 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await reads.compare('online, again', 'there')
     await checkOwnPages(world, findings, 'online')
     await checkPassedThrough(world, findings)
+    await checkAlone(world, findings)
   })
   await part('rights that change', () => changeRights(world, findings))
+  const reviews = new RightsReviews(world, findings)
+  await part('reviews', () => reviews.learn())
   await part('tokens are issued and rotated, and the cloud is cut at once', async () => {
     issued = await issueTokens(world, findings)
     await link.set('blackhole')
@@ -70,6 +74,7 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
   await part('offline', async () => {
     await untilCloudIs(world, 'unreachable')
     await reads.compare('offline', 'away')
+    await reviews.compare('offline')
     await checkOwnPages(world, findings, 'offline')
     await checkTakenAway(world, findings, 'offline')
     await checkParts(world, findings)
@@ -79,6 +84,7 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await world.restartEdge()
     if (issued !== undefined) await checkRotated(world, findings, issued, 'started again')
     await reads.compare('started again', 'away', false)
+    await reviews.compare('started again')
     await checkTakenAway(world, findings, 'started again')
     await untilCloudIs(world, 'unreachable')
     if (issued !== undefined) await checkKept(world, findings, issued, 'started again')
@@ -106,6 +112,18 @@ async function checkPassedThrough(world: RightsWorld, findings: Findings): Promi
     `ake status says that ${widgets} is passed through`,
     passedThrough,
   )
+}
+
+/** What the API server would let this node do with its certificate does not go up in any other name. */
+async function checkAlone(world: RightsWorld, findings: Findings): Promise<void> {
+  const path = `/api/v1/nodes/${nodes[1]}/status`
+  const body = Buffer.from('{"status":{"phase":"Running"}}')
+  const asked = { method: 'PATCH', headers: { 'content-type': 'application/merge-patch+json' }, body }
+  const told = await world.through('unmapped').ask(path, asked)
+  const help = `--client-credential system:node:${nodes[1]}=CERT,KEY`
+  findings.check(told.status === 403 && told.body.includes(help), 'a write that no credential goes with', told)
+  const { status } = await world.direct('unmapped').ask(`${path}?dryRun=All`, asked)
+  findings.equal(status, 200, 'which the API server itself would take')
 }
 
 async function cutOff(world: RightsWorld): Promise<void> {

@@ -2,6 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Findings } from '../findings.ts'
+import { checkPages } from '../secrecy.ts'
 import type { RightsWorld } from './world.ts'
 
 /** Its own pages: to the administrator, and to whom the API server would show its own. */
@@ -36,7 +37,8 @@ export async function checkSecrecy(world: RightsWorld, findings: Findings, issue
     const holders = files.filter((_, at) => contents[at]?.includes(core)).map(({ path }) => path)
     findings.equal(holders, [], `the token of ${who}, which was only shown, is in no file`)
   }
-  findings.check(!log.includes('PRIVATE KEY') && !/hidden-[12]/.test(log), 'no key and no secret in the log')
+  findings.check(!/hidden-[12]/.test(log), 'no secret in the log')
+  await checkPages(findings, async (path) => (await world.through('admin').ask(path)).body)
   const readable = files.filter(({ mode }, at) => (mode & 0o077) !== 0 && contents[at]?.length !== 0)
   const open = readable.map(({ path, mode }) => [path, mode.toString(8)])
   findings.equal(open, [], 'nobody else can read the files of the edge')

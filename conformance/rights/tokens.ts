@@ -61,6 +61,7 @@ export async function checkRotated(
     `${when}: the rotated robot's watch goes on`,
   )
   findings.equal((await robot.ask(lists)).status, 200, `${when}: the rotated robot lists`)
+  // It never asked for them before: roles tell.
   findings.equal(
     (await robot.ask(`${a}/secrets/s1?resourceVersion=0`)).status,
     403,
@@ -72,6 +73,11 @@ export async function checkRotated(
   vault.close()
 }
 
+/** The API server looks at the clock once for its answer and once for the token: a second may pass in between. */
+function isSameEnd(one: string, other: string): boolean {
+  return Math.abs(Date.parse(one) - Date.parse(other)) <= 1_000
+}
+
 export async function checkKept(world: RightsWorld, findings: Findings, issued: Issued, when: string): Promise<void> {
   const { token, expires } = issued
   for (const protobuf of [false, true]) {
@@ -79,17 +85,15 @@ export async function checkKept(world: RightsWorld, findings: Findings, issued: 
     const form = protobuf ? 'protobuf' : 'JSON'
     if (!findings.equal(again.status, 201, `${when}: the node is given its token again (${form}, ${again.body})`))
       continue
-    findings.equal(
-      [granted(again).token, granted(again).expirationTimestamp],
-      [token, expires],
-      `${when}: the last token, and its own end (${form})`,
-    )
+    const title = `${when}: the last token, and its own end (${form})`
+    findings.equal([granted(again).token, isSameEnd(granted(again).expirationTimestamp, expires)], [token, true], title)
   }
   const short = granted(await mint(world, 'node', { seconds: 600 }))
   const left = (Date.parse(short.expirationTimestamp) - Date.now()) / 1000
   findings.check(short.token === token && left > 590 && left <= 601, `${when}: who asks for less is told of less`, left)
   const long = granted(await mint(world, 'node', { seconds: 36_000 }))
-  findings.equal(long.expirationTimestamp, expires, `${when}: who asks for more gets no more`)
+  const isSame = isSameEnd(long.expirationTimestamp, expires)
+  findings.check(isSame, `${when}: who asks for more gets no more`, [long.expirationTimestamp, expires])
   const vault = granted(await mint(world, 'node', { audiences: ['vault'] }))
   findings.equal(vault.token, issued.vault, `${when}: each audience has its own token`)
   const refused: readonly (readonly [string, Wish, readonly number[]])[] = [

@@ -64,7 +64,7 @@ export async function openRightsWorld(context: StepContext): Promise<RightsWorld
     oracle.userCredential('edge-1', ['ake:edges']),
   ])
   persons.set('node', { cert: n1.cert, key: n1.key })
-  // Its certificate is good, and yet nobody told the edge how to act for it.
+  // Its certificate is good, and no credential tells the edge how to act for it.
   persons.set('unmapped', { cert: n2.cert, key: n2.key })
 
   const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })

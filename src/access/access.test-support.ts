@@ -14,9 +14,15 @@ import {
   type UpstreamResponse,
 } from '../upstream/upstream.ts'
 import type { RecordChange, Records } from './access.ts'
+import type { BoundObjects } from './authenticate/accounttoken.ts'
 import { type OpenAccess, openAccess } from './open.ts'
 
 type ReviewSpec = {
+  /** Of whom, where it is not the caller itself. */
+  readonly user?: string
+  readonly uid?: string
+  readonly groups?: readonly string[]
+  readonly extra?: Caller['extra']
   readonly resourceAttributes?: Readonly<Record<string, unknown>>
   readonly nonResourceAttributes?: Readonly<Record<string, unknown>>
 }
@@ -24,9 +30,13 @@ type ReviewSpec = {
 export class FakeCloud implements Upstream {
   /** By token, or `certificate:NAME`. */
   readonly users = new Map<string, Caller>()
+  /** By path: what the edge itself may read. */
+  readonly documents = new Map<string, string>()
   allows: (caller: Caller, spec: ReviewSpec) => boolean = () => true
   reason = ''
   anonymousMayReview = false
+  /** Whether the edge may ask about others. */
+  edgeMayReview = true
   mode: 'answer' | 'hang' | 'silent' | 'break' | 'error' = 'answer'
   /** Whether probes are answered, whatever reviews are. */
   probes: () => boolean = () => this.mode === 'answer' || this.mode === 'error'
@@ -50,6 +60,7 @@ export class FakeCloud implements Upstream {
       },
       why: '',
       sinceMs: 0,
+      heardAt: 0,
       limitMs: 300,
       suspect: (why) => {
         this.suspicions.push(why)
@@ -93,7 +104,17 @@ export class FakeCloud implements Upstream {
     }
   }
 
-  #answer({ path, identity, body }: UpstreamRequest): UpstreamResponse {
+  #answer({ method, path, identity, body }: UpstreamRequest): UpstreamResponse {
+    if (method === 'GET') {
+      this.asked.push(`get ${path}`)
+      const found = this.documents.get(path)
+      return {
+        status: found === undefined ? 403 : 200,
+        headers: {},
+        body: once(Buffer.from(found ?? '')),
+        heardAt: () => 0,
+      }
+    }
     const { status, reply } = this.#reply(path, identity, JSON.parse(String(body)))
     const headers: Record<string, string> = this.date === undefined ? {} : { date: this.date }
     return { status, headers, body: once(Buffer.from(JSON.stringify(reply))), heardAt: () => 0 }
@@ -110,7 +131,8 @@ export class FakeCloud implements Upstream {
     const user = identity.kind === 'anonymous' ? anonymous : this.users.get(key)
     const spec = sent.spec ?? {}
     const subject = path.endsWith('/selfsubjectreviews')
-    this.asked.push(subject ? `subject ${user?.name}` : `access ${user?.name}`)
+    const of = path.endsWith('/subjectaccessreviews') ? ` of ${spec.user}` : ''
+    this.asked.push(subject ? `subject ${user?.name}` : `access ${user?.name}${of}`)
     if (user === undefined) return { status: 401, reply: { kind: 'Status', code: 401 } }
     if (user === anonymous && !this.anonymousMayReview) return { status: 403, reply: { kind: 'Status', code: 403 } }
     if (subject) {
@@ -118,7 +140,10 @@ export class FakeCloud implements Upstream {
       return { status: 201, reply: { status: { userInfo: { username, ...rest } } } }
     }
     this.specs.push(spec)
-    const allowed = this.allows(user, spec)
+    if (of !== '' && !this.edgeMayReview) return { status: 403, reply: { kind: 'Status', code: 403 } }
+    const { user: name = '', uid = '', groups = [], extra } = spec
+    const other: Caller = { name, uid, groups, ...(extra && { extra }) }
+    const allowed = this.allows(of === '' ? user : other, spec)
     return { status: 201, reply: { status: allowed ? { allowed } : { allowed, reason: this.reason } } }
   }
 
@@ -175,19 +200,40 @@ export type Bench = OpenAccess & {
   crash(): Promise<Bench>
 }
 
-type Given = Partial<Pick<Bench, 'cloud' | 'records' | 'clock'>> & { readonly lines?: string[] }
+type Given = Partial<Pick<Bench, 'cloud' | 'records' | 'clock'>> & {
+  readonly lines?: string[]
+  readonly objects?: BoundObjects | undefined
+  readonly audiences?: readonly string[]
+  readonly opaqueMsMax?: number
+}
 
 export async function openBench(given: Given = {}): Promise<Bench> {
-  const { cloud = new FakeCloud(), records = new FakeRecords(), clock = fakeClock(), lines = [] } = given
+  const {
+    cloud = new FakeCloud(),
+    records = new FakeRecords(),
+    clock = fakeClock(),
+    lines = [],
+    objects,
+    audiences = [],
+    opaqueMsMax,
+  } = given
   const log: Log = createLog({ level: 'debug', write: (line) => lines.push(line) })
-  const same = { cloud, records, clock, lines }
+  const same = { cloud, records, clock, lines, objects, audiences }
   // What has crashed writes no more.
   let alive = true
   const own: Records = {
     records: (kind) => records.records(kind),
     commit: async (batch) => (alive ? records.commit(batch) : undefined),
   }
-  const open = await openAccess({ upstream: cloud, records: own, clock, log })
+  const open = await openAccess({
+    upstream: cloud,
+    records: own,
+    clock,
+    log,
+    audiences,
+    ...(objects && { objects }),
+    ...(opaqueMsMax && { opaqueMsMax }),
+  })
   return {
     ...open,
     ...same,

@@ -13,6 +13,8 @@ import type { Caller } from '../kube/caller.ts'
 import type { StatusError } from '../kube/status.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import type { Question } from './question.ts'
+import type { Opinion } from './rbac/rbac.ts'
+import type { RulesReviewStatus } from './rbac/rulesreview.ts'
 
 export type Verdict =
   | 'allowed'
@@ -39,6 +41,10 @@ export interface Access {
   caller(identity: Identity): Promise<Caller | undefined>
   /** Immediate whenever a decision is held that counts: while the API server can be asked, a fresh one. */
   decide(identity: Identity, question: Question): Verdict | Promise<Verdict>
+  /** What is known of what any caller may do, without asking; undefined: it would have to be asked. */
+  opinion(caller: Caller, question: Question): Opinion | undefined
+  /** The rules that apply to a caller in a namespace, as a review of them tells; undefined: it would have to be asked. */
+  rules(caller: Caller, namespace: string): RulesReviewStatus | undefined
   /** For what is open already: asks unless a fresh decision is held, as long as that takes. `unknown`: there is no news. */
   recheck(identity: Identity, question: Question): Promise<Verdict>
   /** A forwarded request is an answer too. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { alice, makeJwt, openBench, settle } from './access.test-support.ts'
+import { alice, aliceToken, makeJwt, openBench, settle, withAlice } from './access.test-support.ts'
 import { makeQuestion } from './question.ts'
 
 const pods = makeQuestion({ verb: 'list', resource: 'pods' })
@@ -64,6 +64,18 @@ test('an expiry that only our clock sees is put to the API server while it can b
   clock.advance(10_000)
   cloud.users.delete(token.token)
   assert.equal(await access.decide(token, pods), 'unauthorized')
+})
+
+test('how long a token without an expiry counts without the cloud can be said', async () => {
+  const bench = await openBench({ opaqueMsMax: dayMs })
+  const token = { kind: 'token', token: 'opaque' } as const
+  bench.cloud.users.set(token.token, alice)
+  await bench.access.decide(token, pods)
+  bench.cloud.state = 'unreachable'
+  bench.clock.advance(dayMs - 1)
+  assert.equal(bench.access.decide(token, pods), 'allowed')
+  bench.clock.advance(1)
+  assert.equal(bench.access.decide(token, pods), 'unauthorized')
 })
 
 test('a token without an expiry counts for a month without the cloud', async () => {
@@ -255,4 +267,37 @@ test('invented tokens do not push out honest ones, and known callers are bounded
   }
   assert.equal(access.held({ kind: 'token', token: 'own-1' }), undefined)
   assert.deepEqual(access.held(honest), alice)
+})
+
+test('[I5] what the API server does with a certificate confirms its caller as a review would; a token may be another’s by now', async () => {
+  const bench = await withAlice()
+  const { access, cloud, clock } = bench
+  cloud.users.set('n1', { name: 'system:node:n1', uid: '', groups: ['system:nodes'] })
+  const reviews = () => cloud.asked.filter((one) => one.startsWith('subject')).length
+  const node = { kind: 'certificate', name: 'n1' } as const
+  const lease = makeQuestion({ verb: 'update', group: 'coordination.k8s.io', resource: 'leases', name: 'n1' })
+  for (const [identity, more] of [
+    [node, 0],
+    [aliceToken, 4],
+  ] as const) {
+    await access.caller(identity)
+    const before = reviews()
+    for (let at = 0; at < 20; at++) {
+      clock.advance(10_000)
+      access.learn(identity, lease, { status: 200, askedAt: clock.steady() })
+      await settle()
+    }
+    const found = reviews() - before
+    assert.ok(more === 0 ? found === 0 : found >= more, `${identity.kind}: ${found}`)
+  }
+  // Neither a refusal nor an answer of long ago tells anything of it, and offline it counts only as long as after its last review.
+  clock.advance(31_000)
+  const before = reviews()
+  access.learn(node, lease, { status: 403, askedAt: clock.steady() })
+  await settle()
+  assert.equal(reviews() - before, 1)
+  clock.advance(16 * 86_400_000)
+  access.learn(node, lease, { status: 200, askedAt: clock.steady() })
+  await settle()
+  assert.equal(reviews() - before, 2)
 })

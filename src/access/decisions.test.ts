@@ -126,7 +126,70 @@ test('[I1] a denial survives a crash that follows at once', async () => {
   await settle()
   bench.cloud.state = 'unreachable'
   const next = await bench.crash()
-  assert.equal(next.access.decide(token, pods), 'unknown')
+  assert.equal(next.access.decide(token, pods), 'denied')
+})
+
+test('[I2] what was denied is 403 after a restart without the cloud, with how long ago; with it the cloud is asked again', async () => {
+  let bench = await withAlice()
+  bench.cloud.reason = 'no role'
+  bench.cloud.allows = (_, { resourceAttributes }) => resourceAttributes?.resource === 'pods'
+  assert.equal(await bench.access.decide(token, pods), 'allowed')
+  assert.equal(await bench.access.decide(token, secrets), 'denied')
+  bench.cloud.state = 'unreachable'
+  const said = bench.access.refusal(token, secrets, 'denied').message
+  assert.match(said, /"shop": no role$/)
+  for (const hours of [1, 2]) {
+    bench.clock.advance(3_600_000)
+    bench = await bench.restart()
+    assert.equal(bench.access.decide(token, secrets), 'denied')
+    const { code, message } = bench.access.refusal(token, secrets, 'denied')
+    const age = hours === 1 ? '60m' : '120m'
+    assert.deepEqual([code, message], [403, `${said}; so the API server said ${age} ago, which cannot be asked now`])
+    assert.equal(bench.access.decide(token, pods), 'allowed')
+  }
+  bench.cloud.state = 'reachable'
+  bench.cloud.allows = () => true
+  assert.equal(await bench.access.decide(token, secrets), 'allowed', 'what the disk says does not count with the cloud')
+  bench.cloud.state = 'unreachable'
+  bench = await bench.restart()
+  assert.equal(bench.access.decide(token, secrets), 'allowed', 'and nothing is left of it')
+})
+
+test('a client without a credential has nothing written down that it was denied', async () => {
+  const bench = await openBench()
+  bench.cloud.anonymousMayReview = true
+  bench.cloud.allows = () => false
+  assert.equal(await bench.access.decide({ kind: 'anonymous' }, pods), 'denied')
+  await bench.restart()
+  assert.deepEqual(
+    bench.records.seen.filter((record) => record.startsWith('denial')),
+    [],
+  )
+})
+
+test('[I1] of an allowance and a denial on one disk the newer counts: an older ake writes the one and leaves the other', async () => {
+  for (const isAllowedLater of [true, false]) {
+    let bench = await withAlice()
+    bench.cloud.allows = () => false
+    await bench.access.decide(token, pods)
+    bench.cloud.state = 'unreachable'
+    bench = await bench.restart()
+    const [denial] = await bench.records.records('denial')
+    const { at } = JSON.parse(String(denial?.value))
+    const value = Buffer.from(JSON.stringify({ at: at + (isAllowedLater ? 1 : 0) }))
+    await bench.records.commit({
+      synced: true,
+      records: [{ kind: 'decision', key: String(denial?.key), value }],
+    })
+    for (let start = 0; start < 2; start++) {
+      bench = await bench.restart()
+      assert.equal(bench.access.decide(token, pods), isAllowedLater ? 'allowed' : 'denied')
+    }
+    const left = await Promise.all(
+      ['decision', 'denial'].map(async (kind) => (await bench.records.records(kind)).length),
+    )
+    assert.deepEqual(left, isAllowedLater ? [1, 0] : [0, 1])
+  }
 })
 
 test('what was learned the moment before the cloud went away survives a crash', async () => {
@@ -228,6 +291,23 @@ test('[I3] anonymous gets what the API server gives it, no more', async () => {
   assert.equal(access.decide(anonymous, secrets), 'unknown')
   const refusal = access.refusal(anonymous, secrets, 'unknown')
   assert.ok(refusal.message.endsWith(': no decision is known for this caller while the API server cannot be reached'))
+})
+
+test('[I2] what was never decided of a known caller is 503 while the API server is away, what was denied 403', async () => {
+  const { access, cloud } = await withAlice()
+  cloud.allows = (_, { resourceAttributes }) => resourceAttributes?.resource !== 'secrets'
+  assert.equal(await access.decide(token, pods), 'allowed')
+  assert.equal(await access.decide(token, secrets), 'denied')
+  cloud.state = 'unreachable'
+  const nodes = makeQuestion({ verb: 'list', resource: 'nodes' })
+  assert.equal(access.decide(token, nodes), 'unknown')
+  const { status } = access.refusal(token, nodes, 'unknown')
+  assert.deepEqual([status.code, status.reason, status.details], [503, 'ServiceUnavailable', undefined])
+  assert.equal(
+    status.message,
+    'no decision is known for this caller while the API server cannot be reached: whether User "alice" can list resource "nodes" in API group "" at the cluster scope only it can tell',
+  )
+  assert.equal(access.refusal(token, secrets, 'denied').code, 403)
 })
 
 test('the administrator is asked nothing', async () => {

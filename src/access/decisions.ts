@@ -1,30 +1,37 @@
 /**
  * What a caller may do, as the API server said last. While it can be reached only what is fresh counts (I5): an allowance
  * that will soon be too old is asked again beside the requests of a busy caller, and a later caller waits for a new one,
- * as long as any read may. While it cannot be reached the last decision holds, for as long as the credential counts. A review
- * that fails changes nothing that is known.
+ * as long as any read may. Where roles are mirrored an allowance stays fresh for minutes, as long as it follows from them and did
+ * when it was reviewed. While the API server cannot be reached what its roles say counts, of callers and questions it was
+ * never asked about too; where they are not known or it judged otherwise, its last decision, for as long as the credential
+ * counts. A review that fails changes nothing that is known.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'
 import { type StatusError, unauthorized } from '../kube/status.ts'
+import { humanDuration } from '../kube/table/duration.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Access, ForwardOutcome, Verdict } from './access.ts'
 import { bounded, type PendingReview } from './bounded.ts'
-import type { Callers, KnownCaller } from './callers.ts'
+import type { Callers } from './callers.ts'
 import type { Changes } from './changes.ts'
+import type { DecisionRecords } from './decisionrecords.ts'
+import type { Agreement, Evaluation } from './evaluation.ts'
 import { type Decision, type DecisionLimits, Holding, type ReviewedDecision } from './holding.ts'
 import { idOf } from './identity.ts'
+import type { KnownCaller } from './knowncaller.ts'
 import { Lately } from './lately.ts'
 import { type Question, widerOf } from './question.ts'
-import { forbiddenStatus, noDecision } from './refusal.ts'
+import type { Opinion } from './rbac/rbac.ts'
+import type { RulesReviewStatus } from './rbac/rulesreview.ts'
+import { forbiddenStatus, noDecision, undecidedStatus } from './refusal.ts'
 import type { Flight, ReviewAnswer, Reviewer } from './review.ts'
 import type { TrustedTime } from './trustedtime.ts'
-import type { WriteBehind } from './writebehind.ts'
-
-export const decisionKind = 'decision'
 
 const freshMs = 10_000 // how long a right that was taken away may go on counting while the API server can be asked
 const askAgainMs = 5_000 // from then on it is asked beside the requests of a busy caller, so that none has to wait
+const followsMs = 240_000 // the same of what follows from roles: an authorizer that roles say nothing of may change its mind
+const followsAgainMs = 180_000
 const limits: DecisionLimits = {
   decisionsMax: 20_000, // some 8 MB with their keys; a node's clients ask hundreds
   perCallerMax: 8192, // one caller cannot push out the others
@@ -40,12 +47,12 @@ type OpenReview = {
 type Parts = {
   readonly callers: Callers
   readonly changes: Changes
+  readonly evaluation: Evaluation
   readonly reviewer: Reviewer
   readonly reachability: Reachability
   readonly clock: Clock
   readonly latest: TrustedTime
-  readonly behind: WriteBehind
-  readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
+  readonly records: DecisionRecords
   readonly limits?: DecisionLimits
 }
 
@@ -58,18 +65,10 @@ export class Decisions implements Access {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const { behind, clock, latest, stored } = parts
+    const { records, clock, latest } = parts
     this.#failed = new Lately(clock)
-    this.#holding = new Holding(parts.limits ?? limits, (id, key) =>
-      behind.put(decisionKind, place(id, key), undefined),
-    )
-    const [now, nowMs] = [clock.steady(), latest.nowMs()]
-    for (const { key, value } of stored) {
-      const recordedMs = readRecord(value)
-      const end = key.indexOf(' ')
-      if (recordedMs === undefined || end < 0) behind.put(decisionKind, key, undefined)
-      else this.#holding.load(key.slice(0, end), key.slice(end + 1), recordedMs, now - Math.max(1, nowMs - recordedMs))
-    }
+    this.#holding = new Holding(parts.limits ?? limits, (id, key, allowed) => records.evict(id, key, allowed))
+    records.load(this.#holding, clock.steady(), latest.nowMs())
   }
 
   held(identity: Identity): Caller | undefined {
@@ -103,18 +102,19 @@ export class Decisions implements Access {
     const now = clock.steady()
     if (known !== undefined && callers.isFresh(known, now)) {
       const held = this.#holding.find(known.id, question)
-      if (held !== undefined && this.#isFresh(held, question, now)) {
+      const again = held === undefined ? undefined : this.#freshFor(held, known, question, now)
+      if (held !== undefined && again !== undefined) {
         held.usedAt = now
         callers.keepFresh(identity, known, now)
         if (!held.allowed) return 'denied'
-        if (now - held.checkedAt >= askAgainMs) this.#ask(identity, known, question)
+        if (now - held.checkedAt >= again) this.#ask(identity, known, question)
         return 'allowed'
       }
     }
     return bounded(
       this.#parts,
       (waiting) => this.#asked(identity, question, waiting),
-      () => this.#settled(callers.held(identity), question),
+      () => this.#concluded(identity, question),
     )
   }
 
@@ -132,6 +132,16 @@ export class Decisions implements Access {
     return this.#isOnline ? verdict : 'unknown'
   }
 
+  opinion(caller: Caller, question: Question): Opinion | undefined {
+    const held = this.#holding.find(idOf(caller), question)
+    return this.#opinion(held, caller, question) ?? held
+  }
+
+  rules(caller: Caller, namespace: string): RulesReviewStatus | undefined {
+    const isWhole = !this.#holding.isOverruled(true) && !this.#holding.isOverruled(false)
+    return isWhole ? this.#parts.evaluation.rules(caller, namespace) : undefined
+  }
+
   /** Only what the API server did in the caller's name counts: a 429 or a 5xx comes before it has looked at rights. */
   learn(identity: Identity, question: Question, { status, askedAt }: ForwardOutcome): void {
     if (identity.kind === 'edge') return
@@ -142,20 +152,30 @@ export class Decisions implements Access {
     const told = { allowed, reason: undefined, askedAt }
     const known = callers.held(identity)
     if (known === 'refused') return
+    if (known !== undefined && allowed) callers.confirm(identity, known, askedAt)
     const isCertain = known !== undefined && callers.isFresh(known, clock.steady())
-    if (known !== undefined && (isCertain || !allowed || !this.#isOnline)) this.#apply(known.id, question, told)
+    if (known !== undefined && (isCertain || !allowed || !this.#isOnline)) this.#apply(known, question, told)
     // Who stands behind a credential that was not asked about for long may have changed, and the answer was for who it is now.
     if (isCertain || !this.#isOnline) return
     void callers.review(identity).known.then((found) => {
-      if (found !== undefined && (allowed || found.id !== known?.id)) this.#apply(found.id, question, told)
+      if (found !== undefined && (allowed || found.id !== known?.id)) this.#apply(found, question, told)
     })
   }
 
   refusal(identity: Identity, question: Question, verdict: Verdict): StatusError {
     const known = this.#parts.callers.held(identity)
     if (verdict === 'unauthorized' || typeof known !== 'object') return unauthorized()
-    if (verdict === 'unknown' && !this.#isOnline) return forbiddenStatus(known.caller, question, noDecision)
-    return forbiddenStatus(known.caller, question, this.#holding.get(known.id, question.key)?.reason)
+    if (verdict === 'unknown' && !this.#isOnline) {
+      // A client without a credential is no caller that anything was ever decided of: to it the API server says 403.
+      if (identity.kind === 'anonymous') return forbiddenStatus(known.caller, question, noDecision)
+      return undecidedStatus(known.caller, question)
+    }
+    const held = this.#holding.get(known.id, question.key)
+    const isJudged = verdict === 'denied' && !this.#isOnline
+    const opinion = isJudged ? this.#opinion(this.#holding.find(known.id, question), known.caller, question) : undefined
+    if (opinion?.allowed === false) return forbiddenStatus(known.caller, question, opinion.reason)
+    const reason = held !== undefined && verdict === 'denied' ? this.#whyDenied(held) : held?.reason
+    return forbiddenStatus(known.caller, question, reason)
   }
 
   forget(caller: Caller): void {
@@ -164,16 +184,60 @@ export class Decisions implements Access {
 
   /** Forgets what is held of a caller. */
   drop(id: string): void {
-    for (const key of this.#holding.forget(id)) this.#parts.behind.remove(decisionKind, place(id, key))
+    for (const [key, { allowed }] of this.#holding.forget(id)) this.#parts.records.drop(id, key, allowed)
+  }
+
+  /** Of one that was said before the last start: how long ago, since by then it may no longer be so. */
+  #whyDenied({ reason, checkedAt, recordedMs }: Decision): string {
+    if (checkedAt !== Number.NEGATIVE_INFINITY) return reason
+    const age = humanDuration(this.#parts.latest.nowMs() - recordedMs)
+    return `${reason}${reason === '' ? '' : '; '}so the API server said ${age} ago, which cannot be asked now`
   }
 
   get #isOnline(): boolean {
     return this.#parts.reachability.state === 'reachable'
   }
 
-  /** Why something is denied is told of the question itself: a denial that only follows is not worth saving the review. */
-  #isFresh({ checkedAt, implied }: Decision, { namespace }: Question, now: number): boolean {
-    return now - checkedAt < freshMs && checkedAt >= this.#parts.changes.since(namespace) && !implied
+  /**
+   * The age from which it is asked again beside requests; undefined: it is not fresh. Why something is denied is told of the
+   * question itself: a denial that only follows from a part is not worth saving the review.
+   */
+  #freshFor(held: Decision, known: KnownCaller, question: Question, now: number): number | undefined {
+    const { allowed, checkedAt, implied, agreement } = held
+    const { changes, evaluation } = this.#parts
+    const ageMs = now - checkedAt
+    if (implied || ageMs >= followsMs) return undefined
+    // What is denied another authorizer may allow from now on: that is asked as often as before.
+    const isFollowing = allowed && agreement === 'same'
+    // A right that is seen to go from the roles is asked for again, however lately it was reviewed.
+    if (isFollowing && !this.#follows(held, known, question)) return undefined
+    const isNew = ageMs < freshMs && checkedAt >= changes.since(question.namespace)
+    if (isNew && ageMs < askAgainMs) return askAgainMs
+    if (isFollowing && evaluation.isCurrent(now)) return followsAgainMs
+    return isNew ? askAgainMs : undefined
+  }
+
+  /** Whether roles still say what was reviewed. */
+  #follows(held: Decision, { caller }: KnownCaller, question: Question): boolean {
+    const { evaluation } = this.#parts
+    if (held.revision === evaluation.revision && held.followed === question.key) return true
+    if (evaluation.judge(caller, question)?.allowed !== held.allowed) return false
+    held.revision = evaluation.revision
+    held.followed = question.key
+    return true
+  }
+
+  /** What roles say where they are to be believed without a review: not against what was reviewed and did not follow from them. */
+  #opinion(held: Decision | undefined, caller: Caller, question: Question): Opinion | undefined {
+    if (held !== undefined && held.agreement !== 'same') return undefined
+    const { evaluation, reachability } = this.#parts
+    const opinion = evaluation.judge(caller, question)
+    if (opinion === undefined) return undefined
+    // A line that is only in doubt is soon back: what was never asked is then denied by the API server itself.
+    if (!opinion.allowed && held === undefined && reachability.state === 'suspect') return undefined
+    // Another authorizer was seen to judge the other way; only a right that is gone from the roles is gone all the same.
+    const isDoubtful = this.#holding.isOverruled(!opinion.allowed)
+    return isDoubtful && (held === undefined || opinion.allowed) ? undefined : opinion
   }
 
   /** Asks who it is and what it may do, both at once where the caller is known already. */
@@ -213,7 +277,18 @@ export class Decisions implements Access {
       return await this.#answered(identity, question, known, this.#ask(identity, known, question), waiting)
     }
     if (answer !== undefined) await this.#lookAt(answer, waiting)
-    return this.#settled(callers.held(identity), question)
+    return this.#concluded(identity, question)
+  }
+
+  /** After a review. Of a caller about whom the edge may not ask, roles decide as long as they are as new as a review. */
+  #concluded(identity: Identity, question: Question): Verdict {
+    const { callers, evaluation, clock } = this.#parts
+    const known = callers.held(identity)
+    const verdict = this.#settled(known, question)
+    const isOthers = verdict === 'unknown' && identity.kind === 'named' && typeof known === 'object'
+    if (!isOthers || !this.#isOnline || !evaluation.isCurrent(clock.steady())) return verdict
+    const opinion = this.#opinion(this.#holding.find(known.id, question), known.caller, question)
+    return opinion === undefined ? 'unknown' : opinion.allowed ? 'allowed' : 'denied'
   }
 
   /** Whether no answer came because the line is lost is told by a probe, not by this one review. */
@@ -228,10 +303,18 @@ export class Decisions implements Access {
     if (known === undefined) return 'unknown'
     const now = clock.steady()
     const held = this.#holding.find(known.id, question)
-    if (held === undefined) return 'unknown'
-    if (this.#isOnline && !(callers.isFresh(known, now) && this.#isFresh(held, question, now))) return 'unknown'
-    held.usedAt = now
+    if (held !== undefined) held.usedAt = now
+    if (!this.#isOnline) return this.#heldOrFollowing(held, known, question)
+    const isFresh = held !== undefined && callers.isFresh(known, now)
+    if (!isFresh || this.#freshFor(held, known, question, now) === undefined) return 'unknown'
     return held.allowed ? 'allowed' : 'denied'
+  }
+
+  /** Without the API server. */
+  #heldOrFollowing(held: Decision | undefined, known: KnownCaller, question: Question): Verdict {
+    if (held?.agreement === 'same' && this.#follows(held, known, question)) return held.allowed ? 'allowed' : 'denied'
+    const allowed = (this.#opinion(held, known.caller, question) ?? held)?.allowed
+    return allowed === undefined ? 'unknown' : allowed ? 'allowed' : 'denied'
   }
 
   /** One review per caller and question at a time. */
@@ -250,7 +333,7 @@ export class Decisions implements Access {
         const now = callers.held(identity)
         // It was said of the caller the credential stands for: that has to be the same caller still.
         const isSame = typeof now === 'object' && now.id === known.id
-        if (isSame || !answer.allowed) this.#apply(known.id, question, { ...answer, askedAt: flight.sentAt })
+        if (isSame || !answer.allowed) this.#apply(known, question, { ...answer, askedAt: flight.sentAt })
       } else if (answer.kind === 'unauthorized') callers.refuse(identity)
       else this.#failed.add(at)
       return answer
@@ -260,32 +343,43 @@ export class Decisions implements Access {
     return asking
   }
 
-  #apply(id: string, question: Question, told: Pick<ReviewedDecision, 'allowed' | 'reason' | 'askedAt'>): void {
+  #apply(known: KnownCaller, question: Question, said: Pick<ReviewedDecision, 'allowed' | 'reason' | 'askedAt'>): void {
+    const { id } = known
+    const told = { ...said, agreement: this.#agreement(known, question, said) }
     this.#take(id, question.key, told)
     if (told.allowed) return
     for (const { key } of widerOf(question)) this.#take(id, key, { ...told, reason: '', implied: true })
   }
 
+  #agreement(
+    { id, caller }: KnownCaller,
+    question: Question,
+    { allowed, reason, askedAt }: Pick<ReviewedDecision, 'allowed' | 'reason' | 'askedAt'>,
+  ): Agreement | undefined {
+    const { evaluation, changes } = this.#parts
+    const agreement = evaluation.compare(caller, question, { allowed, askedAt })
+    // A 403 without a reason may be of what comes after authorization.
+    if (agreement === 'other' && !allowed && reason === undefined) return 'unknown'
+    const held = this.#holding.get(id, question.key)
+    const wasOther = held?.agreement === 'other'
+    // An authorizer that judges otherwise may agree now and then: what differed is not evaluated again before roles change.
+    if (agreement === 'same' && wasOther && changes.since(question.namespace) <= held.checkedAt) return 'other'
+    if (agreement === 'other') {
+      this.#holding.overrule(allowed)
+      if (!wasOther) evaluation.differs(caller, question, allowed)
+    }
+    return agreement
+  }
+
   #take(id: string, key: string, told: Omit<ReviewedDecision, 'now' | 'nowMs'>): void {
-    const { clock, latest, behind } = this.#parts
-    const nowMs = latest.nowMs()
-    const effect = this.#holding.apply(id, key, { ...told, now: clock.steady(), nowMs })
-    const at = place(id, key)
-    this.#failed.delete(at)
-    if (effect === 'record') behind.put(decisionKind, at, Buffer.from(JSON.stringify({ at: Math.floor(nowMs) })))
-    else if (effect === 'remove') behind.remove(decisionKind, at)
+    const { clock, latest, records } = this.#parts
+    const effect = this.#holding.apply(id, key, { ...told, now: clock.steady(), nowMs: latest.nowMs() })
+    this.#failed.delete(place(id, key))
+    const held = effect === 'none' ? undefined : this.#holding.get(id, key)
+    if (held !== undefined && effect !== 'none') records.write(effect, id, key, held)
   }
 }
 
 function place(id: string, key: string): string {
   return `${id} ${key}`
-}
-
-function readRecord(value: Buffer): number | undefined {
-  try {
-    const { at } = JSON.parse(value.toString('utf8')) as { at?: unknown }
-    return typeof at === 'number' ? at : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -23,13 +23,23 @@ test('room is taken from the caller that holds most, its least used decisions fi
   assert.ok(holding.size <= 100)
 })
 
-test('only allowances have records: a denial removes one, a denial of what was never allowed writes nothing', () => {
+test('what is written down follows what was said, each once a day: either kind takes the other’s place, what only follows has no record', () => {
   const holding = new Holding({ decisionsMax: 100, perCallerMax: 80 }, () => {})
-  assert.equal(holding.apply('c', 'k', told(false, 1)), 'none')
-  assert.equal(holding.apply('c', 'k', told(true, 2)), 'record')
-  assert.equal(holding.apply('c', 'k', told(true, 3)), 'none')
-  assert.equal(holding.apply('c', 'k', told(false, 4)), 'remove')
-  assert.equal(holding.apply('c', 'k', told(false, 5)), 'none')
-  assert.equal(holding.apply('c', 'k', { ...told(true, 6), askedAt: 4 }), 'none')
+  assert.equal(holding.apply('c', 'k', told(false, 1)), 'record')
+  assert.equal(holding.apply('c', 'k', told(false, 2)), 'none')
+  assert.equal(holding.apply('c', 'k', told(true, 3)), 'replace')
+  assert.equal(holding.apply('c', 'k', told(true, 4)), 'none')
+  assert.equal(holding.apply('c', 'k', told(false, 5)), 'replace')
+  assert.equal(holding.apply('c', 'k', { ...told(true, 6), askedAt: 5 }), 'none')
   assert.equal(holding.get('c', 'k')?.allowed, false)
+  assert.equal(holding.apply('c', 'k', told(false, 86_400_006)), 'record')
+  const follows = { ...told(false, 7), implied: true }
+  assert.equal(holding.apply('c', 'wide', follows), 'none')
+  assert.equal(holding.apply('c', 'wide', told(true, 8)), 'record')
+  assert.equal(holding.apply('c', 'wide', { ...follows, askedAt: 9, now: 9 }), 'remove')
+  assert.equal(holding.apply('c', 'wide', told(false, 10)), 'record')
+  assert.deepEqual(
+    holding.forget('c').map(([key, { allowed }]) => `${key} ${allowed}`),
+    ['k false', 'wide false'],
+  )
 })

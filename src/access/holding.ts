@@ -4,6 +4,7 @@
  * of its parts, and what is denied is denied in each whole that contains it; what was said of a question itself counts more.
  * Room is shared by callers: one that asks very much pushes out its own.
  */
+import type { Agreement } from './evaluation.ts'
 import { evictOldest } from './evict.ts'
 import { type Question, widerOf } from './question.ts'
 
@@ -19,10 +20,21 @@ export type Decision = {
   usedAt: number
   /** When its record was written, by the wall clock; 0: there is none. */
   recordedMs: number
+  /** Whether it follows from roles, as far as they are known: `other` is for good, until they change. */
+  agreement: Agreement
+  /** The question, itself or a part, and the state of roles from which that was last seen to follow with the same answer. */
+  followed: string
+  revision: number
 }
 
-/** What an answer of the API server does to the record on disk. Denials have none: the absence of a decision denies too. */
-export type RecordEffect = 'record' | 'remove' | 'none'
+/**
+ * What an answer of the API server does to the records on disk, of which there is one of either kind. A denial that only follows
+ * has none: it follows again when it is asked. `replace`: its record takes the place of the other kind's, which `remove` only drops.
+ */
+export type RecordEffect = 'record' | 'replace' | 'remove' | 'none'
+
+/** A decision that was written down. */
+export type RecordedDecision = Pick<Decision, 'allowed' | 'reason' | 'recordedMs' | 'usedAt' | 'agreement'>
 
 export type ReviewedDecision = {
   readonly allowed: boolean
@@ -32,6 +44,8 @@ export type ReviewedDecision = {
   readonly askedAt: number
   /** Said of a part of the question, and a denial. */
   readonly implied?: boolean
+  /** Undefined where roles said nothing: then what was known before holds, if it was about the same answer. */
+  readonly agreement?: Agreement | undefined
   readonly now: number
   readonly nowMs: number
 }
@@ -39,22 +53,34 @@ export type ReviewedDecision = {
 export type DecisionLimits = { readonly decisionsMax: number; readonly perCallerMax: number }
 
 const never = Number.NEGATIVE_INFINITY
+const notFollowed = { followed: '', revision: -1 }
 const recordAgainMs = 86_400_000 // so that what is in use does not look oldest after a restart
 
 export class Holding {
   readonly #limits: DecisionLimits
   readonly #byCaller = new Map<string, Map<string, Decision>>()
   /** Hears what was pushed out and had a record. */
-  readonly #evicted: (id: string, key: string) => void
+  readonly #evicted: (id: string, key: string, allowed: boolean) => void
   #size = 0
+  /** Answers that were seen to be given against what roles say. */
+  readonly #overruled = new Set<boolean>()
 
-  constructor(limits: DecisionLimits, evicted: (id: string, key: string) => void) {
+  constructor(limits: DecisionLimits, evicted: (id: string, key: string, allowed: boolean) => void) {
     this.#limits = limits
     this.#evicted = evicted
   }
 
   get size(): number {
     return this.#size
+  }
+
+  /** The API server gave this answer though roles say otherwise: another authorizer judges so. */
+  overrule(allowed: boolean): void {
+    this.#overruled.add(allowed)
+  }
+
+  isOverruled(allowed: boolean): boolean {
+    return this.#overruled.has(allowed)
   }
 
   get(id: string, key: string): Decision | undefined {
@@ -70,39 +96,48 @@ export class Holding {
   }
 
   /** From disk: old from the first moment on. */
-  load(id: string, key: string, recordedMs: number, usedAt: number): void {
-    const loaded = { allowed: true, implied: false, reason: '', checkedAt: never, deniedAt: never }
-    this.#insert(id, key, { ...loaded, usedAt, recordedMs })
+  load(id: string, key: string, recorded: RecordedDecision): void {
+    const loaded = { ...recorded, implied: false, checkedAt: never, deniedAt: never, ...notFollowed }
+    if (loaded.agreement === 'other') this.overrule(loaded.allowed)
+    const held = this.get(id, key)
+    if (held === undefined) this.#insert(id, key, loaded)
+    else Object.assign(held, loaded)
   }
 
   apply(
     id: string,
     key: string,
-    { allowed, reason, askedAt, implied = false, now, nowMs }: ReviewedDecision,
+    { allowed, reason, askedAt, implied = false, agreement: told, now, nowMs }: ReviewedDecision,
   ): RecordEffect {
     const held = this.get(id, key)
     if (allowed && held !== undefined && askedAt <= held.deniedAt) return 'none'
     // What is denied already was perhaps said of itself, and what was allowed later is the newer word.
     if (implied && held !== undefined && (!held.allowed || held.checkedAt > askedAt)) return 'none'
-    const recorded = held?.recordedMs ?? 0
-    const again = allowed && nowMs - recorded >= recordAgainMs
-    const recordedMs = allowed ? (again ? nowMs : recorded) : 0
+    const isOther = held !== undefined && held.allowed !== allowed
+    const other = isOther ? held.recordedMs : 0
+    const recorded = isOther ? 0 : (held?.recordedMs ?? 0)
+    const agreement = told ?? (held?.allowed === allowed ? held.agreement : 'unknown')
+    const isNews = held !== undefined && held.agreement !== agreement
+    const again = !implied && (isNews || nowMs - recorded >= recordAgainMs)
+    const recordedMs = again ? nowMs : recorded
     const deniedAt = allowed ? (held?.deniedAt ?? never) : now
     const why = allowed ? '' : (reason ?? held?.reason ?? '')
     const checkedAt = Math.max(askedAt, held?.implied === false && held.allowed === allowed ? held.checkedAt : never)
-    const decision = { allowed, implied, reason: why, checkedAt, deniedAt, usedAt: now, recordedMs }
+    const times = { checkedAt, deniedAt, usedAt: now, recordedMs }
+    const decision = { allowed, implied, reason: why, ...times, agreement, ...notFollowed }
     if (held === undefined) this.#insert(id, key, decision)
     else Object.assign(held, decision)
-    return again ? 'record' : !allowed && recorded > 0 ? 'remove' : 'none'
+    if (other > 0) return again ? 'replace' : 'remove'
+    return again ? 'record' : 'none'
   }
 
-  /** The keys that had a record. */
-  forget(id: string): string[] {
+  /** Those that had a record. */
+  forget(id: string): (readonly [key: string, decision: Decision])[] {
     const own = this.#byCaller.get(id)
     if (own === undefined) return []
     this.#byCaller.delete(id)
     this.#size -= own.size
-    return [...own].filter(([, { recordedMs }]) => recordedMs > 0).map(([key]) => key)
+    return [...own].filter(([, { recordedMs }]) => recordedMs > 0)
   }
 
   #insert(id: string, key: string, decision: Decision): void {
@@ -125,8 +160,8 @@ export class Holding {
 
   #evict(id: string, own: Map<string, Decision>, entriesMax: number): void {
     const before = own.size
-    evictOldest(own, entriesMax, (key, { recordedMs }) => {
-      if (recordedMs > 0) this.#evicted(id, key)
+    evictOldest(own, entriesMax, (key, { recordedMs, allowed }) => {
+      if (recordedMs > 0) this.#evicted(id, key, allowed)
     })
     this.#size -= before - own.size
     if (own.size === 0) this.#byCaller.delete(id)

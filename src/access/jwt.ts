@@ -1,7 +1,9 @@
 /**
- * The claims of a JSON Web Token, read without verifying them: only the API server can verify. What is read here may shorten
- * a token's life or be compared with what the API server said, never grant anything. Never throws, whatever it is given.
+ * The claims of a JSON Web Token, read without verifying them (`authenticate` does). What is read here may shorten a
+ * token's life or be compared with what the API server said, never grant anything. Never throws, whatever it is given.
  */
+
+import { tokenCharsMax } from './authenticate/signedtoken.ts'
 
 type Named = { readonly name: string; readonly uid: string }
 
@@ -19,8 +21,6 @@ export type Claims = {
   /** Of a service account's token. */
   readonly account: Account | undefined
 }
-
-const tokenCharsMax = 16_384 // Kubernetes issues 1 to 2 KB; a header line of Node's server has less than this
 
 export function readClaims(token: string): Claims | undefined {
   if (token.length > tokenCharsMax) return undefined

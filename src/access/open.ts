@@ -4,11 +4,17 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import type { Caller } from '../kube/caller.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Access, Records } from './access.ts'
+import type { BoundObjects } from './authenticate/accounttoken.ts'
+import { AccountTokens } from './authenticate/accounttokens.ts'
+import { TokenKeys } from './authenticate/tokenkeys.ts'
 import { Callers, callerKind } from './callers.ts'
 import { Changes } from './changes.ts'
-import { Decisions, decisionKind } from './decisions.ts'
+import { DecisionRecords, decisionKind, denialKind } from './decisionrecords.ts'
+import { Decisions } from './decisions.ts'
+import { Evaluation } from './evaluation.ts'
 import { Reviewer } from './review.ts'
 import { TokenKeeper, tokenKind } from './tokens.ts'
 import { TrustedTime } from './trustedtime.ts'
@@ -21,6 +27,12 @@ export type OpenAccess = {
   readonly watches: OpenWatches
   /** Is told of the changes of roles and bindings. */
   readonly changes: Changes
+  /** Is told what they are. */
+  readonly evaluation: Evaluation
+  /** Who the edge itself is to the API server; undefined where that does not say. */
+  whoami(): Promise<Caller | undefined>
+  /** What is verified here; it is told what becomes of the objects that tokens are bound to. */
+  readonly accounts: AccountTokens | undefined
   /** The time by which credentials expire. */
   nowMs(): number
   /** Writes behind until the signal, then what is left. */
@@ -34,9 +46,17 @@ type Parts = {
   readonly log: Log
   /** Changes when the credential configured for that common name does. */
   readonly credentialVersion?: (name: string) => string
+  /** How long a token that does not tell its end counts without the API server. */
+  readonly opaqueMsMax?: number
+  /** What tokens are bound to; without it none is verified here. */
+  readonly objects?: BoundObjects
+  /** What the API server takes tokens for, besides what it is seen to. */
+  readonly audiences?: readonly string[]
 }
 
 const saltKey = 'salt'
+const issuerKey = 'issuer'
+const monthMs = 30 * 86_400_000
 
 export async function openAccess({
   upstream,
@@ -44,9 +64,12 @@ export async function openAccess({
   clock,
   log,
   credentialVersion = () => '',
+  objects,
+  audiences = [],
+  opaqueMsMax = monthMs,
 }: Parts): Promise<OpenAccess> {
-  const kinds = [TrustedTime.kind, callerKind, decisionKind, tokenKind] as const
-  const [own = [], storedCallers = [], storedDecisions = [], storedTokens = []] = await Promise.all(
+  const kinds = [TrustedTime.kind, callerKind, decisionKind, denialKind, tokenKind] as const
+  const [own = [], storedCallers = [], allowed = [], denied = [], storedTokens = []] = await Promise.all(
     kinds.map((kind) => records.records(kind)),
   )
   const byKey = new Map(own.map(({ key, value }) => [key, value]))
@@ -59,8 +82,20 @@ export async function openAccess({
   const shared = { reviewer, reachability, clock, latest, behind }
   const changes = new Changes(clock)
   const changed = (id: string) => access.drop(id)
-  const callers = new Callers({ ...shared, salt, credentialVersion, changed, stored: storedCallers })
-  const access = new Decisions({ ...shared, callers, changes, stored: storedDecisions })
+  const accounts =
+    objects && openAccounts({ ...shared, upstream, log, objects, audiences, stored: byKey.get(issuerKey) })
+  const callers = new Callers({
+    ...shared,
+    tokens: accounts,
+    opaqueMsMax,
+    salt,
+    credentialVersion,
+    changed,
+    stored: storedCallers,
+  })
+  const decisions = new DecisionRecords({ behind, allowed, denied })
+  const evaluation = new Evaluation({ clock, log, changes })
+  const access = new Decisions({ ...shared, callers, changes, evaluation, records: decisions })
   const tokens = new TokenKeeper({ callers, behind, stored: storedTokens })
   const watches = new OpenWatches({
     recheck: (identity, question) => access.recheck(identity, question),
@@ -74,15 +109,42 @@ export async function openAccess({
     tokens,
     watches,
     changes,
+    evaluation,
+    async whoami() {
+      const subject = await reviewer.fetchSubject({ kind: 'edge' }, 'edge').done
+      return subject.kind === 'caller' ? subject.caller : undefined
+    },
+    accounts,
     nowMs: () => latest.nowMs(),
     async run(signal) {
       // What was just learned can no longer be asked for: a crash from here on must not cost it.
       const deaf = reachability.observe((state) => {
         if (state !== 'reachable') void behind.flush()
       })
-      await Promise.all([latest.run(signal), watches.run(signal)])
+      await Promise.all([latest.run(signal), watches.run(signal), accounts?.run(signal)])
       await behind.run(signal)
       deaf()
     },
   }
+}
+
+type AccountParts = Pick<Parts, 'upstream' | 'clock' | 'log'> & {
+  readonly objects: BoundObjects
+  readonly audiences: readonly string[]
+  readonly behind: WriteBehind
+  readonly latest: TrustedTime
+  readonly stored: Buffer | undefined
+}
+
+function openAccounts(parts: AccountParts): AccountTokens {
+  const { upstream, clock, log, objects, audiences, behind, latest, stored } = parts
+  const keys = new TokenKeys({
+    ...{ upstream, clock, stored },
+    keep: (value) => behind.put(TrustedTime.kind, issuerKey, value),
+    changed: () => accounts.doubt(),
+  })
+  const { reachability } = upstream
+  const nowMs = () => latest.nowMs()
+  const accounts = new AccountTokens({ keys, objects, audiences, reachability, clock, log, nowMs })
+  return accounts
 }

@@ -3,27 +3,14 @@
  * spellings of one wish for the same, and never two wishes for one: it is built once per request, so it is plain text.
  */
 import { hash } from 'node:crypto'
+import type { AccessAttributes } from '../kube/accessreview.ts'
 import type { ApiRequest } from '../kube/request.ts'
 
-export type Question = {
-  readonly key: string
-  readonly verb: string
-  readonly group: string
-  /** Not part of the key: the authorizers of Kubernetes do not look at it. */
-  readonly version: string
-  readonly resource: string
-  readonly subresource: string
-  readonly namespace: string
-  readonly name: string
-  /** Both selectors normalised; '' selects everything. */
-  readonly labels: string
-  readonly fields: string
-  /** Where no resource is addressed: the path; otherwise ''. */
-  readonly path: string
-}
+/** `version` is not part of the key: the authorizers of Kubernetes do not look at it. */
+export type Question = AccessAttributes & { readonly key: string }
 
 /** Whatever is not given is ''. */
-export type Asking = { readonly verb: string } & Partial<Omit<Question, 'key' | 'verb'>>
+export type Asking = { readonly verb: string } & Partial<Omit<AccessAttributes, 'verb'>>
 
 /** Thousands of keys are kept, and a caller may write very much into one: a longer one is known by its digest. */
 const keyCharactersMax = 512
@@ -31,11 +18,11 @@ const keyCharactersMax = 512
 export function makeQuestion(asking: Asking): Question {
   const { verb, group = '', version = '', resource = '', subresource = '' } = asking
   const { namespace = '', name = '', labels = '', fields = '', path = '' } = asking
-  const rest = { verb, group, version, resource, subresource, namespace, name, labels, fields, path }
-  return { key: keyOf(rest), ...rest }
+  const key = keyOf({ verb, group, version, resource, subresource, namespace, name, labels, fields, path })
+  return { key, verb, group, version, resource, subresource, namespace, name, labels, fields, path }
 }
 
-function keyOf(parts: Omit<Question, 'key'>): string {
+function keyOf(parts: AccessAttributes): string {
   const { verb, group, resource, subresource, namespace, name, labels, fields, path } = parts
   const plain = `${verb}\n${group}\n${resource}\n${subresource}\n${namespace}\n${name}\n${labels}\n${fields}\n${path}`
   // A line break inside a part would let one question pass for another: then the parts are spelled unmistakably.

@@ -1,6 +1,7 @@
 /**
  * The two questions put to the API server, in the caller's own name: who am I (SelfSubjectReview), may I do this
- * (SelfSubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
+ * (SelfSubjectAccessReview). About a caller in whose name nothing can be asked the edge asks in its own: may this one do that
+ * (SubjectAccessReview). An answer that is neither yes nor no (a failure, a timeout, no right to ask) is a failure, and
  * changes nothing that is known. At most a few are under way at a time (`fairqueue.ts`); for a caller that finds the queue full
  * nothing is asked.
  */
@@ -70,9 +71,7 @@ export class Reviewer {
   }
 
   fetchAnswer(identity: Identity, question: Question, who: string): Flight<ReviewAnswer> {
-    const spec = specOf(question)
-    const body = { kind: 'SelfSubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', spec }
-    const asked = { identity, who, path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body }
+    const asked = { ...accessReview(identity, question), who }
     return this.#fly(asked, (reply): ReviewAnswer => {
       const status = tree(reply.status)
       const allowed = status?.allowed
@@ -114,7 +113,8 @@ export class Reviewer {
       const bytes = await readBody(answered)
       const date = answered.headers.date
       const dateMs = typeof date === 'string' ? Date.parse(date) : Number.NaN
-      if (answered.status === 401) return { kind: 'unauthorized' }
+      // What the API server says of the edge's credential is not said of the caller that the edge asks about.
+      if (answered.status === 401) return identity.kind === 'edge' ? refused : { kind: 'unauthorized' }
       if (answered.status !== 201 && answered.status !== 200) return refused
       const reply = bytes === undefined ? undefined : tree(JSON.parse(bytes.toString('utf8')))
       if (reply === undefined) return refused
@@ -137,6 +137,18 @@ async function readBody(answered: UpstreamResponse): Promise<Buffer | undefined>
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+function accessReview(identity: Identity, question: Question): Omit<ReviewRequest, 'who'> {
+  const group = 'authorization.k8s.io/v1'
+  const spec = specOf(question)
+  if (identity.kind !== 'named') {
+    const body = { kind: 'SelfSubjectAccessReview', apiVersion: group, spec }
+    return { identity, path: `/apis/${group}/selfsubjectaccessreviews`, body }
+  }
+  const { name: user, uid, groups, extra } = identity.caller
+  const body = { kind: 'SubjectAccessReview', apiVersion: group, spec: { ...spec, user, uid, groups, extra } }
+  return { identity: { kind: 'edge' }, path: `/apis/${group}/subjectaccessreviews`, body }
 }
 
 /** Selectors go raw: the API server reads them with the parser that it uses for requests, so that nothing gets lost. */

@@ -6,9 +6,10 @@
 
 import type { Caller } from '../kube/caller.ts'
 import type { TokenRequestFacts } from '../kube/tokenrequest.ts'
+import { accountCaller } from './authenticate/accounttoken.ts'
 import type { Callers } from './callers.ts'
 import { idOf } from './identity.ts'
-import { type Account, type Claims, readClaims } from './jwt.ts'
+import { type Claims, readClaims } from './jwt.ts'
 import type { WriteBehind } from './writebehind.ts'
 
 /** The part of a request that says for what a token is. */
@@ -42,15 +43,17 @@ const tokensMax = 2048 // a node has some hundred pods with one to three tokens 
 const defaultSeconds = 3600 // what the API server takes where none are asked for
 
 type Parts = {
-  readonly callers: Pick<Callers, 'learn'>
+  readonly callers: Pick<Callers, 'learn' | 'learnAudiences'>
   readonly behind: WriteBehind
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
 }
 
 export class TokenKeeper {
-  readonly #callers: Pick<Callers, 'learn'>
+  readonly #callers: Pick<Callers, 'learn' | 'learnAudiences'>
   readonly #behind: WriteBehind
   readonly #kept = new Map<string, KeptToken>()
+  /** Accounts and bound objects of the kept ones, and maybe of some that went; made anew after the next is kept. */
+  #subjects: ReadonlySet<string> | undefined
   /** What the API server puts into a token when no audience is asked for: its own. */
   readonly #ownAudiences = new Set<string>()
 
@@ -79,6 +82,7 @@ export class TokenKeeper {
     // The last one issued is last in order, and the first in order goes first.
     this.#kept.delete(key)
     this.#kept.set(key, kept)
+    this.#subjects = undefined
     this.#behind.put(tokenKind, key, Buffer.from(JSON.stringify(kept)))
     void this.#behind.flush()
     for (const oldest of this.#kept.keys()) {
@@ -105,6 +109,14 @@ export class TokenKeeper {
     }
   }
 
+  /** Of every object that a kept token is bound to, by its uid, when the last of them ends. */
+  ends(): Map<string, number> {
+    const found = new Map<string, number>()
+    for (const { boundTo, endsMs } of this.#kept.values())
+      if (boundTo !== undefined) found.set(boundTo.uid, Math.max(endsMs, found.get(boundTo.uid) ?? 0))
+    return found
+  }
+
   /** The API server has refused this wish since: what it gave for it before is not given again. */
   refuse(asked: TokenAsked): void {
     this.#dropAll((_, key) => key === keyOf(asked))
@@ -125,6 +137,13 @@ export class TokenKeeper {
     })
   }
 
+  /** Whether a token is kept that such a deletion could end: asked at every change of a pod, so it is known by name. */
+  mayDrop(kind: string, namespace: string, name: string): boolean {
+    if (this.#kept.size === 0) return false
+    this.#subjects ??= new Set([...this.#kept.values()].flatMap(subjectsOf))
+    return this.#subjects.has(`${kind} ${namespace}/${name}`)
+  }
+
   #dropAll(isMeant: (kept: KeptToken, key: string) => boolean): void {
     for (const [key, kept] of this.#kept) if (isMeant(kept, key)) this.#drop(key)
   }
@@ -141,13 +160,22 @@ export class TokenKeeper {
   #introduce({ namespace, account, request }: TokenAsked, reply: TokenRequestFacts, claims: Claims | undefined): void {
     const found = claims?.account
     if (claims?.expiresMs === undefined || found?.namespace !== namespace || found.name !== account) return
-    if (request.audiences.length === 0) for (const audience of claims.audiences) this.#ownAudiences.add(audience)
+    if (request.audiences.length === 0) {
+      for (const audience of claims.audiences) this.#ownAudiences.add(audience)
+      this.#callers.learnAudiences(claims.audiences)
+    }
     if (!claims.audiences.some((audience) => this.#ownAudiences.has(audience))) return
-    this.#callers.learn(reply.token, accountCaller(namespace, account, found), claims.expiresMs)
+    // Its own name for the token is left out.
+    const { pod, node } = found
+    this.#callers.learn(reply.token, accountCaller({ namespace, account: found, pod, node, id: '' }), claims.expiresMs)
   }
 }
 
-/** As kube-apiserver sees a service account, by what its token says; its own name for the token is left out. */
+function subjectsOf({ namespace, account, boundTo }: KeptToken): string[] {
+  const own = `ServiceAccount ${namespace}/${account}`
+  return boundTo === undefined ? [own] : [own, `${boundTo.kind} ${namespace}/${boundTo.name}`]
+}
+
 /** Of the account, as its token tells. */
 function uidOf({ token }: KeptToken): string | undefined {
   return readClaims(token)?.account?.uid
@@ -155,18 +183,6 @@ function uidOf({ token }: KeptToken): string | undefined {
 
 function isOf(kept: KeptToken, { namespace, account }: Pick<TokenAsked, 'namespace' | 'account'>): boolean {
   return kept.namespace === namespace && kept.account === account
-}
-
-function accountCaller(namespace: string, account: string, { uid, pod, node }: Account): Caller {
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated']
-  const extra: Record<string, string[]> = {}
-  for (const [kind, object] of [['node', node] as const, ['pod', pod] as const]) {
-    if (object === undefined) continue
-    extra[`authentication.kubernetes.io/${kind}-name`] = [object.name]
-    extra[`authentication.kubernetes.io/${kind}-uid`] = [object.uid]
-  }
-  const caller: Caller = { name: `system:serviceaccount:${namespace}:${account}`, uid, groups }
-  return pod === undefined && node === undefined ? caller : { ...caller, extra }
 }
 
 function keyOf({ namespace, account, caller, request: { audiences, boundTo } }: TokenAsked): string {

@@ -1,4 +1,5 @@
 /** A copy that is its own authority: what the write engine sees of it, and the definitions that decide what it serves. */
+import type { Rbac, RbacResource } from '../access/rbac/rbac.ts'
 import type { AuthorityCopy } from '../cache/authoritycopy.ts'
 import { makeFilter } from '../cache/filter.ts'
 import type { OwnCatalog } from '../endpoint/owncatalog.ts'
@@ -6,6 +7,7 @@ import type { FieldPath } from '../kube/fields.ts'
 import type { Objects, ObjectsOf } from '../write/write.ts'
 
 const definitions = 'apiextensions.k8s.io/customresourcedefinitions'
+const roleResources: readonly RbacResource[] = ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings']
 
 export function objectsOf(copy: AuthorityCopy, resources: OwnCatalog): ObjectsOf {
   return ({ group, version, resource }): Objects => {
@@ -53,4 +55,16 @@ export function followDefinitions(copy: AuthorityCopy, resources: OwnCatalog): v
   const cache = copy.cache(definitions)
   for (const item of cache.all()) apply(item.key, item.bytes)
   cache.observe((event) => apply(event.key, event.item?.bytes))
+}
+
+/** What callers may do follows roles and bindings the moment these are published. One that is damaged gives nothing. */
+export function followRoles(copy: AuthorityCopy, rbac: Rbac): void {
+  for (const resource of roleResources) {
+    const cache = copy.cache(`rbac.authorization.k8s.io/${resource}`)
+    for (const { key, bytes } of cache.all()) rbac.put(resource, key, bytes)
+    cache.observe(({ key, item }) => {
+      if (item === undefined) rbac.delete(resource, key)
+      else rbac.put(resource, key, item.bytes)
+    })
+  }
 }

@@ -1,6 +1,11 @@
-/** What a fresh server holds: the namespaces every Kubernetes has, and the service its clients look for. */
+/**
+ * What a fresh server holds: the namespaces every Kubernetes has, and the service its clients look for; where it judges by roles,
+ * those that kube-apiserver makes too.
+ */
 
 import type { OwnCatalog } from '../endpoint/owncatalog.ts'
+import { builtinPolicy } from '../kube/builtin.ts'
+import { type GroupVersionResource, objectKey, type Resource } from '../kube/resource.ts'
 import { StatusError } from '../kube/status.ts'
 import type { WriteRequest, WriteResult } from '../write/write.ts'
 
@@ -20,22 +25,40 @@ const kubernetesService = {
   },
 }
 
+/** In whose name the server itself writes. */
+export const asServer = { name: 'system:apiserver', uid: '', groups: ['system:masters'] }
+
 type Creating = { create(request: WriteRequest): Promise<WriteResult> }
 
 export async function bootstrap(writer: Creating, resources: OwnCatalog): Promise<void> {
-  for (const name of namespaces) await ensure(writer, resources, 'namespaces', '', { metadata: { name } })
-  await ensure(writer, resources, 'services', 'default', kubernetesService)
+  const core = { group: '', version: 'v1' }
+  const of = resourceOf(resources, { ...core, resource: 'namespaces' })
+  for (const name of namespaces) await ensure(writer, of, '', { metadata: { name } })
+  await ensure(writer, resourceOf(resources, { ...core, resource: 'services' }), 'default', kubernetesService)
 }
 
-async function ensure(
-  writer: Creating,
-  resources: OwnCatalog,
-  plural: string,
-  namespace: string,
-  object: unknown,
-): Promise<void> {
-  const resource = resources.find('', 'v1', plural)?.resource
-  if (resource === undefined) throw new Error(`no resource ${plural} among the built-ins`)
+type Held = (interest: string, key: string) => boolean
+
+/** Each of the default roles and bindings that is not held; one that was changed stays so. */
+export async function bootstrapRoles(writer: Creating, resources: OwnCatalog, isHeld: Held): Promise<void> {
+  const making = Object.entries(builtinPolicy()).flatMap(([plural, objects]) => {
+    const resource = resourceOf(resources, { group: 'rbac.authorization.k8s.io', version: 'v1', resource: plural })
+    return objects.flatMap((object) => {
+      const { name, namespace = '' } = object.metadata
+      const isThere = isHeld(resource.interest, objectKey(namespace, name))
+      return isThere ? [] : [ensure(writer, resource, namespace, object)]
+    })
+  })
+  await Promise.all(making)
+}
+
+export function resourceOf(resources: OwnCatalog, { group, version, resource }: GroupVersionResource): Resource {
+  const found = resources.find(group, version, resource)?.resource
+  if (found === undefined) throw new Error(`no resource ${resource} among the built-ins`)
+  return found
+}
+
+async function ensure(writer: Creating, resource: Resource, namespace: string, object: unknown): Promise<void> {
   try {
     await writer.create({
       resource,
@@ -45,7 +68,7 @@ async function ensure(
       query: () => undefined,
       body: Buffer.from(JSON.stringify(object)),
       format: 'json',
-      caller: { name: 'system:apiserver', uid: '', groups: ['system:masters'] },
+      caller: asServer,
       userAgent: 'kube-apiserver',
     })
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * The command line: finds the command, reads its configuration, runs it until it ends or a signal asks it to. Commands
  * are imported when they run, so that `ake help` does not load a server. Exit codes: 0 done, 1 it cannot be had or is a
- * fault of ours, 2 the operator has to change something.
+ * fault of ours, 2 the operator has to change something; `ake check` has its own: 0 yes, 1 no, 2 it cannot be told.
  */
 import { systemClock } from '../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
@@ -13,8 +13,40 @@ type Command = {
   readonly summary: string
   /** More than the summary says, for `ake help COMMAND`. */
   readonly about: string
-  run(args: readonly string[]): Promise<void>
-}
+} & (
+  | { run(args: readonly string[]): Promise<void> }
+  /** Answers the exit code. */
+  | { judge(args: readonly string[]): Promise<number> }
+)
+
+/** What `ake status` says, explained; within 100 columns as it is. */
+const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator. Whatever that answers, the exit code is
+0; it is 1 when no edge answers. --output json has everything, each name and version too.
+
+Upstream   the API server: reachable; suspect (something took too long: no read waits for it);
+           unreachable (what is mirrored is served, writes are refused); and why
+Servers    the addresses that are tried, and which is in use
+Identity   the credential with which the edge reads; Callers: those of --client-credential;
+           Serving: the certificate that its clients see; and when each ends
+Cluster    the uid of the namespace kube-system of the cluster that is mirrored
+Store      whether the disk takes writes; how much history watches can resume from
+Mirrored   how full the budget is: --mirror-bytes, and 1,000 interests
+Reboot     whether the node would come back without the API server: "ake check" says why not
+
+An interest is something that clients have asked for, and that is mirrored since. Its STATE:
+synced     its watch is open
+syncing    its first list is being read
+waiting    for the API server, or before it asks again; why stands below, or at Upstream
+fed        a wider interest covers it and feeds it
+refused    the API server says 401, 403 or 404: the data stay until that is confirmed over minutes
+withdrawn  it was confirmed: reads are passed through, the data go soon
+failing    its first list does not come about: reads are passed through, it is tried again
+tooLarge   it is larger than options allow: the data stay as they were
+OBJECTS, SIZE, WATCHES are what it holds and who watches it here. HEARD: since the API server was
+last heard of it. ASKED: since a client asked for it; "standing": an option did, and it never ends.
+Passed through is what is not mirrored: it cannot be had without the API server.
+Writes refused are those that could not be passed on since the line was cut.
+Next is what a person should do, if anything.`
 
 const commands: Readonly<Record<string, Command>> = {
   serve: {
@@ -41,12 +73,23 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
   },
   status: {
     summary: 'print how the edge on this machine fares: its API server, and what it mirrors',
-    about: `It asks the "ake edge" that runs on DIR, as its administrator. Whatever that answers, the exit code is 0; it is 1 when
-nobody answers.`,
+    about: statusWords,
     async run(args) {
       const config = await readConfig('status', { args, env: process.env })
       const { status } = await import('./status.ts')
       process.stdout.write(await status(config, systemClock))
+    },
+  },
+  check: {
+    summary: 'print whether this node would come back from a reboot without its API server, and what to do',
+    about: `It asks the "ake edge" that runs on DIR and was told its node (--node), as its administrator. The exit code is 0 for yes,
+1 for no, 2 when it cannot be told.`,
+    async judge(args) {
+      const config = await readConfig('check', { args, env: process.env })
+      const { check } = await import('./check.ts')
+      const { text, code } = await check(config)
+      ;(code === undefined ? process.stderr : process.stdout).write(text)
+      return code ?? 2
     },
   },
   demo: {
@@ -54,6 +97,8 @@ nobody answers.`,
     about: 'Everything is removed when it ends (Ctrl-C).',
     run: (args) =>
       untilSignal('demo', args, async (config, parts) => {
+        // With its terminal it ends, and cleans up. Servers are started without one, and leave the signal as it was.
+        process.on('SIGHUP', () => stop.abort())
         const { demo } = await import('./demo.ts')
         await demo(config, parts)
       }),
@@ -107,6 +152,7 @@ async function runCommand(argv: readonly string[]): Promise<number> {
     const name = alias(first)
     const command = find(name)
     if (rest.some((arg) => arg === '--help' || arg === '-h')) process.stdout.write(helpFor(name))
+    else if ('judge' in command) return await command.judge(rest)
     else await command.run(rest)
     return 0
   } catch (error) {

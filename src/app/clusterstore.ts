@@ -24,12 +24,15 @@ const kinds = [
   'label',
   'caller',
   'decision',
+  'denial',
   'token',
   'access',
   'document',
   'documentbody',
   'documentrefusal',
   'aging',
+  'contact',
+  'view',
 ]
 
 export class ClusterStore implements Store {

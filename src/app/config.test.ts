@@ -26,15 +26,17 @@ function yaml(content: string): string {
 
 test('defaults, each in its type', async () => {
   assert.deepEqual(await serve([]), {
-    listen: { host: '127.0.0.1', port: 10005 },
+    listen: [{ host: '127.0.0.1', port: 10005 }],
     data: resolve('ake-data'),
     history: 128 * 1024 * 1024,
     historyAge: 86_400_000,
+    encryptionKey: undefined,
+    authorization: 'open',
     compress: 'remote',
     logLevel: 'info',
   })
   assert.deepEqual(await readConfig('demo', { args: [], env: {} }), {
-    listen: { host: '127.0.0.1', port: 0 },
+    listen: [{ host: '127.0.0.1', port: 0 }],
     logLevel: 'warn',
   })
 })
@@ -43,9 +45,11 @@ test('a flag wins over a variable, that over the file, that over the default', a
   const file = yaml('listen: 127.0.0.1:1\nhistory: 1Mi\ndata: /file\n# comment\n')
   const config = await serve(['--config', file, '--listen=[::1]:3'], { AKE_LISTEN: '127.0.0.1:2', AKE_HISTORY: '2Gi' })
   assert.deepEqual(config, {
-    listen: { host: '::1', port: 3 },
+    listen: [{ host: '::1', port: 3 }],
     history: 2 * 1024 ** 3,
     historyAge: 86_400_000,
+    encryptionKey: undefined,
+    authorization: 'open',
     compress: 'remote',
     data: '/file',
     logLevel: 'info',
@@ -57,7 +61,7 @@ test('the file may be named by a variable, a number may be bytes, and an empty v
   const config = await serve([], { AKE_CONFIG: file, AKE_LISTEN: '' })
   assert.equal(config.history, 65536)
   assert.equal(config.logLevel, 'debug')
-  assert.equal(config.listen.port, 10005)
+  assert.equal(config.listen[0]?.port, 10005)
 })
 
 test('a file with nothing but comments sets nothing', async () => {
@@ -79,21 +83,44 @@ test('an edge needs its kubeconfig and nothing else', async () => {
   assert.deepEqual(await edge([]), {
     kubeconfig: '/kc',
     server: [],
-    listen: { host: '127.0.0.1', port: 10005 },
+    listen: [{ host: '127.0.0.1', port: 10005 }],
     data: resolve('ake-data'),
     history: 128 * 1024 * 1024,
     historyAge: 86_400_000,
+    encryptionKey: undefined,
     compress: 'remote',
     logLevel: 'info',
     mirror: [],
+    node: undefined,
+    inCluster: 'service',
+    inClusterFor: [],
     clientCa: undefined,
     clientCredential: [],
+    tokenOfflineAge: 30 * 86_400_000,
+    apiAudience: [],
     probeEvery: 5_000,
     otherClusterAfter: 60_000,
     firstListMax: 50_000,
     firstListBytes: 256 * 1024 * 1024,
     mirrorBytes: 192 * 1024 * 1024,
   })
+})
+
+test('how pods find the edge is one of three ways, and callers are named as the API server does', async () => {
+  for (const way of ['service', 'ca', 'off']) assert.equal((await edge(['--in-cluster', way])).inCluster, way)
+  await assert.rejects(
+    edge(['--in-cluster', 'on']),
+    /--in-cluster cannot be "on": give WAY, for example service, ca or off/,
+  )
+  const users = ['system:serviceaccount:kube-system:cilium', 'flannel']
+  assert.deepEqual((await edge(users.flatMap((user) => ['--in-cluster-for', user]))).inClusterFor, users)
+  await assert.rejects(edge(['--in-cluster-for', 'a b']), /--in-cluster-for cannot be "a b": give USER/)
+})
+
+test('a node is named as Kubernetes names it', async () => {
+  for (const name of ['edge-1', 'n1.example.com']) assert.equal((await edge(['--node', name])).node, name)
+  for (const name of ['Edge', 'a b', '-a', 'a'.repeat(254), 'n1,spec.nodeName=n2'])
+    await assert.rejects(edge(['--node', name]), /--node cannot be ".+": give NAME, for example edge-1/)
 })
 
 test('what may be repeated is a flag again, a variable with commas, a sequence or a text in the file', async () => {

@@ -10,7 +10,14 @@ export type ServeConfig = ConfigOf<'serve'>
 export type EdgeConfig = ConfigOf<'edge'>
 export type DemoConfig = ConfigOf<'demo'>
 export type StatusConfig = ConfigOf<'status'>
-export type Configs = { serve: ServeConfig; edge: EdgeConfig; demo: DemoConfig; status: StatusConfig }
+export type CheckConfig = ConfigOf<'check'>
+export type Configs = {
+  serve: ServeConfig
+  edge: EdgeConfig
+  demo: DemoConfig
+  status: StatusConfig
+  check: CheckConfig
+}
 
 export type Sources = { readonly args: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> }
 

@@ -5,6 +5,7 @@ import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import type { Copy } from '../cache/copy.ts'
 import { openDurable } from '../store/durable.ts'
+import { logFolder, readSegments, sealOf, segmentPath } from '../store/segment.ts'
 import { type Store, StoreUnusable } from '../store/store.ts'
 
 /** Of what the store wrote: keys, certificates and the kubeconfig stay. */
@@ -12,12 +13,19 @@ const stored = ['ake.db', 'ake.db-wal', 'ake.db-shm', 'ake.end', 'log']
 /** So many names are told; the log has the rest. */
 const namesMax = 10
 
-export type FolderParts = { readonly data: string; readonly history: number; readonly log: Log }
+export type FolderParts = {
+  readonly data: string
+  readonly history: number
+  /** What is stored is sealed with the first. */
+  readonly keys: readonly Uint8Array[]
+  readonly log: Log
+}
 
-export function openStore({ data, history, log }: FolderParts): Store {
+export function openStore({ data, history, keys, log }: FolderParts): Store {
   return openDurable({
     folder: data,
     historyBytesMax: history,
+    keys,
     onDamage: (damage) => {
       if (damage.kind === 'remade') log.warn('store.remade', { why: damage.why })
       else if (damage.kind === 'record') log.error('store.corrupt', { record: damage.of, key: damage.key })
@@ -54,7 +62,10 @@ export async function openOrSetAside<Opened>(
   for (;;) {
     const store = openStore(parts)
     try {
-      return { store, opened: await open(store), ...(setAside === undefined ? {} : { setAside }) }
+      const opened = await open(store)
+      if (setAside !== undefined) return { store, opened, setAside }
+      if (parts.keys.length > 0) dropPlainAside(data)
+      return { store, opened }
     } catch (error) {
       await store.close()
       if (!(error instanceof StoreUnusable) || !error.damaged || setAside !== undefined) return refuse(error, data)
@@ -74,6 +85,14 @@ function takeAside(folder: string): string {
     throw new UsageError(`the store in ${folder} cannot be used, and cannot be set aside: ${reasonOf(error)}`)
   }
   return aside
+}
+
+/** Where what is stored is sealed, an earlier set that is not does not stay. */
+function dropPlainAside(folder: string): void {
+  const aside = join(folder, 'aside')
+  const log = logFolder(aside)
+  if (existsSync(log) && readSegments(log).every((segment) => sealOf(segmentPath(log, segment)) !== 0)) return
+  rmSync(aside, { recursive: true, force: true })
 }
 
 /** What is lost or damaged, a sentence each; empty when nothing is. */

@@ -11,7 +11,7 @@ import type { Log } from '../base/log.ts'
 import { mirrorLimits } from '../mirror/mirror.ts'
 import type { DemoConfig } from './config.ts'
 import { edge } from './edge.ts'
-import { sampleObjects, sensors } from './samples.ts'
+import { sampleObjects, sampleStatuses, sensors } from './samples.ts'
 import { serve } from './serve.ts'
 
 /** A demo needs no long memory. */
@@ -40,7 +40,13 @@ export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortS
         ...{ kubeconfig: join(cloud.folder, 'admin.kubeconfig'), server: [], mirror: [], clientCredential: [] },
         ...{
           compress: 'remote',
+          encryptionKey: undefined,
+          node: undefined,
+          inCluster: 'off',
+          inClusterFor: [],
           clientCa: undefined,
+          tokenOfflineAge: historyAge,
+          apiAudience: [],
           probeEvery: 1_000,
           otherClusterAfter: 60_000,
           firstListMax: 50_000,
@@ -78,9 +84,13 @@ class Cloud {
   async appear(): Promise<void> {
     this.#stop = new AbortController()
     const address = Promise.withResolvers<string>()
-    const listen = { host: '127.0.0.1', port: this.#port }
+    const listen = [{ host: '127.0.0.1', port: this.#port }]
     this.#serving = serve(
-      { listen, data: this.folder, history: historyBytes, historyAge, compress: 'remote', logLevel: 'error' },
+      {
+        ...{ listen, data: this.folder, history: historyBytes, historyAge, compress: 'remote' },
+        ...{ authorization: 'open', logLevel: 'error' },
+        encryptionKey: undefined,
+      },
       { log: this.#log, signal: this.#stop.signal, ready: address.resolve },
     )
     const url = await Promise.race([address.promise, this.#serving.then(() => '')])
@@ -99,6 +109,9 @@ class Cloud {
 async function show(url: string, parts: { data: string; cloud: Cloud; signal: AbortSignal }): Promise<void> {
   const { data, cloud, signal } = parts
   for (const [path, object] of sampleObjects) await send(cloud.client as ClientHttp2Session, 'POST', path, object)
+  for (const [path, status] of sampleStatuses(new Date().toISOString())) {
+    await send(cloud.client as ClientHttp2Session, 'PATCH', path, { status })
+  }
   const client = await connectTo(url, data)
   const seen: Seen = { events: 0, writes: 0, reads: 0, refused: 0 }
   try {

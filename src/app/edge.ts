@@ -1,31 +1,37 @@
 /** `ake edge`: the endpoint over a durable mirror of a real API server. The composition root: only wiring here. */
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
-import { gauge, seriesOf } from '../base/metrics.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { tokenCallers } from '../endpoint/forward/fairupstream.ts'
 import { Server } from '../endpoint/sockets/server.ts'
+import type { InCluster } from '../endpoint/views/views.ts'
 import type { Candidate } from '../mirror/cluster.ts'
 import { ClusterGate } from '../mirror/clustergate.ts'
-import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
-import { openPki } from '../pki/pki.ts'
+import { kindOfName } from '../mirror/interest.ts'
+import { servingHosts } from '../pki/pki.ts'
 import type { Store } from '../store/store.ts'
 import { dialTcp } from '../upstream/dial.ts'
 import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/files.ts'
-import type { Gate, Upstream } from '../upstream/upstream.ts'
+import type { Gate } from '../upstream/upstream.ts'
 import { type ClusterMirror, openMirror } from './clustermirror.ts'
 import type { EdgeConfig } from './config.ts'
 import { openOrSetAside } from './datafolder.ts'
+import { readKeys } from './encryptionkey.ts'
 import { endInOrder } from './ending.ts'
+import { Expiry, expiryFigures } from './expiry.ts'
+import { edgeFigures } from './figures.ts'
+import { inClusterOf } from './incluster.ts'
 import { lockFolder } from './lockfile.ts'
 import { Mirrors } from './mirrors.ts'
+import { Misconfigured } from './misconfigured.ts'
 import { connectionsHere } from './openfiles.ts'
+import { Outage } from './outage.ts'
+import { Serving } from './serving.ts'
 import type { ClusterStatus } from './statusdocument.ts'
-import { akeVersion } from './version.ts'
+import { akeVersion, buildInfo } from './version.ts'
 
 /** How often the file of --client-ca is looked at. */
 const lookEveryMs = 5_000
@@ -35,6 +41,7 @@ type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: str
 export async function edge(config: EdgeConfig, { log, signal, ready }: Running): Promise<void> {
   const clock = systemClock
   const clientCa = await readClientCa(config.clientCa)
+  const keys = await readKeys(config.encryptionKey, { environment: process.env, log })
   let gate: ClusterGate | undefined
   const admission: Gate = {
     admit: (arrival) => (gate as ClusterGate).admit(arrival),
@@ -44,7 +51,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   const unlock = await lockFolder(config.data)
   let opened: Store | undefined
   try {
-    const found = await openOrSetAside({ ...config, log }, async (store) => {
+    const found = await openOrSetAside({ ...config, keys, log }, async (store) => {
       const known = await ClusterGate.open({ store, clock, log, spanMs: config.otherClusterAfter })
       gate = known
       return { known, mirror: await openMirror({ store, config, upstream, log, lost: known.lost }) }
@@ -52,14 +59,33 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     const { store } = found
     opened = store
     const { known } = found.opened
-    const pki = await openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() })
-    const { copy } = found.opened.mirror
-    const measures = new Measures({ copy, store, more: () => figuresOf(upstream, mirrors.current, known) })
+    const { copy, catalog } = found.opened.mirror
+    let current = (): ClusterMirror => found.opened.mirror
+    const hosts = () =>
+      servingHosts(
+        config.listen.map(({ host }) => host),
+        namesOf(config, current().serviceAddresses),
+      )
+    const serving = await Serving.open({ data: config.data, hosts, clock, log })
+    const { pki } = serving
+    const credentials = () => [...upstream.credentials(), { use: 'serving', endsAtMs: serving.endsAtMs } as const]
+    const more = () => [
+      buildInfo(),
+      ...edgeFigures({ upstream, ...mirrors.current, gate: known }),
+      ...mirrors.current.figures(),
+      ...expiryFigures(credentials(), clock.now()),
+    ]
+    const measures = new Measures({ copy, catalog, store, kindOf: kindOfName, more })
     const damage = found.setAside === undefined ? [] : [`what could not be used is in ${found.setAside}`]
-    const around = { measures, cluster: () => clusterStatus(known), damage }
+    const misconfigured = new Misconfigured({ log })
+    misconfigured.tell('--client-ca', unheard(config))
+    // Free ports are known once it listens.
+    let listening = config.listen
+    const inCluster = () => inClusterOf({ config, authority: pki.ca, listening })
+    const around = { measures, cluster: () => clusterStatus(known), damage, credentials, misconfigured, inCluster }
     const mirrors = new Mirrors({ store, config, upstream, log, gate: known, around }, found.opened.mirror)
+    current = () => mirrors.current
 
-    const { host } = config.listen
     const server = new Server({
       handle: (request) => mirrors.handle(request),
       upgrade: (request) => mirrors.upgrade(request),
@@ -68,17 +94,25 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
         caller: (identity) => mirrors.current.access.caller(identity),
       }),
       compress: config.compress,
-      address: config.listen,
+      addresses: config.listen,
       tls: { ...pki.serving, clientCa: pki.ca, ...(clientCa === undefined ? {} : { callersCa: clientCa }) },
       traffic: measures.traffic,
       log,
       limits: { connectionsMax: connectionsHere() },
     })
-    const port = await server.listen()
-    const url = serverUrl(host, port)
-    await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
+    listening = await server.listen()
+    mirrors.current.look()
+    tellInCluster(config, inCluster(), log)
+    const url = await serving.announce(listening)
     log.info('edge.ready', { url, interests: mirrors.current.interests.size })
     ready(url)
+    const outage = new Outage({
+      reachability: upstream.reachability,
+      interests: () => mirrors.current.interests,
+      refused: () => measures.unavailable,
+      clock,
+      log,
+    })
     // What was passed on before the signal gets its answer, and is held until the copy has it: both need what is below.
     const drained = new AbortController()
 
@@ -87,6 +121,9 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       mirrors.run({ signal, drained: drained.signal }),
       endInOrder(signal, server, () => drained.abort()),
       followClientCa(config.clientCa, server, { log, signal }),
+      serving.run(server, signal),
+      outage.run(signal),
+      new Expiry({ credentials, clock, log }).run(signal),
     ])
     log.info('edge.ended')
   } finally {
@@ -110,8 +147,26 @@ async function openUpstream(config: EdgeConfig, gate: Gate, log: Log): Promise<D
       gate,
     })
   } catch (error) {
-    throw new UsageError(`${reasonOf(error)}: check --kubeconfig and --server`)
+    throw new UsageError(reasonOf(error))
   }
+}
+
+/** How pods of this node find it, and why not where that was not said. */
+function tellInCluster({ node, inCluster }: EdgeConfig, { here }: InCluster, log: Log): void {
+  if (node === undefined || inCluster !== 'service') return
+  if (here === undefined) log.info('inCluster.off', { why: 'it listens on loopback alone, which pods do not reach' })
+  else log.info('inCluster.on', { at: here.map(({ host, port }) => `${host}:${port}`).join() })
+}
+
+/** By what else it is reached than where it listens: the node's name, and the service by which pods find an API server. */
+function namesOf({ node }: EdgeConfig, serviceAddresses: readonly string[]): string[] {
+  return [...(node === undefined ? [] : [node]), ...serviceAddresses]
+}
+
+/** Credentials of callers whose certificates cannot count. */
+function unheard({ clientCredential, clientCa }: EdgeConfig): string | undefined {
+  if (clientCredential.length === 0 || clientCa !== undefined) return undefined
+  return `--client-credential has no effect without --client-ca: give the authorities of its callers' certificates`
 }
 
 async function readClientCa(path: string | undefined): Promise<string | undefined> {
@@ -150,29 +205,4 @@ function clusterStatus({ known, candidate, changes }: ClusterGate): ClusterStatu
 
 function otherText({ uid, at }: Candidate): string {
   return `another cluster (${uid === '' ? 'of unknown uid' : uid}) answers at ${at.join(', ')}: nothing is taken from it`
-}
-
-function figuresOf({ reachability }: Upstream, { interests, comparison }: ClusterMirror, gate: ClusterGate): string[] {
-  const states = (['reachable', 'suspect', 'unreachable'] as const).map(
-    (state) => [seriesOf({ state }), reachability.state === state ? 1 : 0] as const,
-  )
-  const kinds = new Map<string, number>()
-  for (const { state } of interests.all) kinds.set(state.kind, (kinds.get(state.kind) ?? 0) + 1)
-  return [
-    gauge('ake_upstream_state', 'Whether the API server can be reached.', states),
-    gauge('ake_upstream_limit_seconds', 'How long a read may wait for it.', [['', reachability.limitMs / 1000]]),
-    gauge('ake_cluster_changes_total', 'Copies begun anew for another cluster since the start.', [['', gate.changes]]),
-    gauge('ake_cluster_other', 'Whether another cluster answers in place of the mirrored one.', [
-      ['', gate.candidate === undefined ? 0 : 1],
-    ]),
-    gauge('ake_mirror_silent_differences_total', 'Objects found to differ from the API server without a sign of it.', [
-      ['', comparison.found],
-    ]),
-    gauge(
-      'ake_interests',
-      'Interests by what their reflectors do.',
-      [...kinds].map(([state, count]) => [seriesOf({ state }), count] as const),
-    ),
-    ...interests.budget.figures(),
-  ]
 }

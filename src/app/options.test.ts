@@ -4,16 +4,19 @@ import { optionsHelp, optionsMarkdown } from './options.ts'
 
 test('help shows each option of the command with its variable and default', () => {
   const help = optionsHelp('serve')
-  assert.match(help, /^ {2}--listen HOST:PORT +address to serve on.*\(AKE_LISTEN, default 127\.0\.0\.1:10005\)$/m)
+  assert.match(
+    help,
+    /^ {2}--listen HOST:PORT +address to serve on.*\(AKE_LISTEN, default 127\.0\.0\.1:10005, may be repeated\)$/m,
+  )
   assert.match(help, /^ {2}--config FILE +.*\(AKE_CONFIG\)$/m)
-  assert.match(optionsHelp('demo'), /default 127\.0\.0\.1:0\)/)
+  assert.match(optionsHelp('demo'), /default 127\.0\.0\.1:0, may be repeated\)/)
   assert.doesNotMatch(optionsHelp('demo'), /--data/)
   assert.equal(optionsHelp('version'), '')
   assert.match(optionsHelp('edge'), /^ {2}--kubeconfig FILE +.*\(AKE_KUBECONFIG, required\)$/m)
   assert.match(optionsHelp('edge'), /^ {2}--server URL +.*\(AKE_SERVER, may be repeated\)$/m)
 })
 
-test('the README table has a row for each option', () => {
+test('docs/options.md has a row for each option', () => {
   const table = optionsMarkdown()
   assert.match(
     table,

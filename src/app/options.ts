@@ -1,8 +1,9 @@
 /**
  * The option table, the one place that knows an option: from it come the types, the flags, the `AKE_*` variables, the
- * keys of the YAML file, the text of `--help` and the table in the README.
+ * keys of the YAML file, the text of `--help` and the table of docs/options.md.
  */
 import { resolve } from 'node:path'
+import { UsageError } from '../base/fault.ts'
 import { type LogLevel, logLevels } from '../base/log.ts'
 
 export type HostPort = { readonly host: string; readonly port: number }
@@ -12,6 +13,9 @@ export type MirrorTarget = { readonly resource: string; readonly namespace: stri
 
 /** Which certificate goes upstream for callers whose own bears this common name. */
 export type ClientCredential = { readonly name: string; readonly cert: string; readonly key: string }
+
+/** Where the keys that seal what is stored lie: in a file, or in a credential of the unit. */
+export type KeySource = { readonly file: string } | { readonly credential: string }
 
 /** How each type is written and read; a reader answers undefined for a text that is none of its kind. */
 export const kinds = {
@@ -23,13 +27,19 @@ export const kinds = {
   count: { placeholder: 'COUNT', example: '50000', parse: parseCount },
   duration: { placeholder: 'DURATION', example: '500ms, 5s or 2m', parse: parseDuration },
   resource: { placeholder: 'RESOURCE[@NAMESPACE]', example: 'secrets@shop-7', parse: parseResource },
+  name: { placeholder: 'NAME', example: 'edge-1', parse: parseName },
   credential: {
     placeholder: 'NAME=CERT,KEY',
     example: 'system:node:edge-1=./node.crt,./node.key',
     parse: parseCredential,
   },
+  key: { placeholder: 'FILE', example: '/etc/ake/key or credential:ake-key', parse: parseKeySource },
   clients: { placeholder: 'CLIENTS', example: 'remote or all', parse: parseClients },
+  incluster: { placeholder: 'WAY', example: 'service, ca or off', parse: parseInCluster },
+  user: { placeholder: 'USER', example: 'system:serviceaccount:kube-system:cilium', parse: parseUser },
+  audience: { placeholder: 'AUDIENCE', example: 'https://kubernetes.default.svc', parse: parseUser },
   output: { placeholder: 'FORM', example: 'text or json', parse: parseOutput },
+  authorization: { placeholder: 'MODE', example: 'open or rbac', parse: parseAuthorization },
   level: { placeholder: 'LEVEL', example: logLevels.join(', '), parse: parseLevel },
 } as const
 
@@ -70,13 +80,14 @@ const options = [
     env: 'AKE_LISTEN',
     type: 'address',
     commands: { serve: '127.0.0.1:10005', edge: '127.0.0.1:10005', demo: '127.0.0.1:0' },
+    list: true,
     help: 'address to serve on; port 0 picks a free one',
   },
   {
     name: 'data',
     env: 'AKE_DATA',
     type: 'folder',
-    commands: { serve: './ake-data', edge: './ake-data', status: './ake-data' },
+    commands: { serve: './ake-data', edge: './ake-data', status: './ake-data', check: './ake-data' },
     help: 'folder with the objects, their history, the certificates and admin.kubeconfig',
   },
   {
@@ -94,11 +105,25 @@ const options = [
     help: 'how long history is kept: time in which it runs, at an edge with the API server reachable',
   },
   {
+    name: 'encryption-key',
+    env: 'AKE_ENCRYPTION_KEY',
+    type: 'key',
+    commands: { serve: undefined, edge: undefined },
+    help: 'file with a key (32 bytes in base64) that seals what is stored, or credential:NAME of the systemd unit; a key in a further line opens what it sealed before',
+  },
+  {
     name: 'compress',
     env: 'AKE_COMPRESS',
     type: 'clients',
     commands: { serve: 'remote', edge: 'remote' },
     help: 'whose large answers are compressed where they accept gzip: remote (not those over loopback) or all',
+  },
+  {
+    name: 'authorization',
+    env: 'AKE_AUTHORIZATION',
+    type: 'authorization',
+    commands: { serve: 'open' },
+    help: 'what callers with a certificate or a token of this server may do: open (everything) or rbac (what its roles and bindings say)',
   },
   {
     name: 'log-level',
@@ -116,11 +141,33 @@ const options = [
     help: 'resource to hold from the start, before anybody asks: pods, gateways.example.com, secrets@shop-7',
   },
   {
+    name: 'node',
+    env: 'AKE_NODE',
+    type: 'name',
+    commands: { edge: undefined },
+    help: 'node this edge runs on: what it needs is held from the start (its pods and what they name, services, OpenAPI)',
+  },
+  {
+    name: 'in-cluster',
+    env: 'AKE_IN_CLUSTER',
+    type: 'incluster',
+    commands: { edge: 'service' },
+    help: 'how pods of --node find this edge by their in-cluster configuration: service (kubelet and kube-proxy are shown its CA and its first addresses that are not loopback), ca (its CA alone) or off',
+  },
+  {
+    name: 'in-cluster-for',
+    env: 'AKE_IN_CLUSTER_FOR',
+    type: 'user',
+    commands: { edge: undefined },
+    list: true,
+    help: 'who leads pods to services besides kube-proxy, and is shown this edge as the API server: a CNI agent',
+  },
+  {
     name: 'client-ca',
     env: 'AKE_CLIENT_CA',
     type: 'file',
     commands: { edge: undefined },
-    help: 'authorities (PEM) whose client certificates are callers, besides our own; read again when it changes',
+    help: 'authorities (PEM) whose client certificates name callers, as --client-ca-file of the API server; read again when it changes',
   },
   {
     name: 'client-credential',
@@ -129,6 +176,21 @@ const options = [
     commands: { edge: undefined },
     list: true,
     help: 'certificate and key that go upstream for callers whose certificate has this common name and its organizations and authority',
+  },
+  {
+    name: 'token-offline-age',
+    env: 'AKE_TOKEN_OFFLINE_AGE',
+    type: 'duration',
+    commands: { edge: '720h' },
+    help: 'how long a token that does not tell its end counts without the API server, since that last took it',
+  },
+  {
+    name: 'api-audience',
+    env: 'AKE_API_AUDIENCE',
+    type: 'audience',
+    commands: { edge: undefined },
+    list: true,
+    help: 'what the API server takes tokens for (its --api-audiences), where tokens are to be verified here before it was seen to take one',
   },
   {
     name: 'probe-every',
@@ -169,7 +231,7 @@ const options = [
     name: 'output',
     env: 'AKE_OUTPUT',
     type: 'output',
-    commands: { status: 'text' },
+    commands: { status: 'text', check: 'text' },
     help: 'text for people, json for programs',
   },
   {
@@ -229,7 +291,7 @@ function notesOf({ required, list, commands }: Option, command: string): string[
   return notes
 }
 
-/** The README's table of options. */
+/** The table of docs/options.md. */
 export function optionsMarkdown(): string {
   const rows = options.map((option: Option) => {
     const defaults = Object.entries(option.commands).map(([name, value]) => {
@@ -259,6 +321,14 @@ function parsePath(text: string): string | undefined {
   return text === '' ? undefined : resolve(text)
 }
 
+function parseKeySource(text: string): KeySource | undefined {
+  // Before it is told anywhere.
+  if (/^[A-Za-z0-9+/]{43}=$/.test(text)) throw new UsageError('give --encryption-key a file with the key, not the key')
+  const credential = /^credential:([\w.-]+)$/.exec(text)?.[1]
+  if (credential !== undefined) return { credential }
+  return text === '' || text.startsWith('credential:') ? undefined : { file: resolve(text) }
+}
+
 function parseBytes(text: string): number | undefined {
   const match = /^(\d{1,15})(Ki|Mi|Gi)?$/.exec(text)
   if (!match) return undefined
@@ -280,6 +350,11 @@ function parseResource(text: string): MirrorTarget | undefined {
   return match ? { resource: match[1] as string, namespace: match[2] ?? '' } : undefined
 }
 
+/** As Kubernetes names nodes. */
+function parseName(text: string): string | undefined {
+  return text.length <= 253 && /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(text) ? text : undefined
+}
+
 function parseCredential(text: string): ClientCredential | undefined {
   const match = /^([^=,]+)=([^,]+),([^,]+)$/.exec(text)
   return match
@@ -289,6 +364,19 @@ function parseCredential(text: string): ClientCredential | undefined {
 
 function parseClients(text: string): 'remote' | 'all' | undefined {
   return text === 'remote' || text === 'all' ? text : undefined
+}
+
+function parseInCluster(text: string): 'service' | 'ca' | 'off' | undefined {
+  return text === 'service' || text === 'ca' || text === 'off' ? text : undefined
+}
+
+/** As the API server names a caller, or itself to those who hold tokens; commas separate several. */
+function parseUser(text: string): string | undefined {
+  return /^[^\s,]{1,253}$/.test(text) ? text : undefined
+}
+
+function parseAuthorization(text: string): 'open' | 'rbac' | undefined {
+  return text === 'open' || text === 'rbac' ? text : undefined
 }
 
 function parseOutput(text: string): 'text' | 'json' | undefined {

@@ -65,10 +65,41 @@ function pod(name: string, image: string, node: string) {
   }
 }
 
+const nodes = ['edge-1', 'edge-2']
+const pods = [
+  pod('till-0', 'registry.example.com/till:1.4', 'edge-1'),
+  pod('till-1', 'registry.example.com/till:1.4', 'edge-2'),
+  pod('camera-0', 'registry.example.com/camera:0.9', 'edge-1'),
+]
+
+/** What kubelets would report, once everything runs: path and status. */
+export function sampleStatuses(now: string): readonly (readonly [path: string, status: object])[] {
+  const isTrue = (type: string) => ({ type, status: 'True', lastTransitionTime: now })
+  const ready = nodes.map((name, at) => {
+    const addresses = [{ type: 'InternalIP', address: `192.0.2.${at + 1}` }]
+    return [`/api/v1/nodes/${name}/status`, { addresses, conditions: [isTrue('Ready')] }] as const
+  })
+  const running = pods.map(({ metadata, spec }, at) => {
+    const [{ name, image } = { name: '', image: '' }] = spec.containers
+    const state = { running: { startedAt: now } }
+    const status = {
+      phase: 'Running',
+      conditions: ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map(isTrue),
+      hostIP: `192.0.2.${nodes.indexOf(spec.nodeName) + 1}`,
+      podIP: `198.51.100.${at + 1}`,
+      podIPs: [{ ip: `198.51.100.${at + 1}` }],
+      startTime: now,
+      containerStatuses: [{ name, image, imageID: image, ready: true, started: true, restartCount: 0, state }],
+    }
+    return [`/api/v1/namespaces/shop/pods/${metadata.name}/status`, status] as const
+  })
+  return [...ready, ...running]
+}
+
 /** In the order in which they have to be made: path and object. */
 export const sampleObjects: readonly (readonly [path: string, object: unknown])[] = [
   ['/api/v1/namespaces', { metadata: { name: 'shop', labels: site } }],
-  ...['edge-1', 'edge-2'].map((name) => ['/api/v1/nodes', { metadata: { name, labels: site } }] as const),
+  ...nodes.map((name) => ['/api/v1/nodes', { metadata: { name, labels: site } }] as const),
   [
     '/api/v1/namespaces/shop/configmaps',
     { metadata: { name: 'prices', namespace: 'shop' }, data: { bread: '2.80', milk: '1.45' } },
@@ -85,9 +116,7 @@ export const sampleObjects: readonly (readonly [path: string, object: unknown])[
       },
     },
   ],
-  ['/api/v1/namespaces/shop/pods', pod('till-0', 'registry.example.com/till:1.4', 'edge-1')],
-  ['/api/v1/namespaces/shop/pods', pod('till-1', 'registry.example.com/till:1.4', 'edge-2')],
-  ['/api/v1/namespaces/shop/pods', pod('camera-0', 'registry.example.com/camera:0.9', 'edge-1')],
+  ...pods.map((one) => ['/api/v1/namespaces/shop/pods', one] as const),
   ['/apis/apiextensions.k8s.io/v1/customresourcedefinitions', sensorDefinition],
   ...sensors.map((sensor) => ['/apis/edge.example.com/v1/namespaces/shop/sensors', sensor] as const),
 ]

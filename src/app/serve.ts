@@ -5,31 +5,37 @@ import type { Log } from '../base/log.ts'
 import { AuthorityCopy } from '../cache/authoritycopy.ts'
 import { Discovery } from '../endpoint/documents/discovery.ts'
 import { Health } from '../endpoint/documents/health.ts'
+import { IssuerDocuments, issuerPaths } from '../endpoint/documents/issuer.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { OpenApi } from '../endpoint/documents/openapi/openapi.ts'
-import { OwnAccess } from '../endpoint/ownaccess.ts'
 import { OwnCatalog } from '../endpoint/owncatalog.ts'
 import { AuthorityAnswers } from '../endpoint/request/authority.ts'
 import { Endpoint } from '../endpoint/request/pipeline.ts'
 import { Server } from '../endpoint/sockets/server.ts'
 import { builtinFacts } from '../kube/builtin.ts'
-import { serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
-import { openPki } from '../pki/pki.ts'
+import { openAccountKey } from '../pki/accountkey.ts'
+import { servingHosts } from '../pki/pki.ts'
 import { Writer } from '../write/writer.ts'
 import { followDefinitions, objectsOf } from './authority.ts'
 import { bootstrap } from './bootstrap.ts'
 import type { ServeConfig } from './config.ts'
 import { damageOf, openStore, refuse, refuseMirrored } from './datafolder.ts'
+import { readKeys } from './encryptionkey.ts'
 import { endInOrder } from './ending.ts'
 import { lockFolder } from './lockfile.ts'
 import { connectionsHere } from './openfiles.ts'
+import { ownIdentity } from './ownidentity.ts'
+import { beginRoles } from './roleaggregation.ts'
+import { Serving } from './serving.ts'
+import { buildInfo } from './version.ts'
 
 type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
 
 export async function serve(config: ServeConfig, { log, signal, ready }: Running): Promise<void> {
+  const keys = await readKeys(config.encryptionKey, { environment: process.env, log })
   const unlock = await lockFolder(config.data)
   const clock = systemClock
-  const store = openStore({ ...config, log })
+  const store = openStore({ ...config, keys, log })
   try {
     const resources = new OwnCatalog()
     const opening = AuthorityCopy.open({
@@ -39,34 +45,40 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
       planOf: (interest) => resources.planOf(interest),
       aging: { ageMs: config.historyAge },
     })
-    const [copy, pki] = await Promise.all([
+    const hosts = () => servingHosts(config.listen.map(({ host }) => host))
+    const [copy, serving, key] = await Promise.all([
       opening.catch((error: unknown) => refuse(error, config.data)),
-      openPki({ folder: join(config.data, 'pki'), host: config.listen.host, now: clock.now() }),
+      Serving.open({ data: config.data, hosts, clock, log }),
+      openAccountKey(join(config.data, 'pki')),
       refuseMirrored(store).catch((error: unknown) => refuse(error, config.data)),
     ])
     followDefinitions(copy, resources)
-    const writer = new Writer({ objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
+    const { authentication, authorization, whose, writing } = ownIdentity({ ...config, copy, key, clock })
+    const writer = new Writer({ ...writing, objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
     await bootstrap(writer, resources)
+    const hasRoles = config.authorization === 'rbac'
+    const aggregation = hasRoles ? await beginRoles({ copy, resources, writer, clock, log }) : undefined
 
-    const measures = new Measures({ copy, store })
-    const { host } = config.listen
+    const measures = new Measures({ copy, catalog: resources, store, more: () => [buildInfo()] })
+    const { pki } = serving
     let handle: Endpoint['handle'] | undefined
     const server = new Server({
       handle: (request) => (handle as Endpoint['handle'])(request),
+      whose,
       compress: config.compress,
-      address: config.listen,
+      addresses: config.listen,
       tls: { ...pki.serving, clientCa: pki.ca },
       traffic: measures.traffic,
       log,
       limits: { connectionsMax: connectionsHere() },
     })
-    const port = await server.listen()
-    const access = new OwnAccess()
+    const url = await serving.announce(await server.listen())
+    const serverAddress = new URL(url).host
     const answering = new AuthorityAnswers({
       copy,
       catalog: resources,
       writer,
-      authentication: access,
+      authentication,
       documents: [
         new Health({
           version: builtinFacts().version,
@@ -76,20 +88,24 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
             { name: 'data', ready: true, run: () => damageOf(copy, store).join('; ') || undefined },
           ],
         }),
-        new Discovery({ resources, serverAddress: `${host}:${port}`, paths: documentPaths }),
+        new Discovery({ resources, serverAddress, paths: documentPaths }),
         new OpenApi({ resources, clock }),
+        new IssuerDocuments(writing.issuer.documents(serverAddress)),
         measures,
       ],
       clock,
     })
-    const asked = { authentication: access, authorization: access, catalog: resources }
-    const endpoint = new Endpoint({ ...asked, answering, measures, log })
+    const endpoint = new Endpoint({ authentication, authorization, catalog: resources, answering, measures, log })
     handle = (request) => endpoint.handle(request)
-    const url = serverUrl(host, port)
-    await writeKubeconfig(join(config.data, 'admin.kubeconfig'), url, pki)
     log.info('serve.ready', { url, version: copy.progress.version })
     ready(url)
-    await Promise.all([copy.run(signal), writer.sweeper.run(signal), endInOrder(signal, server)])
+    await Promise.all([
+      copy.run(signal),
+      writer.sweeper.run(signal),
+      serving.run(server, signal),
+      aggregation?.run(signal),
+      endInOrder(signal, server),
+    ])
     log.info('serve.ended')
   } finally {
     await store.close()
@@ -97,4 +113,13 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
   }
 }
 
-const documentPaths = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']
+const documentPaths = [
+  ...issuerPaths,
+  '/healthz',
+  '/livez',
+  '/metrics',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/readyz',
+  '/version',
+]

@@ -24,6 +24,67 @@ test('what the options name is kept from the start, what does not exist yet from
   assert.deepEqual(names(world), ['fresh.test/v1/things', 'v1/pods@a'], 'also without anybody asking again')
 })
 
+test('what an option named before the last start, and none does now, is like any that clients ask for; all else stands on', async () => {
+  const cloud = new EdgeCloud()
+  const rbac = 'rbac.authorization.k8s.io'
+  const kinds = [
+    ['', 'nodes', 'Node'],
+    ['', 'services', 'Service'],
+    [rbac, 'clusterroles', 'ClusterRole'],
+    ['apiregistration.k8s.io', 'apiservices', 'APIService'],
+  ] as const
+  for (const [group, resource, kind] of kinds) cloud.publish(group, 'v1', { resource, kind, namespaced: false })
+  cloud.judge.users.set('', { name: 'edge-1', uid: '', groups: [] })
+  const wanted = [
+    { resource: 'pods', namespace: 'a' },
+    { resource: 'po', namespace: 'b' },
+  ]
+  await using world = await EdgeWorld.open({ cloud, wanted, node: 'n1' })
+  const standing = () =>
+    [...world.interests.all]
+      .filter(({ record }) => record.standing)
+      .map(({ interest }) => interest.name)
+      .sort()
+  const others = [
+    'apiregistration.k8s.io/v1/apiservices',
+    `${rbac}/v1/clusterroles`,
+    'v1/nodes?&metadata.name=n1',
+    'v1/pods?&spec.nodeName=n1',
+    'v1/services',
+  ]
+  await world.until(() => world.interests.size === others.length + 2)
+  assert.deepEqual(standing(), [...others, 'v1/pods@a', 'v1/pods@b'].sort())
+  world.wanted = wanted.slice(1)
+  await world.stop()
+  cloud.reachability.set('unreachable')
+  cloud.reachability.restarted()
+  await world.start()
+  assert.deepEqual(standing(), [...others, 'v1/pods@b'].sort(), 'without the cloud as well')
+  const left = world.interests.named('v1/pods@a')
+  assert.deepEqual([left?.record.unaskedMs, left?.readable === undefined], [0, false], 'it is there, for a day')
+})
+
+test('what the options name and nobody serves is told once discovery was read, until it exists', async () => {
+  const wanted = [
+    { resource: 'pdos', namespace: '' },
+    { resource: 'things.fresh.test', namespace: 'a' },
+    { resource: 'nodes', namespace: 'a' },
+  ]
+  const cloud = new EdgeCloud()
+  cloud.publish('', 'v1', { resource: 'nodes', kind: 'Node', namespaced: false })
+  await using world = await EdgeWorld.open({ cloud, wanted })
+  await world.until(() => world.misconfigured.all.length === 3)
+  const [pods = '', things = '', nodes = ''] = world.misconfigured.all
+  assert.match(pods, /^--mirror pdos: the API server has no such resource, .*: did you mean "pods"\?$/)
+  assert.match(things, /^--mirror things\.fresh\.test@a: .*: see "kubectl api-resources"$/)
+  assert.match(nodes, /^--mirror nodes@a: nodes are in no namespace: write --mirror nodes$/)
+  cloud.publish('fresh.test', 'v1', { resource: 'things', kind: 'Thing', namespaced: true })
+  world.documents.refresh()
+  await world.until(() => world.misconfigured.all.length === 2)
+  assert.deepEqual(world.misconfigured.all, [pods, nodes])
+  assert.equal(world.lines.filter((line) => line.includes('edge.misconfigured')).length, 3)
+})
+
 test('definitions are followed: what they say of a resource is known, and discovery is looked at again', async () => {
   const cloud = new EdgeCloud()
   const plural = 'customresourcedefinitions'

@@ -21,8 +21,10 @@ type Parts = {
   readonly log: Log
 }
 
-const definitions = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
-const services = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }
+const everywhere = { version: 'v1', namespace: '' }
+const definitions = { ...everywhere, group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' }
+const services = { ...everywhere, group: 'apiregistration.k8s.io', resource: 'apiservices' }
+const own = [definitions, services]
 
 export function holdWanted(parts: Parts): void {
   const { interests, catalog, documents } = parts
@@ -43,20 +45,44 @@ export function holdWanted(parts: Parts): void {
     )
   }
   const hold = () => {
-    for (const own of [definitions, services]) {
-      const known = catalog.find(own.group, own.version, own.resource)
-      if (known !== undefined) interests.begin(interestOf({ ...own, namespace: '' }), known, { standing: true })
+    for (const one of own) {
+      const known = catalog.find(one.group, one.version, one.resource)
+      if (known !== undefined) interests.begin(interestOf(one), known, { standing: true })
     }
-    for (const { resource, namespace } of parts.wanted) {
-      for (const known of catalog.resolveName(resource)) {
-        const { group, version } = known.resource
-        const scope = interestOf({ group, version, resource: known.resource.resource, namespace })
-        interests.begin(scope, known, { standing: true })
-      }
+    for (const { known, ...one } of namedBy(catalog, parts.wanted)) {
+      interests.begin(interestOf(one), known, { standing: true })
     }
   }
   hold()
   catalog.observe(hold)
+}
+
+type StandingOrders = Pick<Parts, 'interests' | 'catalog' | 'wanted'> & {
+  /** Names of what stands for another reason than an option. */
+  readonly others: () => readonly string[]
+}
+
+/** What an option of an earlier start named and none does now is from here on like any that clients ask for. */
+export function releaseUnwanted({ interests, catalog, wanted, others }: StandingOrders): void {
+  const release = () => {
+    // Before discovery was read whole it is not known what the options name.
+    if (!catalog.complete) return
+    stop()
+    const held = new Set([...own, ...namedBy(catalog, wanted)].map((one) => interestOf(one).name).concat(others()))
+    for (const mirrored of interests.all) {
+      const { interest, record } = mirrored
+      // An option gives no selector.
+      if (record.standing && interest.fields.empty && !held.has(interest.name)) interests.release(mirrored)
+    }
+  }
+  const stop = catalog.observe(release)
+  release()
+}
+
+function namedBy(catalog: CloudCatalog, wanted: readonly MirrorTarget[]) {
+  return wanted.flatMap(({ resource, namespace }) =>
+    catalog.resolveName(resource).map((known) => ({ ...known.resource, namespace, known })),
+  )
 }
 
 function nameOf({ group, version, resource }: typeof definitions): string {
@@ -78,9 +104,10 @@ function follow(
 /** The bound object or the account itself is gone, and its token is not given again. One that only left a selector still exists. */
 function forgetTokens({ interests, keeper }: Parts, kind: string, resource: string, event: Event): void {
   const { item, previous, key } = event
-  if (previous === undefined || (item !== undefined && item.uid === previous.uid)) return
+  if (previous === undefined || !keeper.mayDrop(kind, previous.namespace, previous.name)) return
+  if (item?.uid === previous.uid) return
   const elsewhere = interests.holding(interestOf({ group: '', version: 'v1', resource, namespace: '' }), key)
-  if (elsewhere?.get(key)?.uid === previous.uid) return
+  if (elsewhere?.readable?.get(key)?.uid === previous.uid) return
   const { namespace, name, uid } = previous
   if (kind === 'ServiceAccount') keeper.dropAccount(namespace, name, uid)
   else keeper.dropBound(kind, namespace, name, uid)

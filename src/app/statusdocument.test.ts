@@ -20,6 +20,7 @@ test('each interest with its objects, bytes, version, age and watchers; the clou
     state: 'reachable',
     why: '',
     since: new Date(0).toISOString(),
+    lastContact: new Date(world.cloud.clock.now()).toISOString(),
     servers: [{ url: 'https://cloud', current: true, why: 'in use' }],
   })
   const found = shown.interests.find((one: { resource: string }) => one.resource === 'configmaps')
@@ -57,6 +58,39 @@ test('what may not be read here is listed as passed through, with its reason', a
   assert.equal(passedThrough.length, 1)
   assert.deepEqual([passedThrough[0].resource, passedThrough[0].group], ['pods', ''])
   assert.match(passedThrough[0].why, /403/)
+  assert.deepEqual([passedThrough[0].state, passedThrough[0].code], ['refused', 403])
+  world.cloud.reachability.set('unreachable')
+  await world.pass(60_000)
+  assert.deepEqual((await status(world)).passedThrough, passedThrough, 'a cut line is not why')
+  await world.restart()
+  assert.deepEqual((await status(world)).passedThrough, passedThrough, 'nor is a start without the cloud')
+})
+
+test('the cause of a refusal is told while the cloud is away, also of what is held', async () => {
+  await using world = await EdgeWorld.open()
+  await world.synced('pods')
+  world.cloud.server.fault = () => ({ kind: 'status', code: 403 })
+  world.cloud.server.cutWatches()
+  await world.pass(10_000)
+  const [refused] = (await status(world)).interests
+  assert.deepEqual([refused.state, refused.code], ['refused', 403])
+  world.cloud.reachability.set('unreachable')
+  await world.pass(60_000)
+  const [away] = (await status(world)).interests
+  assert.deepEqual([away.state, away.code, away.why], ['waiting', 403, refused.why])
+  await world.restart()
+  const [started] = (await status(world)).interests
+  assert.deepEqual([started.state, started.code, started.why], ['waiting', 403, refused.why], 'also after a restart')
+  world.cloud.server.fault = () => undefined
+  world.cloud.reachability.set('reachable')
+  await world.pass(60_000)
+  const [back] = (await status(world)).interests
+  assert.deepEqual([back.state, back.code, back.why], ['synced', undefined, undefined])
+  await world.stop()
+  world.cloud.reachability.set('unreachable')
+  await world.start()
+  const [last] = (await status(world)).interests
+  assert.deepEqual([last.state, last.code], ['waiting', undefined], 'nothing is left of what is over')
 })
 
 test('before the first sync nothing is invented: no objects, and its state says why', async () => {

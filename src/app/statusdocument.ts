@@ -1,11 +1,13 @@
 /** What `ake status` shows: where the cloud is, what is kept and how fresh, what is passed through and why. */
-import type { Clock } from '../base/clock.ts'
 import type { Copy } from '../cache/copy.ts'
-import type { Interest } from '../mirror/interest.ts'
+import type { RefusedWrites } from '../endpoint/forward/refusedwrites.ts'
+import type { Contact } from '../mirror/contact.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { MirroredInterest } from '../mirror/mirrored.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, StoreFigures } from '../store/store.ts'
+import type { CredentialLife } from '../upstream/credential.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import type { Survival } from './survival.ts'
 import { akeVersion } from './version.ts'
 
 /** Which cluster is mirrored, and what else answers in its place. */
@@ -18,51 +20,200 @@ export type ClusterStatus = {
   readonly changes: number
 }
 
+export type InterestState = MirroredInterest['state']['kind'] | 'withdrawn'
+
+export type StatusDocument = {
+  readonly upstream: {
+    readonly state: 'reachable' | 'suspect' | 'unreachable'
+    readonly why: string
+    readonly since: string
+    /** When the API server was last heard, also before the last start; null: never. Absent of an older edge. */
+    readonly lastContact?: string | null
+    readonly servers: readonly { readonly url: string; readonly current: boolean; readonly why: string }[]
+  }
+  /** The edge's own credential, those of its callers, and what it shows its clients; absent of an older edge. */
+  readonly credentials?: readonly {
+    readonly use: CredentialLife['use']
+    readonly name?: string
+    readonly expires?: string
+    /** Why there is none. */
+    readonly missing?: string
+  }[]
+  readonly cluster?: ClusterStatus
+  readonly interests: readonly {
+    readonly resource: string
+    readonly group: string
+    readonly namespace?: string
+    readonly labels?: string
+    readonly fields?: string
+    readonly state: InterestState
+    readonly why?: string
+    /** What the API server refuses it with. */
+    readonly code?: number
+    readonly objects: number
+    readonly bytes: number
+    /** The resourceVersion up to which it is synced. */
+    readonly resourceVersion: number
+    /** Since the API server was last heard of it; absent if it never was. */
+    readonly ageSeconds?: number
+    readonly watchers: number
+    readonly asked: string
+    /** From the start, by option. */
+    readonly standing?: boolean
+  }[]
+  /** How full it is; absent of an older edge. */
+  readonly budget?: {
+    readonly bytes: number
+    readonly bytesMax: number
+    readonly interests: number
+    readonly interestsMax: number
+  }
+  /** What is configured so that it cannot work, a sentence each with what to do. */
+  readonly misconfigured?: readonly string[]
+  readonly passedThrough: readonly {
+    readonly resource: string
+    readonly group: string
+    readonly why: string
+    /** Absent of an older edge. */
+    readonly state?: InterestState | 'noRoom'
+    readonly code?: number
+  }[]
+  /** Writes that the edge could not pass on since the cut, or during the last one; absent where there were none. */
+  readonly refusedWrites?: {
+    /** Of the first. */
+    readonly since: string
+    /** The API server can be reached again. */
+    readonly over: boolean
+    readonly total: number
+    /** By resource and caller, the most frequent first; one without both is all that found no row. */
+    readonly writes: readonly {
+      readonly resource: string
+      readonly group: string
+      readonly subresource: string
+      readonly caller: string
+      readonly count: number
+    }[]
+  }
+  readonly store: {
+    readonly healthy: boolean
+    readonly historyBytes: number
+    readonly bytesWritten: number
+    /** How many of the segments that were to be sealed at the start are; absent of an older edge. */
+    readonly seal?: {
+      readonly state: 'plain' | 'sealing' | 'sealed'
+      readonly segments?: { readonly sealed: number; readonly of: number }
+    }
+    /** What is lost or damaged, a sentence each. */
+    readonly damage?: readonly string[]
+  }
+  /** Whether the node would come back from a reboot without the API server; absent of an older edge. */
+  readonly survival?: Survival
+  readonly version: string
+}
+
 export function statusOf(parts: {
   upstream: Upstream
   cluster?: ClusterStatus
+  credentials?: readonly CredentialLife[]
   interests: Interests
   copy: Copy
   store: Store
-  clock: Clock
+  contact: Contact
   damage?: readonly string[]
-}) {
-  const { upstream, cluster, interests, copy, store, clock, damage = [] } = parts
-  const { state, why, sinceMs } = upstream.reachability
+  misconfigured?: readonly string[]
+  refusedWrites?: RefusedWrites
+}): StatusDocument {
+  const {
+    upstream,
+    cluster,
+    credentials,
+    interests,
+    copy,
+    store,
+    contact,
+    damage = [],
+    misconfigured = [],
+    refusedWrites,
+  } = parts
+  const { state, why } = upstream.reachability
+  const { lastMs } = contact
   const mirrored = [...interests.all]
+  const refused = refusedWrites?.status()
   return {
     version: akeVersion,
-    upstream: { state, why, since: new Date(sinceMs).toISOString(), servers: upstream.addresses() },
+    upstream: {
+      state,
+      why,
+      since: new Date(sinceMsOf(upstream.reachability, contact)).toISOString(),
+      lastContact: lastMs === undefined ? null : new Date(lastMs).toISOString(),
+      servers: upstream.addresses(),
+    },
+    ...(credentials === undefined ? {} : { credentials: credentials.map(lifeStatus) }),
     ...(cluster === undefined ? {} : { cluster }),
-    interests: mirrored.filter((one) => !one.hopeless).map((one) => interestStatus(one, clock)),
+    interests: mirrored.filter((one) => !isPassed(one)).map((one) => interestStatus(one, contact)),
     passedThrough: [
-      ...mirrored.filter((one) => one.hopeless).map((one) => passedStatus(one.interest, whyPassed(one, interests))),
-      ...interests.budget.turnedAway.map(({ interest, why }) => passedStatus(interest, why)),
+      ...mirrored.filter(isPassed).map((one) => passedStatus(one, interests)),
+      ...interests.budget.turnedAway.map(({ interest: { resource, group }, why }) => {
+        return { resource, group, why, state: 'noRoom' as const }
+      }),
     ],
+    ...(misconfigured.length === 0 ? {} : { misconfigured }),
+    ...(refused === undefined ? {} : { refusedWrites: refused }),
     budget: interests.budget.status(),
     store: {
       healthy: copy.healthy,
       historyBytes: store.figures.historyBytes,
       bytesWritten: store.figures.bytesWritten,
+      seal: sealStatus(store.figures.sealing),
       ...(damage.length === 0 ? {} : { damage }),
     },
   }
 }
 
-function passedStatus({ resource, group }: Interest, why: string) {
-  return { resource, group, why }
+function sealStatus(sealing: StoreFigures['sealing']): NonNullable<StatusDocument['store']['seal']> {
+  if (sealing === undefined) return { state: 'plain' }
+  const { left, of } = sealing
+  return left === 0 ? { state: 'sealed' } : { state: 'sealing', segments: { sealed: of - left, of } }
 }
 
-function whyPassed(mirrored: MirroredInterest, { budget }: Interests): string {
-  const { state } = mirrored
-  if (state.kind === 'tooLarge') return budget.whyTooLarge(mirrored, state.why)
-  return 'why' in state ? state.why : ''
+/** Since when the cloud is there, or away: an edge that was started during an outage was not its beginning. */
+export function sinceMsOf({ state, sinceMs }: Upstream['reachability'], { lastMs }: Contact): number {
+  return state === 'reachable' ? sinceMs : Math.min(sinceMs, lastMs ?? sinceMs)
 }
 
-function interestStatus(mirrored: MirroredInterest, clock: Clock) {
-  const { interest, record, cache, state, heardAt } = mirrored
+function lifeStatus({ endsAtMs, ...life }: CredentialLife) {
+  return { ...life, ...(endsAtMs === undefined ? {} : { expires: new Date(endsAtMs).toISOString() }) }
+}
+
+/** A cut line takes back nothing: what was passed through before it is so still, and now out of reach. */
+function isPassed({ hopeless, cache, refusal }: MirroredInterest): boolean {
+  return hopeless || (cache === undefined && refusal !== undefined)
+}
+
+function passedStatus(mirrored: MirroredInterest, { budget }: Interests) {
+  const { resource, group } = mirrored.interest
+  const state = mirrored.refusal ?? mirrored.state
+  const said = 'why' in state ? state.why : ''
+  const why = state.kind === 'tooLarge' ? budget.whyTooLarge(mirrored, said) : said
+  return { resource, group, why, state: state.kind, ...('code' in state ? { code: state.code } : {}) }
+}
+
+export function stateOf({ withdrawnAtMs, state }: MirroredInterest): InterestState {
+  return withdrawnAtMs === undefined ? state.kind : 'withdrawn'
+}
+
+/** Of one that waits for the line, what the API server said before it was cut. */
+function whyOf({ state, refusal }: MirroredInterest): { why?: string; code?: number } {
+  if ('by' in state) return { why: `from ${state.by}` }
+  const said = state.kind === 'waiting' ? (refusal ?? state) : state
+  return { ...('why' in said ? { why: said.why } : {}), ...('code' in said ? { code: said.code } : {}) }
+}
+
+function interestStatus(mirrored: MirroredInterest, contact: Contact) {
+  const { interest, record, cache } = mirrored
   const { resource, group, version, namespace, labels, fields } = interest
-  const age = Number.isFinite(heardAt) ? { ageSeconds: Math.round((clock.steady() - heardAt) / 1000) } : {}
+  const ageMs = cache === undefined ? undefined : contact.ageMsOf(mirrored)
+  const age = ageMs === undefined ? {} : { ageSeconds: Math.round(ageMs / 1000) }
   return {
     resource,
     group,
@@ -70,8 +221,8 @@ function interestStatus(mirrored: MirroredInterest, clock: Clock) {
     ...(namespace === '' ? {} : { namespace }),
     ...(labels.empty ? {} : { labels: labels.toString() }),
     ...(fields.empty ? {} : { fields: fields.toString() }),
-    state: mirrored.withdrawnAtMs === undefined ? state.kind : 'withdrawn',
-    ...('why' in state ? { why: state.why } : 'by' in state ? { why: `from ${state.by}` } : {}),
+    state: stateOf(mirrored),
+    ...whyOf(mirrored),
     objects: cache?.size ?? 0,
     bytes: cache?.bytes ?? 0,
     resourceVersion: cache?.cloud.version ?? 0,

@@ -18,13 +18,20 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => performance.now(),
   setTimer(ms, fn) {
-    const wait = (leftMs: number) => {
-      timer = setTimeout(() => (leftMs > timerMsMax ? wait(leftMs - timerMsMax) : fn()), Math.min(leftMs, timerMsMax))
-    }
-    let timer: NodeJS.Timeout | undefined
-    wait(finite(ms))
+    if (finite(ms) > timerMsMax) return setLongTimer(ms, fn)
+    // Each open watch has one: it is held by as little as possible.
+    const timer = setTimeout(fn, ms)
     return () => clearTimeout(timer)
   },
+}
+
+function setLongTimer(ms: number, fn: () => void): () => void {
+  const wait = (leftMs: number) => {
+    timer = setTimeout(() => (leftMs > timerMsMax ? wait(leftMs - timerMsMax) : fn()), Math.min(leftMs, timerMsMax))
+  }
+  let timer: NodeJS.Timeout | undefined
+  wait(ms)
+  return () => clearTimeout(timer)
 }
 
 /** A wait without end, or that is no number, is a mistake of the caller that worked it out: it is seen where it is made. */

@@ -1,6 +1,6 @@
 /** Counters and histograms in Prometheus' text form, by hand: a few numbers per label set, rendered only when asked. */
 
-type MetricLabels = Readonly<Record<string, string>>
+export type MetricLabels = Readonly<Record<string, string>>
 
 /** Label sets beyond this are counted together: a client that can vary a label must not be able to fill the memory. */
 const seriesMax = 2_000
@@ -10,13 +10,14 @@ export class Counter {
   readonly #values = new Map<string, number>()
 
   add(series: string, amount = 1): void {
-    const name = this.#values.has(series) || this.#values.size < seriesMax ? series : overflow
-    this.#values.set(name, (this.#values.get(name) ?? 0) + amount)
+    const value = this.#values.get(series)
+    if (value !== undefined) this.#values.set(series, value + amount)
+    else if (this.#values.size < seriesMax) this.#values.set(series, amount)
+    else this.#values.set(overflow, (this.#values.get(overflow) ?? 0) + amount)
   }
 
   render(name: string, help: string): string {
-    const lines = [...this.#values].map(([series, value]) => `${name}${braced(series)} ${value}\n`)
-    return `# HELP ${name} ${help}\n# TYPE ${name} counter\n${lines.join('')}`
+    return counter(name, help, this.#values)
   }
 }
 
@@ -56,9 +57,27 @@ export class Histogram {
   }
 }
 
-export function gauge(name: string, help: string, values: Iterable<readonly [series: string, value: number]>): string {
-  const lines = [...values].map(([series, value]) => `${name}${braced(series)} ${value}\n`)
-  return `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${lines.join('')}`
+type Samples = Iterable<readonly [series: string, value: number]>
+
+/** What goes up and down. */
+export function gauge(name: string, help: string, values: Samples): string {
+  return rendered(name, help, 'gauge', values)
+}
+
+/** What was counted elsewhere, and only grows while the process lives. */
+export function counter(name: string, help: string, values: Samples): string {
+  return rendered(name, help, 'counter', values)
+}
+
+/** Quantiles of what was observed elsewhere: each series has a label `quantile`. */
+export function summary(name: string, help: string, values: Samples): string {
+  return rendered(name, help, 'summary', values)
+}
+
+function rendered(name: string, help: string, type: 'gauge' | 'counter' | 'summary', values: Samples): string {
+  let lines = ''
+  for (const [series, value] of values) lines += `${name}${braced(series)} ${value}\n`
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines}`
 }
 
 /** `verb="get",resource="pods"`: a label set as the key of its series. */

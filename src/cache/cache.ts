@@ -24,6 +24,9 @@ import type { StreamStart, Subscription } from './subscription.ts'
 import { indexFromObjects, Terms } from './terms.ts'
 import { Watcher, type WatchSource, type WatchStart } from './watcher.ts'
 
+/** How each reader of an interest that is over is ended. */
+type ReadersEnd = { watcher(watcher: Watcher): void; stream(stream: Stream): void }
+
 export class Cache {
   readonly interest: string
   /** How far clients are shown it. */
@@ -49,7 +52,7 @@ export class Cache {
   readonly #isGone: (version: number) => boolean
   readonly #isSetBack: () => boolean
   readonly #shared: SharedItems | undefined
-  #isOver = false
+  #ending: ReadersEnd | undefined
   /** Positions handed out so far; a failed commit leaves a hole. */
   lastPosition: number
   /** The version of the newest entry of its history, whatever has come of it since; 0 before there is one. */
@@ -216,6 +219,7 @@ export class Cache {
     const watcher = new Watcher({ ...parts, source: this.#source })
     this.#watchers.add(watcher)
     watcher.onEnd(() => this.#watchers.delete(watcher))
+    this.#ending?.watcher(watcher)
     return watcher
   }
 
@@ -224,6 +228,7 @@ export class Cache {
     const onEnd = () => void this.#streams.delete(stream)
     const stream = new Stream({ ...parts, source: this.#source, onEnd })
     this.#streams.add(stream)
+    this.#ending?.stream(stream)
     return stream
   }
 
@@ -238,15 +243,20 @@ export class Cache {
     return this.#shared === undefined ? item : this.#shared.take(item, this.#plan)
   }
 
-  /** The interest is over: what it holds is no longer its own, and nothing is published any more. */
-  letGo(): void {
-    if (this.#isOver) return
-    this.#isOver = true
+  /**
+   * The interest is over: what it holds is no longer its own, and nothing is published any more. Its readers are ended, and
+   * so is one that comes late: a request that had found this cache before, and waited for something else meanwhile.
+   */
+  letGo(ending: ReadersEnd): void {
+    if (this.#ending !== undefined) return
+    this.#ending = ending
     const { window } = this.history
     // Its events stay for the watches that are ending.
     for (const { previous } of window.after(window.floor)) previous?.shared?.letGo()
     for (const item of this.#objects.all()) item.shared?.letGo()
     this.cloud.letGo()
+    for (const watcher of this.#watchers) ending.watcher(watcher)
+    for (const stream of this.#streams) ending.stream(stream)
   }
 
   /** Takes over an object that was there before the history begins, or was damaged: nothing has happened to it. */
@@ -262,7 +272,7 @@ export class Cache {
   /** Makes a committed change visible. */
   publish(event: Event): void {
     const { previous, item } = event
-    if (this.#isOver) {
+    if (this.#ending !== undefined) {
       item?.shared?.letGo()
       return
     }
@@ -281,7 +291,7 @@ export class Cache {
 
   /** Another set of selectable fields (a CRD changed): every object is read again, and watches end so that clients ask anew. */
   replan(plan: FieldPlan): void {
-    if (this.#isOver || plan.paths.join() === this.#plan.paths.join()) return
+    if (this.#ending !== undefined || plan.paths.join() === this.#plan.paths.join()) return
     // One that would rather wait is cut: after this its filter reads other fields, and no event reaches it.
     for (const watcher of this.#watchers) if (watcher.finish() > 0) void watcher.return()
     for (const stream of this.#streams) void stream.return()

@@ -114,7 +114,7 @@ export class Intake {
       }
     } catch (error) {
       this.#fault = error instanceof Error ? error : new Error(String(error))
-      for (const { item } of this.#queue) item?.shared?.letGo()
+      letGo(this.#queue)
       this.#queue = []
       this.#queuedBytes = 0
       this.#onFault(this.#fault)
@@ -150,7 +150,14 @@ export class Intake {
     const interests = this.#toWriteDown(upTo, isCompared)
     if (changes.length + interests.length > 0) {
       const records = cloud.records(events, synced, Math.max(labels.newest, synced))
-      await this.#bring({ changes, interests, records }, steps)
+      // As `#bring` does, without another promise for each event on its way.
+      try {
+        await this.#copy.commit({ changes, interests, records, synced: false })
+      } catch (error) {
+        letGo(steps)
+        throw error
+      }
+      cloud.wrote(records)
     }
     for (const event of events) this.#publish(event)
     for (const step of steps) {
@@ -161,11 +168,11 @@ export class Intake {
   }
 
   /** What is refused is let go: it is not published. */
-  async #bring(batch: Omit<Batch, 'synced'>, brought: Iterable<{ readonly item: Item | undefined }>): Promise<void> {
+  async #bring(batch: Omit<Batch, 'synced'>, brought: Brought): Promise<void> {
     try {
       await this.#copy.commit({ ...batch, synced: false })
     } catch (error) {
-      for (const { item } of brought) item?.shared?.letGo()
+      letGo(brought)
       throw error
     }
     if (batch.records !== undefined) this.cache.cloud.wrote(batch.records)
@@ -281,4 +288,10 @@ export class Intake {
 function changeOf(interest: string, { position, key, label: version, shown }: Labelled): Change {
   if (shown === undefined) return { interest, position, version, key, kind: 'delete' }
   return putOf(interest, shown, { version, position })
+}
+
+type Brought = Iterable<{ readonly item: Item | undefined }>
+
+function letGo(brought: Brought): void {
+  for (const { item } of brought) item?.shared?.letGo()
 }

@@ -126,15 +126,10 @@ export class MirrorCopy extends Copy {
     this.opened.delete(interest)
     this.#saved.delete(interest)
     const lost = tooOld(cache?.version ?? 0, cache?.version ?? 0)
-    cache?.letGo()
-    for (const watcher of cache?.watchers ?? []) {
-      if (how === 'anew') watcher.fail(lost.status)
-      else this.finish(watcher)
-    }
-    for (const stream of cache?.streams ?? []) {
-      if (how === 'anew') stream.fail(lost)
-      else void stream.return()
-    }
+    cache?.letGo({
+      watcher: (watcher) => (how === 'anew' ? watcher.fail(lost.status) : this.finish(watcher)),
+      stream: (stream) => (how === 'anew' ? stream.fail(lost) : void stream.return()),
+    })
     if (how === 'over') await this.commit(forget)
   }
 

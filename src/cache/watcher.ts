@@ -99,7 +99,8 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
           const chunk = this.#spellPage()
           if (chunk !== undefined) return this.#said(chunk)
         } else {
-          if (this.isLive) return await this.next()
+          // Not awaited: while a live watch waits, nothing of this is held for it.
+          if (this.isLive) return this.next()
           const { aheadAt } = this
           if (aheadAt !== undefined && this.#owesWord) return this.#said(this.#form.bookmark(aheadAt, false))
           await this.#read()

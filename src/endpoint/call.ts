@@ -42,7 +42,7 @@ export class Call {
 
   /** It asks to be taken for another caller: only the API server can say whether it may. */
   get impersonates(): boolean {
-    this.#impersonates ??= impersonates(this.request.headers)
+    this.#impersonates ??= impersonates(this.request)
     return this.#impersonates
   }
 

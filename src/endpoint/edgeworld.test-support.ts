@@ -7,19 +7,24 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { FakeCloud } from '../access/access.test-support.ts'
 import { type OpenAccess, openAccess } from '../access/open.ts'
 import { confirmRefusal } from '../app/confirm.ts'
+import { tellTargets } from '../app/mirrortargets.ts'
+import { Misconfigured } from '../app/misconfigured.ts'
+import { NodeNeeds } from '../app/node.ts'
 import type { MirrorTarget } from '../app/options.ts'
-import { Roles } from '../app/roles.ts'
-import { holdWanted } from '../app/standing.ts'
+import { OwnNode } from '../app/ownnode.ts'
+import { Roles, roleInterests } from '../app/roles.ts'
+import { holdWanted, releaseUnwanted } from '../app/standing.ts'
 import { statusOf } from '../app/statusdocument.ts'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog } from '../base/log.ts'
 import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { ApiServer } from '../mirror/apiserver.test-support.ts'
+import { Contact } from '../mirror/contact.ts'
 import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { Cloud as DocumentCloud } from '../mirror/documents/cloud.test-support.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { isDocument } from '../mirror/documents/place.ts'
-import { resourceOfName } from '../mirror/interest.ts'
+import { kindOfName, resourceOfName } from '../mirror/interest.ts'
 import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
@@ -37,11 +42,13 @@ import { StatusPath } from './documents/status.ts'
 import type { Peer, Response } from './endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import { ReadYourWrites } from './forward/readyourwrites.ts'
+import { RefusedWrites } from './forward/refusedwrites.ts'
 import { Tokens } from './forward/tokens.ts'
 import { Front } from './request/mirror/front.ts'
 import { MirrorAnswers } from './request/mirror/mirror.ts'
 import { MirrorReads } from './request/mirror/reads.ts'
 import { Endpoint } from './request/pipeline.ts'
+import { type InCluster, Views } from './views/views.ts'
 
 const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', nodes: 'Node' }
 const objectPath = /^\/api\/v1(?:\/namespaces\/([^/]+))?\/(pods|configmaps|nodes)\/([^/]+)$/
@@ -75,12 +82,17 @@ export class EdgeCloud implements Upstream {
     this.documents = new DocumentCloud(clock)
     this.reachability = this.server.reachability
     this.publish('', 'v1', { resource: 'configmaps', kind: 'ConfigMap', namespaced: true })
+    this.publish('', 'v1', { resource: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true, below: ['token'] })
     // The edge itself: reads everything.
     this.judge.users.set('', { name: 'edge', uid: 'e', groups: ['system:authenticated'] })
   }
 
-  /** Discovery names one more resource from now on. */
-  publish(group: string, version: string, wish: { resource: string; kind: string; namespaced: boolean }): void {
+  /** Discovery names one more resource from now on, with what can be created below it. */
+  publish(
+    group: string,
+    version: string,
+    wish: { resource: string; kind: string; namespaced: boolean; below?: readonly string[] },
+  ): void {
     const document = this.documents.document(group === '' ? '/api' : '/apis', 'aggregated')
     const found = JSON.parse(document.body) as { items: DiscoveredGroup[] }
     const isIt = ({ metadata }: DiscoveredGroup) => (metadata?.name ?? '') === group
@@ -88,12 +100,14 @@ export class EdgeCloud implements Upstream {
     const { versions } = found.items.find(isIt) as DiscoveredGroup
     if (!versions.some((one) => one.version === version))
       versions.push({ version, freshness: 'Current', resources: [] })
-    const { resource, kind, namespaced } = wish
+    const { resource, kind, namespaced, below = [] } = wish
+    const responseKind = { group, version, kind }
     versions
       .find((one) => one.version === version)
       ?.resources.push({
         resource,
-        responseKind: { group, version, kind },
+        responseKind,
+        subresources: below.map((subresource) => ({ subresource, responseKind, verbs: ['create'] })),
         scope: namespaced ? 'Namespaced' : 'Cluster',
         singularResource: kind.toLowerCase(),
         verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
@@ -114,7 +128,7 @@ export class EdgeCloud implements Upstream {
     if (scripted === 'hang') return await this.#never(asked)
     if (scripted !== undefined) return scripted
     const [path = ''] = asked.path.split('?')
-    if (/selfsubject(access)?reviews$/.test(path)) return await this.judge.ask(asked)
+    if (/\/(self)?subject(access)?reviews$/.test(path)) return await this.judge.ask(asked)
     if (isDocument(path)) return await this.documents.ask({ ...asked, identity: { kind: 'edge' } })
     const [, namespace = '', resource = '', name = ''] = objectPath.exec(path) ?? []
     if (name === '') return await this.server.ask(asked)
@@ -190,12 +204,23 @@ export const admin: Peer = {
 export const aliceToken = 'alice-token'
 const mapped = new Set(['system:node:n1'])
 
+type WorldParts = {
+  cloud?: EdgeCloud
+  store?: Store
+  wanted?: readonly MirrorTarget[]
+  node?: string | undefined
+  /** What its pods may name. */
+  namesMax?: number
+  /** How pods find this edge: shown to its kubelet, and to kube-proxy. */
+  inCluster?: InCluster
+}
+
 export class EdgeWorld {
   readonly cloud: EdgeCloud
   readonly store: Store
   readonly lines: string[] = []
   /** The cloud's, compared with what is known of Kubernetes here. */
-  readonly release = { isLater: false }
+  readonly release = { isLater: false, minor: 36 }
   endpoint!: Endpoint
   interests!: Interests
   documents!: CloudDocuments
@@ -203,20 +228,30 @@ export class EdgeWorld {
   copy!: MirrorCopy
   access!: OpenAccess
   measures!: Measures
+  contact!: Contact
+  needs!: NodeNeeds
   #ending = new AbortController()
   #running: Promise<unknown> = Promise.resolve()
-  readonly #wanted: readonly MirrorTarget[]
+  wanted: readonly MirrorTarget[]
+  readonly #log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
+  readonly misconfigured = new Misconfigured({ log: this.#log })
+  readonly #namesMax: number | undefined
+  /** The one it runs on from its next start, if any. */
+  node: string | undefined
+  inCluster: InCluster
+  views!: Views
 
-  constructor(parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly MirrorTarget[] }) {
+  constructor(parts: WorldParts) {
     this.cloud = parts.cloud ?? new EdgeCloud()
     this.store = parts.store ?? openMemory({ historyBytesMax: 1 << 24 })
-    this.#wanted = parts.wanted ?? []
+    this.wanted = parts.wanted ?? []
+    this.node = parts.node
+    this.#namesMax = parts.namesMax
+    this.inCluster = parts.inCluster ?? {}
   }
 
   /** Opened and, unless the cloud is away, with its discovery read. Alice may do everything. */
-  static async open(
-    parts: { cloud?: EdgeCloud; store?: Store; wanted?: readonly MirrorTarget[] } = {},
-  ): Promise<EdgeWorld> {
+  static async open(parts: WorldParts = {}): Promise<EdgeWorld> {
     const world = new EdgeWorld(parts)
     world.cloud.judge.users.set(aliceToken, { name: 'alice', uid: 'u-1', groups: ['devs'] })
     await world.start()
@@ -226,7 +261,7 @@ export class EdgeWorld {
   async start({ waits = true }: { waits?: boolean } = {}): Promise<void> {
     const { cloud: upstream, store } = this
     const { clock } = upstream
-    const log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
+    const log = this.#log
     this.catalog = new CloudCatalog()
     const { catalog } = this
     this.documents = new CloudDocuments({ store, upstream, catalog, clock, log, random: () => 0.5 })
@@ -241,29 +276,63 @@ export class EdgeWorld {
     this.access = await openAccess({ upstream, records: store, clock, log })
     await documents.load()
     interests.attach(this.copy)
-    const { access, tokens: keeper, watches, changes, nowMs } = this.access
-    holdWanted({ interests, catalog, documents, keeper, wanted: this.#wanted, log })
-    const roles = new Roles({ interests, catalog, upstream, changes, clock })
+    const { access, tokens: keeper, watches, changes, evaluation, nowMs } = this.access
+    holdWanted({ interests, catalog, documents, keeper, wanted: this.wanted, log })
+    tellTargets({ catalog, wanted: this.wanted, tell: this.misconfigured.tell })
+    const roles = new Roles({ interests, catalog, upstream, changes, evaluation, clock })
+    const ofNode = { node: this.node, namesMax: this.#namesMax }
+    const needs = new NodeNeeds({ interests, catalog, ...ofNode, clock, log })
+    this.needs = needs
+    const { node, release } = this
+    if (node !== undefined) {
+      const { reachability } = upstream
+      const changed = () => void evaluation.revision++
+      evaluation.judgeNodesBy(new OwnNode({ interests, catalog, release, reachability, node, clock, changed }))
+    }
+    releaseUnwanted({ interests, catalog, wanted: this.wanted, others: () => [...roleInterests, ...needs.names] })
     catalog.observe(() => interests.replan())
-    const measures = new Measures({ copy: this.copy, store })
+    const { reachability } = upstream
+    const refusedWrites = new RefusedWrites({ clock, reachability, catalog })
+    const more = () => refusedWrites.figures()
+    const measures = new Measures({ copy: this.copy, catalog, store, kindOf: kindOfName, more })
     this.measures = measures
-    const front = new Front({ interests, upstream, clock })
+    this.contact = await Contact.open({ store, interests, reachability, clock, nowMs })
+    const { contact } = this
+    const front = new Front({ interests, upstream, clock, contact })
     const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
-    const asked = new CloudAccess({ access, isMapped: ({ name }) => mapped.has(name), nowMs })
+    const asked = new CloudAccess({
+      ...{ access, nowMs, reachability },
+      standingOf: ({ name, uids }) => (mapped.has(name) ? 'credential' : uids === undefined ? 'stranger' : 'named'),
+    })
     const judging = { access, authentication: asked, authorization: asked, catalog, clock, upstream }
     const tokens = new Tokens({ ...judging, keeper, nowMs })
-    const forwarder = new Forwarder({ ...judging, interests, readYourWrites, tokens })
-    const { release } = this
+    const forwarder = new Forwarder({
+      ...judging,
+      interests,
+      readYourWrites,
+      refusedWrites,
+      reviews: { access, clock, log },
+      tokens,
+    })
     const parts = { ...judging, forwarder }
-    const reading = new MirrorReads({ ...parts, watches, front, readYourWrites, release })
     const { copy } = this
-    const status = new StatusPath(() => statusOf({ upstream, interests, copy, store, clock }))
+    this.views = new Views({
+      kubelets: ['system:node:n1'],
+      proxies: ['system:kube-proxy'],
+      shown: () => this.inCluster,
+      stored: await store.records('view'),
+      records: { write: (records) => void store.commit({ changes: [], records, synced: false }) },
+      newest: () => Math.max(0, ...[...copy.caches.values()].map(({ version }) => version)),
+      clock,
+    })
+    const reading = new MirrorReads({ ...parts, watches, front, readYourWrites, release, views: this.views })
+    const status = new StatusPath(() => statusOf({ upstream, interests, copy, store, contact, refusedWrites }))
     const answers = new MirrorAnswers({ ...parts, reading, own: [measures, status], mirrored: documents })
     this.endpoint = new Endpoint({ ...parts, answering: answers, beyond: answers, measures, log })
     this.#ending = new AbortController()
     const { signal } = this.#ending
     const { run } = this.access
-    const loops = [interests, documents, copy, roles].map((one) => one.run(signal))
+    const loops = [interests, documents, copy, roles, needs, contact, this.views].map((one) => one.run(signal))
     this.#running = Promise.all([...loops, run(signal)])
     if (!waits || upstream.reachability.state === 'unreachable') return
     await this.until(() => catalog.find('', 'v1', 'pods') !== undefined)
@@ -283,11 +352,12 @@ export class EdgeWorld {
   /** The process ends in order and starts again over the same store. */
   async restart(): Promise<void> {
     await this.stop()
+    this.cloud.reachability.restarted()
     await this.start()
   }
 
   response(method: string, url: string, asking: Asking = {}): Promise<Response> {
-    const { token, peer = {}, headers = {}, rawHeaders = [], body, gone } = asking
+    const { token, peer = {}, headers = {}, rawHeaders = Object.entries(headers).flat(), body, gone } = asking
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body)
     const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(isRaw ? body : JSON.stringify(body))
     const stream = async function* () {

@@ -14,6 +14,7 @@ import type { ApiRequest } from '../kube/request.ts'
 import type { Cataloged } from '../kube/schema/catalog.ts'
 import type { WriteRequest, WriteResult } from '../write/write.ts'
 import type { Spelling } from './forms/spelling.ts'
+import type { ClassView } from './views/view.ts'
 
 export type Request = {
   readonly method: string
@@ -40,6 +41,10 @@ export type Peer = {
     /** Its common name. */
     readonly name: string
     readonly organizations: readonly string[]
+    /** Those in its subject, for Kubernetes at most one; undefined where they cannot be read. */
+    readonly uids?: readonly string[] | undefined
+    /** SHA-256, in hexadecimal digits. */
+    readonly fingerprint?: string | undefined
     /** Our own authority, or one of those whose certificates are accepted as callers. */
     readonly issuedBy: 'own' | 'clients'
     readonly expiresMs: number
@@ -74,6 +79,8 @@ export type Served = Cataloged & {
   readonly spelling: Spelling
   /** Whether protobuf could not say all that the objects hold. */
   readonly avoidsProtobuf?: () => boolean
+  /** How its reader sees it; undefined: as it is. */
+  readonly view?: ClassView
 }
 
 /** The local write engine, or whatever takes writes. */
@@ -91,7 +98,8 @@ export interface NonResourcePaths {
 }
 
 export interface Measuring {
-  answered(api: ApiRequest | undefined, code: number, ms: number): void
+  /** `passed`: the API server answered it. */
+  answered(api: ApiRequest | undefined, code: number, ms: number, passed?: boolean): void
 }
 
 /** What reading takes besides the cache that is read. */

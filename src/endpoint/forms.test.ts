@@ -16,15 +16,17 @@ import { openWorld, type World } from './world.test-support.ts'
 
 /** What one piece may hold. */
 const pieceBytesMax = 128 * 1024
-const objects = 1_500
+/** So many that their metadata alone are several pieces. */
+const objects = 400
 const list = '/api/v1/namespaces/default/configmaps'
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 const metadata = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io'
 
-async function filled(count = objects): Promise<World> {
+async function filled(count = objects, text = 'some words\nand more: #\n'.repeat(20)): Promise<World> {
   const world = await openWorld()
-  const data = { text: 'some words\nand more: #\n'.repeat(20) }
-  for (let i = 0; i < count; i++) await world.ask('POST', list, { metadata: { name: `c-${i}` }, data })
+  const annotations = { note: 'x'.repeat(1_000) }
+  for (let i = 0; i < count; i++)
+    await world.ask('POST', list, { metadata: { name: `c-${i}`, annotations }, data: { text } })
   return world
 }
 
@@ -176,7 +178,8 @@ test('[A8] a small object of which much lies deep grows a thousandfold: it is ma
 })
 
 test('[A8] more answers begun at once than a limit are refused, and the limit is free again afterwards', async () => {
-  const world = await filled(250)
+  // More than one piece of each, and little work.
+  const world = await filled(30, 'x'.repeat(5_000))
   const all = await Promise.all(
     Array.from({ length: 210 }, () => world.ask('GET', list, undefined, { accept: 'application/yaml' })),
   )

@@ -159,7 +159,7 @@ test('refusals of resources that nobody serves make no series of their own', asy
 })
 
 test('[I1] what cannot stand in a header is no token', () => {
-  const parts = { isMapped: () => false, nowMs: () => 0 }
+  const parts = { standingOf: () => 'stranger' as const, nowMs: () => 0 }
   for (const token of ['a\r\nx-remote-user: root', 'a b', 'ä', '\0']) {
     const protocol = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
     const identity = identityOf({ peer: {}, headers: { 'sec-websocket-protocol': protocol } }, parts)
@@ -194,4 +194,55 @@ test('[I1] where a query begins before the path, there is no path', () => {
   for (const url of ['http://h?/api/v1/secrets', 'https://h?x=/api/v1/secrets'])
     assert.equal(parseRequest('GET', url).isResource, false, url)
   assert.equal(parseRequest('GET', 'https://h/api/v1/secrets?x=/y').resource, 'secrets')
+})
+
+test('[I1] no spelling of a path reads what its caller may not, nor teaches a right that was never given', async () => {
+  const cloud = new EdgeCloud()
+  await using world = await EdgeWorld.open({ cloud })
+  cloud.server.put('configmaps', 'a/shown', {})
+  cloud.server.put('configmaps', 'b/hidden', {})
+  await world.synced('configmaps')
+  cloud.judge.allows = ({ name }, spec) => name !== 'alice' || spec.resourceAttributes?.namespace === 'a'
+  cloud.clock.advance(11_000)
+  assert.match((await world.get(`${maps}?resourceVersion=0`)).text, /shown/)
+  const there = '/api/v1/namespaces/b/configmaps'
+  const paths = [
+    '/api/v1/namespaces/a/../b/configmaps',
+    '/api/v1/namespaces/a/%2e%2e/b/configmaps',
+    '/api/v1/namespaces/a%2f..%2fb/configmaps',
+    '/api/v1/namespaces/a%2fconfigmaps/../../b/configmaps/hidden',
+    '/api/v1/namespaces/a/configmaps/..%2f..%2fb%2fconfigmaps%2fhidden',
+    '/api/v1/namespaces/a/configmaps/b%2fhidden',
+    '/api/v1/namespaces/a;/../b/configmaps',
+    '/api/v1/namespaces/b;a/configmaps',
+    '/api/v1/namespaces/a/configmaps;/hidden',
+    '/api/v1/namespaces/a//configmaps',
+    '/api/v1/namespaces//configmaps',
+    '/api/v1//namespaces/b/configmaps',
+    `/${there}`,
+    `${there}/`,
+    `${there}//hidden`,
+    `${there}/./hidden`,
+    `${there}/hidden/`,
+    `${there}/hidden%00`,
+    `${there}%23/hidden`,
+    `${there}?namespace=a`,
+    '/api/v1/watch/namespaces/b/configmaps',
+    '/api/v1/watch/configmaps',
+    '/api/v1/configmaps?fieldSelector=metadata.namespace%3Da',
+    '/api/v1/configmaps?fieldSelector=metadata.namespace%3Db',
+    `https://edge${there}`,
+    `https://edge/?x=${maps}`,
+  ]
+  // Whatever it is that the API server reads in a path, its success is no right to what we read in it.
+  world.cloud.script = ({ identity, method }) =>
+    identity.kind === 'token' && method === 'GET' ? answered(404, statusText(404, 'theirs')) : undefined
+  for (const state of ['reachable', 'unreachable'] as const) {
+    cloud.reachability.set(state)
+    for (const path of paths) {
+      const { status, text, passedThrough } = await world.get(path)
+      assert.doesNotMatch(text, /"uid"/, `${state} ${path}`)
+      assert.ok(passedThrough || status >= 400, `${state} ${path}: ${status}`)
+    }
+  }
 })

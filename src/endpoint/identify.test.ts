@@ -2,24 +2,64 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { identityOf, impersonates } from './identify.ts'
 
-const parts = { isMapped: ({ name }: { name: string }) => name === 'system:node:n1', nowMs: () => 1_000 }
+const parts = {
+  standingOf: ({ name }: { name: string }) =>
+    name === 'system:node:n1' ? 'credential' : name === 'another' ? 'stranger' : 'named',
+  nowMs: () => 1_000,
+} as const
 const nobody = { peer: {} }
 
 test('[I1] every header of impersonation leaves the judgement to the API server', () => {
   for (const name of ['impersonate-user', 'impersonate-uid', 'impersonate-group', 'impersonate-extra-scopes']) {
-    assert.equal(impersonates({ authorization: 'Bearer t', [name]: 'x' }), true, name)
+    assert.equal(impersonates({ headers: { authorization: 'Bearer t', [name]: 'x' } }), true, name)
+    for (const spelled of [name, name.toUpperCase(), name.replace('i', 'I')]) {
+      assert.equal(
+        impersonates({ headers: {}, rawHeaders: ['Authorization', 'Bearer t', spelled, 'x'] }),
+        true,
+        spelled,
+      )
+    }
   }
-  assert.equal(impersonates({ authorization: 'Bearer t' }), false)
+  assert.equal(impersonates({ headers: { authorization: 'Bearer t' } }), false)
+  // A value is no name, whatever it says.
+  assert.equal(impersonates({ headers: {}, rawHeaders: ['Accept', 'impersonate-user', 'If-Match', 'x'] }), false)
 })
 
 test('[I1] a certificate speaks for its name only while it is valid and a credential is configured for it', () => {
   const by = (name: string, expiresMs: number, issuedBy: 'own' | 'clients' = 'clients') =>
-    identityOf({ peer: { certificate: { name, organizations: [], issuedBy, expiresMs } }, headers: {} }, parts)
-  assert.deepEqual(by('system:node:n1', 2_000), { kind: 'certificate', name: 'system:node:n1' })
-  assert.deepEqual(by('system:node:n1', 1_000), { kind: 'anonymous' })
-  assert.deepEqual(by('system:node:n2', 2_000), { kind: 'anonymous' })
+    identityOf(
+      { peer: { certificate: { name, organizations: [], uids: [], issuedBy, expiresMs } }, headers: {} },
+      parts,
+    )
+  const caller = (name: string) => ({ name, uid: '', groups: ['system:authenticated'] })
+  const name = 'system:node:n1'
+  assert.deepEqual(by(name, 2_000), { kind: 'certificate', name, caller: caller(name) })
+  assert.deepEqual(by(name, 1_000), { kind: 'anonymous' })
+  assert.deepEqual(by('another', 2_000), { kind: 'anonymous' })
   assert.deepEqual(by('ake-admin', 0, 'own'), { kind: 'edge' })
-  assert.deepEqual(by('ake-admin', 2_000), { kind: 'anonymous' })
+  assert.deepEqual(by('ake-admin', 2_000), { kind: 'named', caller: caller('ake-admin') })
+})
+
+test('[I1] a certificate that no credential goes with is the caller that kube-apiserver would take it for, or none', () => {
+  const fingerprint = 'ab'.repeat(32)
+  const certificate = { name: 'jane', organizations: ['devs'], uids: [], fingerprint, issuedBy: 'clients' as const }
+  const by = (changed: object = {}, headers: Record<string, string> = {}) =>
+    identityOf({ peer: { certificate: { ...certificate, expiresMs: 2_000, ...changed } }, headers }, parts)
+  const extra = { 'authentication.kubernetes.io/credential-id': [`X509SHA256=${fingerprint}`] }
+  const caller = { name: 'jane', uid: '', groups: ['devs', 'system:authenticated'], extra }
+  assert.deepEqual(by(), { kind: 'named', caller })
+  assert.deepEqual(by({ uids: ['u1'] }), { kind: 'named', caller: { ...caller, uid: 'u1' } })
+  for (const odd of [{ uids: ['u1', 'u2'] }, { uids: [''] }, { uids: undefined }, { name: '' }, { expiresMs: 1_000 }]) {
+    assert.deepEqual(by(odd), { kind: 'anonymous' }, JSON.stringify(odd))
+  }
+  // A token can go up, and goes before.
+  assert.deepEqual(by({}, { authorization: 'Bearer t1' }), { kind: 'token', token: 't1' })
+})
+
+test('requests of one connection with one certificate share an identity', () => {
+  const certificate = { name: 'jane', organizations: [], uids: [], issuedBy: 'clients', expiresMs: 2_000 } as const
+  const by = () => identityOf({ peer: { certificate }, headers: {} }, parts)
+  assert.equal(by(), by())
 })
 
 test('[I1] a browser shows its token among the subprotocols of a WebSocket; an Authorization header goes before it', () => {

@@ -1,23 +1,49 @@
 /** In whose name a request goes, as far as its connection and its head tell. */
+import { certificateCaller } from '../access/authenticate/certificatecaller.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import type { Request } from './endpoint.ts'
 
 type Certificate = NonNullable<Request['peer']['certificate']>
+
+/** Whom a certificate of an authority that we were told to trust stands for. */
+export type CertificateStanding =
+  /** The caller of a credential, in whose name requests go up. */
+  | 'credential'
+  /** The caller it names, in whose name nothing goes up. */
+  | 'named'
+  /** None: it bears the name of a credential's caller, and another authority signed it. */
+  | 'stranger'
 
 const anonymous: Identity = { kind: 'anonymous' }
 const edge: Identity = { kind: 'edge' }
 
 export function identityOf(
   { peer, headers }: Pick<Request, 'peer' | 'headers'>,
-  parts: { isMapped: (certificate: Certificate) => boolean; nowMs: () => number },
+  parts: { standingOf: (certificate: Certificate) => CertificateStanding; nowMs: () => number },
 ): Identity {
   const { certificate } = peer
   // A certificate that has expired on an open connection names no caller any more; our own outlives a wrong clock.
   if (certificate?.issuedBy === 'own') return edge
-  if (certificate !== undefined && certificate.expiresMs > parts.nowMs() && parts.isMapped(certificate)) {
-    return { kind: 'certificate', name: certificate.name }
-  }
-  return bearerIdentity(peer, headers)
+  if (certificate === undefined || certificate.expiresMs <= parts.nowMs()) return bearerIdentity(peer, headers)
+  const standing = parts.standingOf(certificate)
+  if (standing === 'credential') return identitiesOf(certificate).credential
+  const shown = bearerIdentity(peer, headers)
+  // A token can go up, and goes before a certificate that cannot.
+  return shown === anonymous && standing === 'named' ? identitiesOf(certificate).named : shown
+}
+
+/** The requests of a connection have one identity. */
+const identities = new WeakMap<Certificate, { readonly credential: Identity; readonly named: Identity }>()
+
+function identitiesOf(certificate: Certificate): { readonly credential: Identity; readonly named: Identity } {
+  const before = identities.get(certificate)
+  if (before !== undefined) return before
+  const caller = certificateCaller(certificate)
+  const credential: Identity = { kind: 'certificate', name: certificate.name, ...(caller && { caller }) }
+  const named: Identity = caller === undefined ? anonymous : { kind: 'named', caller }
+  const made = { credential, named }
+  identities.set(certificate, made)
+  return made
 }
 
 /**
@@ -40,9 +66,21 @@ export function bearerIdentity(peer: Request['peer'], headers: Request['headers'
 }
 
 /** By any header of the kind: without a user they make no sense, and the API server says so. */
-export function impersonates(headers: Request['headers']): boolean {
-  for (const name in headers) if (name.startsWith('impersonate-')) return true
+export function impersonates({ headers, rawHeaders }: Pick<Request, 'headers' | 'rawHeaders'>): boolean {
+  if (rawHeaders === undefined) return Object.keys(headers).some(isImpersonation)
+  // Each read of a mirror comes by here, and a list is looked through faster than the names of an object.
+  for (let at = 0; at < rawHeaders.length; at += 2) if (isImpersonation(rawHeaders[at] as string)) return true
   return false
+}
+
+/** Names and values in turn. */
+export function headerLines({ headers, rawHeaders }: Pick<Request, 'headers' | 'rawHeaders'>): readonly string[] {
+  return rawHeaders ?? Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [name, value]))
+}
+
+function isImpersonation(name: string): boolean {
+  const first = name.charCodeAt(0)
+  return (first === 0x69 || first === 0x49) && name.toLowerCase().startsWith('impersonate-')
 }
 
 /** As kube-apiserver reads it: the scheme in any case, one token after it. */

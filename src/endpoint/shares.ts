@@ -46,6 +46,9 @@ export function placesOf(url: string, placeBytes: number): number {
   return characters <= 0 ? 1 : 1 + Math.ceil((characters * keptBytesPerCharacter) / placeBytes)
 }
 
+/** Holders that are remembered while they hold nothing: most come again at once, and forgetting them costs more than they do. */
+const idleMax = 64
+
 export class Shares {
   readonly #max: number
   readonly #held = new Map<string, number>()
@@ -67,7 +70,7 @@ export class Shares {
   /** Back, by the same holder. */
   give({ name }: Holder, amount = 1): void {
     const left = (this.#held.get(name) ?? 0) - amount
-    if (left > 0) this.#held.set(name, left)
+    if (left > 0 || this.#held.size <= idleMax) this.#held.set(name, left)
     else this.#held.delete(name)
     this.#taken -= amount
   }

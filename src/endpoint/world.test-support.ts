@@ -1,7 +1,10 @@
 /** A whole server without sockets: the endpoint over a memory store, asked directly. */
 
+import { generateKeyPairSync } from 'node:crypto'
 import { followDefinitions, objectsOf } from '../app/authority.ts'
 import { bootstrap } from '../app/bootstrap.ts'
+import { ownIdentity } from '../app/ownidentity.ts'
+import { beginRoles } from '../app/roleaggregation.ts'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { AuthorityCopy } from '../cache/authoritycopy.ts'
@@ -11,9 +14,9 @@ import type { Store } from '../store/store.ts'
 import { Writer } from '../write/writer.ts'
 import { Discovery } from './documents/discovery.ts'
 import { Health } from './documents/health.ts'
+import { IssuerDocuments } from './documents/issuer.ts'
 import { Measures } from './documents/measures.ts'
 import type { Peer, Request, Response } from './endpoint.ts'
-import { OwnAccess } from './ownaccess.ts'
 import { OwnCatalog } from './owncatalog.ts'
 import { AuthorityAnswers } from './request/authority.ts'
 import { Endpoint } from './request/pipeline.ts'
@@ -25,20 +28,27 @@ export type World = {
   clock: FakeClock
   /** The answer as sockets get it. */
   respond(method: string, url: string, body?: unknown, headers?: Request['headers']): Promise<Response>
-  ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  ask(method: string, url: string, body?: unknown, headers?: Record<string, string>, peer?: Peer): Promise<Answer>
+  /** Of clients that show no certificate. */
+  readonly stranger: Peer
   /** One round of the sweeper; answers how much is still leaving. */
   sweep(): Promise<number>
+  /** Resolves when aggregated roles have their rules. */
+  aggregate(): Promise<boolean>
   /** The body as it comes, for watches. */
   open(url: string, headers?: Record<string, string>): Promise<AsyncIterator<Buffer>>
 }
 
 const certificate = { name: 'ake-admin', organizations: ['system:masters'], issuedBy: 'own', expiresMs: 0 } as const
 const admin: Peer = { certificate }
+const { privateKey: accountKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
 
 type Parts = {
   readonly store?: Store
   readonly historyBytesMax?: number
   readonly clock?: FakeClock
+  /** Whether it judges by roles. */
+  readonly rbac?: boolean
   /** Whether it has what a whole server has besides resources: health, discovery. */
   readonly documents?: boolean
 }
@@ -50,32 +60,37 @@ export async function openWorld(parts: Parts = {}): Promise<World> {
   const resources = new OwnCatalog()
   const copy = await AuthorityCopy.open({ store, clock, log, planOf: (interest) => resources.planOf(interest) })
   followDefinitions(copy, resources)
-  const writer = new Writer({ objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
+  const mode = parts.rbac === true ? 'rbac' : 'open'
+  const { authentication, authorization, writing } = ownIdentity({ copy, key: accountKey, authorization: mode, clock })
+  const writer = new Writer({ ...writing, objectsOf: objectsOf(copy, resources), catalog: resources, clock, log })
   await bootstrap(writer, resources)
-  const measures = new Measures({ copy, store })
+  const aggregation = parts.rbac === true ? await beginRoles({ copy, resources, writer, clock, log }) : undefined
+  const measures = new Measures({ copy, catalog: resources, store })
   const health = new Health({ version: builtinFacts().version, checks: [] })
   const discovery = new Discovery({ resources, serverAddress: '192.0.2.1:6443', paths: ['/healthz', '/version'] })
-  const documents = parts.documents === true ? [health, discovery, measures] : [measures]
-  const access = new OwnAccess()
-  const asked = { authentication: access, authorization: access, catalog: resources }
+  const issuer = new IssuerDocuments(writing.issuer.documents('192.0.2.1:6443'))
+  const documents = parts.documents === true ? [health, discovery, issuer, measures] : [measures]
+  const asked = { authentication, authorization, catalog: resources }
   const answering = new AuthorityAnswers({ ...asked, copy, writer, documents, clock })
   const endpoint = new Endpoint({ ...asked, answering, measures, log })
-  const handle = (method: string, url: string, body: unknown, headers: Request['headers'] = {}) => {
+  const handle = (method: string, url: string, body: unknown, headers: Request['headers'] = {}, peer = admin) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
     const whole = Buffer.isBuffer(body) ? body : Buffer.from(bytes)
     const stream = async function* () {
       yield whole
     }
     const hasBody = bytes !== ''
-    return endpoint.handle({ method, url, headers, hasBody, body: async () => whole, stream, peer: admin })
+    return endpoint.handle({ method, url, headers, hasBody, body: async () => whole, stream, peer })
   }
   return {
     copy,
     clock,
     respond: handle,
     sweep: () => writer.sweeper.sweep(),
-    async ask(method, url, body, headers = {}) {
-      const response = await handle(method, url, body, headers)
+    aggregate: async () => (await aggregation?.settle()) ?? true,
+    stranger: {},
+    async ask(method, url, body, headers = {}, peer = admin) {
+      const response = await handle(method, url, body, headers, peer)
       const bytes = await whole(response.body)
       const text = bytes.toString()
       const isJson = String(response.headers['content-type']).startsWith('application/json')

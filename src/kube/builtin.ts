@@ -1,6 +1,6 @@
 /**
- * What Kubernetes' own resources are: names, discovery, write rules, schemas, OpenAPI operations and Table columns, as a
- * real kube-apiserver told conformance/facts/facts.ts. builtin.jsonl holds one part per line, and a part is parsed when asked
+ * What Kubernetes' own resources are: names, discovery, write rules, schemas, OpenAPI operations and Table columns, and the
+ * roles and bindings that every cluster begins with, as a real kube-apiserver told conformance/facts/facts.ts. builtin.jsonl holds one part per line, and a part is parsed when asked
  * for: serving pods does not need schemas. The prose (descriptions, examples) of all parts is dropped.
  */
 
@@ -107,10 +107,17 @@ export type BuiltinColumn = {
 /** By `group/version/resource`; the core group is empty: `/v1/pods`. */
 export type BuiltinColumns = { readonly [groupVersionResource: string]: readonly BuiltinColumn[] }
 
+/** What kube-apiserver makes at its start where it judges by roles, each as it is written. */
+export type BuiltinPolicy = {
+  readonly [R in 'clusterroles' | 'clusterrolebindings' | 'roles' | 'rolebindings']: readonly {
+    readonly metadata: { readonly name: string; readonly namespace?: string }
+  }[]
+}
+
 const parts: unknown[] = []
 
-/** The file is read anew for each part rather than kept: four reads at most, and no megabyte of text in memory. */
-function part(line: 0 | 1 | 2 | 3): unknown {
+/** The file is read anew for each part rather than kept: five reads at most, and no megabyte of text in memory. */
+function part(line: 0 | 1 | 2 | 3 | 4): unknown {
   if (parts[line] === undefined) {
     const bytes = readFileSync(join(import.meta.dirname, 'builtin.jsonl'))
     let start = 0
@@ -141,6 +148,10 @@ export function builtinPaths(): BuiltinPaths {
 
 export function builtinColumns(): BuiltinColumns {
   return part(3) as BuiltinColumns
+}
+
+export function builtinPolicy(): BuiltinPolicy {
+  return part(4) as BuiltinPolicy
 }
 
 /** The `paths` of one document of /openapi/v3, whole again; undefined if there is no such document. */

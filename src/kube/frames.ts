@@ -1,15 +1,18 @@
 /**
- * A watch as an API server streams it, cut into its frames: one line of JSON each, `{"type":"ADDED","object":{…}}`. Every
- * frame is checked to the letter, because what it carries is kept and served; its object stays the bytes that came.
+ * A watch as an API server streams it, cut into its frames: one line of JSON each, `{"type":"ADDED","object":{…}}`. Its object
+ * stays the bytes that came: `scanObject` checks them, all of them and to the letter, while it looks for what is needed.
  */
-import { eachMember, isKey, openBrace, ScanFault, skipSpace } from './json/scan.ts'
-import { endOfJson } from './json/wellformed.ts'
+import { eachMember, isKey, ScanFault, skipValue } from './json/scan.ts'
+import { closeBrace, openBrace, skipSpace } from './json/wellformed.ts'
 
 const frameTypes = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const
 
 export type WatchFrame = {
   readonly type: (typeof frameTypes)[number]
-  /** A view into a chunk that was pushed: a reader that keeps it copies it, or the whole chunk stays in memory. */
+  /**
+   * Not checked yet: what a frame goes on with after it may be part of it, and is found out with it. A view into a chunk that
+   * was pushed: a reader that keeps it copies it, or the whole chunk stays in memory.
+   */
   readonly object: Buffer
 }
 
@@ -80,13 +83,24 @@ export class FrameReader {
 const typeKey = Buffer.from('type')
 const objectKey = Buffer.from('object')
 
+/** How every API server begins a frame. */
+const openings = frameTypes.map((type) => ({ type, opening: Buffer.from(`{"type":"${type}","object":{`) }))
+
 function readFrame(line: Buffer): WatchFrame {
+  for (const { type, opening } of openings) {
+    if (line[9] !== opening[9] || !isKey(line, 0, opening.length, opening)) continue
+    if (line.at(-1) !== closeBrace) break
+    return { type, object: line.subarray(opening.length - 1, line.length - 1) }
+  }
+  return readUncommonFrame(line)
+}
+
+function readUncommonFrame(line: Buffer): WatchFrame {
   let type: string | undefined
   let object: Buffer | undefined
   try {
     const frameEnd = eachMember(line, 0, (from, to, at) => {
-      const end = endOfJson(line, at)
-      if (end < 0) throw new FrameFault('a frame that is not JSON')
+      const end = skipValue(line, at)
       if (isKey(line, from, to, typeKey) && type === undefined) type = line.toString('latin1', at + 1, end - 1)
       else if (isKey(line, from, to, objectKey) && object === undefined) object = line.subarray(at, end)
       else throw new FrameFault('a frame with members that no watch event has')

@@ -2,20 +2,8 @@
  * One page of a LIST as an API server answers it, cut into its items: each stays the bytes that came, checked to be JSON
  * and otherwise unread. Here is also the form in which an object is kept, whether it came in a list, a frame or alone.
  */
-import {
-  closeBracket,
-  comma,
-  eachMember,
-  isKey,
-  openBrace,
-  openBracket,
-  quote,
-  ScanFault,
-  skipSpace,
-  skipValue,
-  stringAt,
-} from './json/scan.ts'
-import { endOfJson } from './json/wellformed.ts'
+import { eachMember, isKey, ScanFault, skipValue, stringAt } from './json/scan.ts'
+import { closeBracket, comma, endOfJson, openBrace, openBracket, quote, skipSpace } from './json/wellformed.ts'
 
 export type ListPage = {
   /** As spelled: `PodList`. */

@@ -2,7 +2,9 @@
  * One pass over an object's JSON bytes that finds what reading needs: identity, version, labels, the selectable fields
  * asked for, and where metadata and the version stand, so that other forms of the object are made by splicing bytes.
  */
-import { comma, eachMember, isKey, openBrace, openBracket, quote, skipSpace, skipValue, stringAt } from './json/scan.ts'
+import { eachMember, isKey, ScanFault, skipValue, stringAt } from './json/scan.ts'
+import { sharedText } from './json/texts.ts'
+import { comma, openBrace, openBracket, quote, skipSpace } from './json/wellformed.ts'
 
 /** What a scan of one object's bytes found. Offsets are into those bytes. */
 export type Scan = {
@@ -57,18 +59,6 @@ export class Labels {
   }
 }
 
-/** Labels and fields repeat from object to object: one string serves them all. Forgotten as a whole when it grows. */
-const internedMax = 20_000
-const interned = new Map<string, string>()
-
-function intern(text: string): string {
-  const known = interned.get(text)
-  if (known !== undefined) return known
-  if (interned.size >= internedMax) interned.clear()
-  interned.set(text, text)
-  return text
-}
-
 export function planFields(paths: readonly string[]): FieldPlan {
   type Growing = { key: Buffer; index: number; children: Growing[] | undefined }
   const root: Growing = { key: Buffer.alloc(0), index: -1, children: undefined }
@@ -92,6 +82,7 @@ export function planFields(paths: readonly string[]): FieldPlan {
 export const noFields: FieldPlan = planFields([])
 const noValues: readonly string[] = []
 
+/** All of the bytes are read, and checked to the letter: what is no JSON object, or more than one, is a `ScanFault`. */
 export function scanObject(bytes: Buffer, plan: FieldPlan = noFields): Scan {
   const scan: Scan = {
     name: '',
@@ -109,7 +100,7 @@ export function scanObject(bytes: Buffer, plan: FieldPlan = noFields): Scan {
   const values = plan.paths.length === 0 ? undefined : new Array<string>(plan.paths.length).fill('')
   if (values !== undefined) scan.fields = values
   let heads = true
-  eachMember(bytes, skipSpace(bytes, 0), (from, to, at) => {
+  const end = eachMember(bytes, skipSpace(bytes, 0), (from, to, at) => {
     if (isKey(bytes, from, to, metadataKey)) {
       heads = false
       scan.metadataStart = at
@@ -127,6 +118,7 @@ export function scanObject(bytes: Buffer, plan: FieldPlan = noFields): Scan {
     const node = values === undefined ? undefined : childOf(plan.root, bytes, from, to)
     return node === undefined ? skipValue(bytes, at) : readPlanned(bytes, at, node, values as string[])
   })
+  if (end !== bytes.length && skipSpace(bytes, end) !== bytes.length) throw new ScanFault('something follows an object')
   return scan
 }
 
@@ -150,7 +142,7 @@ function scanMetadata(bytes: Buffer, start: number, scan: Scan): number {
   return eachMember(bytes, start, (from, to, at) => {
     const end = skipValue(bytes, at)
     if (isKey(bytes, from, to, nameKey)) scan.name = scalar(bytes, at, end)
-    else if (isKey(bytes, from, to, namespaceKey)) scan.namespace = scalar(bytes, at, end)
+    else if (isKey(bytes, from, to, namespaceKey)) scan.namespace = sharedScalar(bytes, at, end)
     else if (isKey(bytes, from, to, uidKey)) scan.uid = scalar(bytes, at, end)
     else if (isKey(bytes, from, to, versionKey)) {
       if (bytes[at] === quote) {
@@ -178,7 +170,7 @@ function readLabels(bytes: Buffer, start: number): Labels | undefined {
   const pairs: string[] = []
   eachMember(bytes, start, (from, to, at) => {
     const end = skipValue(bytes, at)
-    pairs.push(intern(stringAt(bytes, from - 1, to + 1)), intern(scalar(bytes, at, end)))
+    pairs.push(sharedScalar(bytes, from - 1, to + 1), sharedScalar(bytes, at, end))
     return end
   })
   return pairs.length === 0 ? undefined : new Labels(pairs)
@@ -193,8 +185,7 @@ function readPlanned(bytes: Buffer, at: number, node: PlanNode, values: string[]
   }
   const end = skipValue(bytes, at)
   const first = bytes[at]
-  if (node.index >= 0 && first !== openBrace && first !== openBracket)
-    values[node.index] = intern(scalar(bytes, at, end))
+  if (node.index >= 0 && first !== openBrace && first !== openBracket) values[node.index] = sharedScalar(bytes, at, end)
   return end
 }
 
@@ -205,4 +196,9 @@ function scalar(bytes: Buffer, start: number, end: number): string {
     return text === 'null' ? '' : text
   }
   return stringAt(bytes, start, end)
+}
+
+/** The same, of what repeats from object to object. */
+function sharedScalar(bytes: Buffer, start: number, end: number): string {
+  return (bytes[start] === quote ? sharedText(bytes, start, end) : undefined) ?? scalar(bytes, start, end)
 }

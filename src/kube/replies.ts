@@ -3,20 +3,8 @@
  * client that wrote version n must not be shown an older one afterwards, so n has to be read from an answer passed through.
  */
 
-import {
-  closeBracket,
-  comma,
-  eachMember,
-  isKey,
-  openBrace,
-  openBracket,
-  quote,
-  ScanFault,
-  skipSpace,
-  skipValue,
-  stringAt,
-} from './json/scan.ts'
-import { isJson } from './json/wellformed.ts'
+import { eachMember, isKey, ScanFault, skipValue, stringAt } from './json/scan.ts'
+import { closeBracket, comma, isJson, openBrace, openBracket, quote, skipSpace } from './json/wellformed.ts'
 import { scanObject } from './object.ts'
 import { isEnding, readListItems, readObjectMeta, readStatus } from './protobuf/peek.ts'
 import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'

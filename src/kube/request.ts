@@ -103,6 +103,13 @@ function nonResource(method: string, path: string, query: Query): ApiRequest {
 
 const SLASH = 47
 
+/** The path and query of a request target, also of the form that is meant for proxies: nothing else goes up or is compared. */
+export function originForm(target: string): string {
+  if (target.charCodeAt(0) === SLASH || !target.includes('://')) return target
+  const start = originEnd(target)
+  return start === 0 ? '/' : target.charCodeAt(start) === SLASH ? target.slice(start) : `/${target.slice(start)}`
+}
+
 /** Where the path begins in `http://host/path`, the form meant for proxies. */
 function originEnd(url: string): number {
   const scheme = url.indexOf('://')

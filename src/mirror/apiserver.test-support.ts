@@ -16,7 +16,16 @@ import {
 } from '../upstream/upstream.ts'
 import { Body, Switch } from './line.test-support.ts'
 
-type Thing = { readonly value?: string; readonly labels?: Record<string, string>; readonly node?: string }
+type Thing = {
+  readonly value?: string
+  readonly labels?: Record<string, string>
+  readonly node?: string
+  /** What stands there besides the node. */
+  readonly spec?: object
+  readonly status?: object
+  /** What else is in it. */
+  readonly more?: object
+}
 
 type Stored = {
   readonly key: string
@@ -62,8 +71,18 @@ const kinds: Record<string, string> = {
   secrets: 'Secret',
   nodes: 'Node',
   namespaces: 'Namespace',
+  services: 'Service',
+  persistentvolumeclaims: 'PersistentVolumeClaim',
+  persistentvolumes: 'PersistentVolume',
+  csidrivers: 'CSIDriver',
+  endpointslices: 'EndpointSlice',
+  roles: 'Role',
+  clusterroles: 'ClusterRole',
   rolebindings: 'RoleBinding',
   clusterrolebindings: 'ClusterRoleBinding',
+  deployments: 'Deployment',
+  oxen: 'Ox',
+  customresourcedefinitions: 'CustomResourceDefinition',
 }
 
 export class ApiServer implements Upstream {
@@ -322,7 +341,9 @@ class Watch {
 }
 
 function apiVersionOf(resource: string): string {
-  return resource.endsWith('rolebindings') ? 'rbac.authorization.k8s.io/v1' : 'v1'
+  if (resource === 'csidrivers') return 'storage.k8s.io/v1'
+  if (resource === 'endpointslices') return 'discovery.k8s.io/v1'
+  return /roles$|rolebindings$/.test(resource) ? 'rbac.authorization.k8s.io/v1' : 'v1'
 }
 
 function metadataOf({ key, uid, version, thing }: Stored): string {
@@ -335,8 +356,9 @@ function textOf({ key, uid, version, thing }: Omit<Stored, 'text'>): string {
   const place = slash < 0 ? {} : { namespace: key.slice(0, slash) }
   const labels = thing.labels === undefined ? {} : { labels: thing.labels }
   const metadata = { name: key.slice(slash + 1), ...place, uid, resourceVersion: String(version), ...labels }
-  const spec = thing.node === undefined ? {} : { nodeName: thing.node }
-  return JSON.stringify({ metadata, spec, value: thing.value ?? '' })
+  const spec = { ...(thing.node === undefined ? {} : { nodeName: thing.node }), ...thing.spec }
+  const status = thing.status === undefined ? {} : { status: thing.status }
+  return JSON.stringify({ metadata, spec, ...status, ...thing.more, value: thing.value ?? '' })
 }
 
 function read({ path, headers }: UpstreamRequest): ServerRequest {

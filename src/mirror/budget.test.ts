@@ -134,8 +134,13 @@ test('[A2] a watch whose interest is evicted ends in order', async () => {
 
 test('what is refused is told: how full it is, what was passed through and why, and how often', async () => {
   await using world = await opened()
-  for (let at = 0; at < interestsPerCallerMax + 2; at++) world.place('list', { labels: `n=${at}` }, { caller: 'flood' })
   const { budget } = world.interests
+  assert.match(
+    budget.figures().join(''),
+    /\nake_turned_away_total 0\n/,
+    'before it has happened, or its rate is unknown',
+  )
+  for (let at = 0; at < interestsPerCallerMax + 2; at++) world.place('list', { labels: `n=${at}` }, { caller: 'flood' })
   assert.deepEqual(
     budget.turnedAway.map(({ interest, why }) => [interest.name, why]),
     [30, 31].map((at) => [`v1/pods?n=${at}&`, `its caller has ${interestsPerCallerMax} interests`]),

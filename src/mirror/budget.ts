@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { Counter, gauge, seriesOf } from '../base/metrics.ts'
+import { Counter, counter, gauge, seriesOf } from '../base/metrics.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import {
@@ -54,7 +54,7 @@ export class Budget {
   /** The room of newcomers by kind and caller, since the last tick at most: after a start hundreds ask page by page. */
   readonly #rooms = new Map<string, { readonly room: number; readonly atMs: number }>()
   readonly #evictions = new Counter()
-  readonly #refusals = new Counter()
+  #refusals = 0
   #quietUntilMs = 0
 
   constructor(parts: Parts) {
@@ -76,6 +76,8 @@ export class Budget {
     if (interest.name.length > mirrorLimits.nameCharactersMax)
       return this.#refuse(interest, 'its selectors are too long')
     const newcomer = this.#newcomerOf(interest, record)
+    // What stands comes on top of all: a node's pods name hundreds at once.
+    if (newcomer.isStanding) return []
     const kind = kindOf(newcomer)
     const known = this.#full.get(kind)
     if (known !== undefined) return this.#refuse(interest, known)
@@ -139,7 +141,7 @@ export class Budget {
       gauge('ake_mirror_bytes', 'Bytes of all objects mirrored.', [['', this.bytes]]),
       gauge('ake_mirror_bytes_max', 'How many there may be.', [['', this.bytesMax]]),
       this.#evictions.render('ake_evicted_interests_total', 'Interests that ended for want of room.'),
-      this.#refusals.render('ake_turned_away_total', 'Reads passed through for want of room.'),
+      counter('ake_turned_away_total', 'Reads passed through for want of room.', [['', this.#refusals]]),
     ]
   }
 
@@ -198,7 +200,7 @@ export class Budget {
   #refuse(interest: Interest, why: string): undefined {
     const { clock, log } = this.#parts
     const nowMs = clock.steady()
-    this.#refusals.add('')
+    this.#refusals++
     this.#turnedAway.delete(interest.name)
     this.#turnedAway.set(interest.name, { interest, why, untilMs: nowMs + complainEveryMs })
     const [oldest] = this.#turnedAway.keys()

@@ -60,12 +60,15 @@ function isKnown({ version: reached, history }: Cache, version: number): boolean
 }
 
 /** Any that holds the object, the newest of it: presence is knowledge. */
-export function holdingOf(sharing: Iterable<MirroredInterest>, key: string): Cache | undefined {
-  let newest: Cache | undefined
+export function holdingOf(sharing: Iterable<MirroredInterest>, key: string): MirroredInterest | undefined {
+  let newest: MirroredInterest | undefined
+  let version = 0
   for (const mirrored of sharing) {
     const cache = mirrored.readable
     const item = cache === undefined || cache.isCorrupt(key) ? undefined : cache.get(key)
-    if (item !== undefined && item.version > (newest?.get(key)?.version ?? 0)) newest = cache
+    if (item === undefined || item.version <= version) continue
+    newest = mirrored
+    version = item.version
   }
   return newest
 }

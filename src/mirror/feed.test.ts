@@ -216,7 +216,16 @@ async function fedByHand(items: readonly Item[]) {
   const side = async (name: string) => {
     const cache = await copy.begin(name, 10, items)
     const interest = interestOf({ group: '', version: 'v1', resource: 'pods', namespace: '' })
-    return { interest, cache, readable: cache, hopeless: false, heardAt: 0, listKind: 'PodList' }
+    return {
+      interest,
+      cache,
+      readable: cache,
+      hopeless: false,
+      heardAt: 0,
+      lastHeardAt: 0,
+      watch: undefined,
+      listKind: 'PodList',
+    }
   }
   const [wide, narrow] = [await side('wide'), await side('narrow')]
   const feed = new Feed({ wide, narrow, filter: () => everything, copy, clock })

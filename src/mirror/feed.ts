@@ -15,6 +15,7 @@ import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { StreamEvent, StreamStart } from '../cache/subscription.ts'
 import type { FieldPlan } from '../kube/object.ts'
 import type { Interest } from './interest.ts'
+import type { ReflectorState } from './reflector.ts'
 
 /** How often it looks whether the wider interest is still the one it was, and whether a disk that refused takes writes. */
 const lookEveryMs = 1_000
@@ -26,6 +27,8 @@ type Side = {
   readonly readable: Cache | undefined
   readonly hopeless: boolean
   readonly heardAt: number
+  readonly lastHeardAt: number
+  readonly watch: ReflectorState | undefined
   readonly listKind: string
 }
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { makeItem } from '../cache/item.ts'
-import { FieldSelector } from '../kube/fieldselector.ts'
+import { FieldSelector, parseFieldSelector } from '../kube/fieldselector.ts'
 import { pathOf } from '../kube/scope.ts'
-import { LabelSelector } from '../kube/selector.ts'
-import { covers, interestOf, parseInterest, printInterest } from './interest.ts'
+import { LabelSelector, parseLabelSelector } from '../kube/selector.ts'
+import { covers, interestOf, kindOfName, parseInterest, printInterest, scopeOfName } from './interest.ts'
 import { filterOf, known, scopeOf, type Wish } from './world.test-support.ts'
 
 const { plan } = known('pods')
@@ -159,4 +159,23 @@ test('the path of an interest asks the API server for exactly that', () => {
     fieldSelector: 'spec.nodeName=n1',
   })
   assert.equal(pathOf({ ...scopeOf({ resource: 'nodes' }), group: 'g.io', version: 'v2' }, {}), '/apis/g.io/v2/nodes')
+})
+
+test('figures know an interest by its resource and how much of it that is, never by an object or what a caller wrote', () => {
+  const kind = (name: string) => Object.values(kindOfName(name)).join(' ').trim()
+  const deployments = { group: 'apps', version: 'v1', resource: 'deployments', namespace: '' }
+  const labels = parseLabelSelector('metadata.name=x')
+  const fields = parseFieldSelector('spec.nodeName=n')
+  assert.equal(kind(interestOf(deployments).name), 'apps deployments all')
+  assert.equal(
+    kind(interestOf({ ...deployments, namespace: 'a?b&metadata.name=x' }).name),
+    'apps deployments namespace',
+  )
+  assert.equal(kind(interestOf({ ...deployments, labels }).name), 'apps deployments selector')
+  assert.equal(kind(interestOf({ ...deployments, fields }).name), 'apps deployments selector')
+  const pods = { group: '', version: 'v1', resource: 'pods', namespace: 'shop' }
+  assert.equal(kind(interestOf(scopeOfName(pods, 'p')).name), 'pods name')
+  assert.equal(kind(interestOf({ ...scopeOfName(pods, 'p'), labels }).name), 'pods name')
+  const odd = parseFieldSelector('a.b=?,metadata.name=p')
+  assert.equal(kind(interestOf({ ...pods, fields: odd }).name), 'pods name', 'a value may hold what ends the place')
 })

@@ -46,6 +46,16 @@ export function resourceOfName(interest: string): string {
   return interest.split(/[@?]/, 1)[0] as string
 }
 
+/** Of an interest's name, for figures: its resource, and how much of that it is. No object is named, so there are few. */
+export function kindOfName(name: string) {
+  const [place = '', ...wishes] = name.split('?')
+  const [resource = '', , group = ''] = resourceOfName(place).split('/').reverse()
+  const [, fields = ''] = wishes.join('?').split('&')
+  const isNamed = fields.split(',').some((one) => one.startsWith('metadata.name='))
+  const interest = isNamed ? 'name' : wishes.length > 0 ? 'selector' : place.includes('@') ? 'namespace' : 'all'
+  return { group, resource, interest }
+}
+
 /** Whether every object that the scope can match is in the interest. */
 export function covers(interest: Scope, scope: Scope): boolean {
   if (interest.resource !== scope.resource || interest.version !== scope.version || interest.group !== scope.group) {

@@ -331,3 +331,34 @@ test('a process that ends in order leaves nothing open', async () => {
   await world.stop()
   assert.equal(world.server.watches.size, 0)
 })
+
+test('after a renewed credential all that was refused is asked for at once, also what was under way with the old one', async () => {
+  await using world = await opened()
+  const { server } = world
+  const wishes = [{ namespace: 'a' }, { namespace: 'b' }, { resource: 'configmaps' }, { resource: 'secrets' }]
+  const all = wishes.map((wish) => world.begin(wish) as MirroredInterest)
+  const are = (kind: string) => all.every(({ state }) => state.kind === kind)
+  await world.until(() => are('synced'))
+  for (const isUnderWay of [false, true]) {
+    await world.pass(10_000)
+    server.fault = () => ({ kind: 'status', code: 401 })
+    server.cutWatches()
+    await world.pass(3 * 60_000, 360)
+    assert.ok(are('refused'), all.map(({ state }) => state.kind).join())
+    if (isUnderWay) {
+      let isRenewed = false
+      server.fault = () => {
+        if (isRenewed) return undefined
+        isRenewed = true
+        world.interests.hurry()
+        return { kind: 'status', code: 401 }
+      }
+      await world.until(() => isRenewed)
+    } else {
+      server.fault = () => undefined
+      world.interests.hurry()
+    }
+    await world.pass(2_500)
+    assert.ok(are('synced'), `under way: ${isUnderWay}: ${all.map(({ state }) => state.kind).join()}`)
+  }
+})

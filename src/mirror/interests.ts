@@ -21,6 +21,7 @@ import { Leaving, tickMs } from './leaving.ts'
 import type { Mirrored } from './mirror.ts'
 import { MirroredInterest } from './mirrored.ts'
 import { type Beginning, type InterestRecord, InterestRecords, isNode, noteBeginning, noteCaller } from './records.ts'
+import { RefusalCauses } from './refusalcauses.ts'
 
 /** The time in which no caller asked is written down this often: a restart may forget as much of it. */
 const saveEveryMs = 600_000
@@ -69,6 +70,7 @@ export class Interests {
   readonly #leaving: Leaving
   readonly #gathering: Gathering
   readonly budget: Budget
+  readonly #refusals = new RefusalCauses()
   /** Those of resources that the catalog does not know now. */
   readonly #unknown = new WeakSet<MirroredInterest>()
   #copy: MirrorCopy | undefined
@@ -143,6 +145,10 @@ export class Interests {
     return this.#mirrored.values()
   }
 
+  named(name: string): MirroredInterest | undefined {
+    return this.#mirrored.get(name)
+  }
+
   get size(): number {
     return this.#mirrored.size
   }
@@ -155,7 +161,7 @@ export class Interests {
     return coveringOf(this.of(scope.group, scope.version, scope.resource), scope, version)
   }
 
-  holding(scope: Scope, key: string): Cache | undefined {
+  holding(scope: Scope, key: string): MirroredInterest | undefined {
     return holdingOf(this.of(scope.group, scope.version, scope.resource), key)
   }
 
@@ -184,6 +190,8 @@ export class Interests {
       node: false,
       watched: false,
       gathered: options.gathered ?? false,
+      heardMs: 0,
+      refusal: undefined,
     }
     noteBeginning(record, options)
     const evicted = this.budget.admit(interest, record)
@@ -195,7 +203,7 @@ export class Interests {
     const mirrored = this.#add(interest, record, firstVersion > this.lostOf(interest.name) ? firstVersion : undefined)
     // What is here of one whose record was lost was read without knowing its fields.
     mirrored.cache?.replan(this.planOf(interest.name))
-    this.#parts.log.info('interest.begun', { interest: interest.name })
+    this.#parts.log.debug('interest.begun', { interest: interest.name })
     this.#save(mirrored)
     if (this.#started) mirrored.start()
     return mirrored
@@ -208,6 +216,13 @@ export class Interests {
     if (noteCaller(mirrored.record, caller, isWatch)) this.#save(mirrored)
     if (mirrored.record.node || !isNode(caller) || mirrored.cache === undefined) return
     this.begin(scope, known, { by: [caller], isWatch })
+  }
+
+  /** What it stood for needs it no more: from here on it stays as long as callers ask for it, a day at least. */
+  release(mirrored: MirroredInterest): void {
+    mirrored.record.standing = false
+    mirrored.record.unaskedMs = 0
+    this.#save(mirrored)
   }
 
   /** All of a namespace, for the callers who asked for its names. */
@@ -243,6 +258,7 @@ export class Interests {
       room: () => this.budget.roomOf(interest, record),
       clock,
       log,
+      refusals: this.#refusals,
       firstVersion,
       save: (one) => this.#records.save(one),
       onRestored: (one) => {
@@ -286,9 +302,14 @@ export class Interests {
     if (this.#started) for (const mirrored of this.#mirrored.values()) this.#widened(mirrored)
   }
 
+  /** The API server may accept now what it refused: all that wait ask again, spread over a moment. */
+  hurry(): void {
+    for (const mirrored of this.#mirrored.values()) mirrored.hurry()
+  }
+
   async end(mirrored: MirroredInterest, why: string): Promise<void> {
     const { name, group, version, resource } = mirrored.interest
-    this.#parts.log.info('interest.ended', { interest: name, why })
+    this.#parts.log.debug('interest.ended', { interest: name, why })
     this.#mirrored.delete(name)
     this.#byResource.get(resourceName(group, version, resource))?.delete(mirrored)
     await mirrored.stop()

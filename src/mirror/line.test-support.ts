@@ -109,14 +109,27 @@ export class Switch implements Reachability {
   why = ''
   sinceMs = 0
   limitMs = 300
+  #lostAt = Number.NEGATIVE_INFINITY
   answersProbes = true
 
   constructor(clock: FakeClock) {
     this.#clock = clock
   }
 
+  /** Probes are answered all the time, until they are not. */
+  get heardAt(): number {
+    return this.state === 'reachable' ? this.#clock.steady() : this.#lostAt
+  }
+
+  /** Another process asks from here on. */
+  restarted(): void {
+    this.#lostAt = Number.NEGATIVE_INFINITY
+    this.sinceMs = this.#clock.now()
+  }
+
   set(state: ReachabilityState): void {
     if (state === this.state) return
+    this.#lostAt = this.heardAt
     this.state = state
     this.why = state === 'reachable' ? '' : 'the test says so'
     this.sinceMs = this.#clock.now()

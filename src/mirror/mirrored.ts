@@ -10,8 +10,9 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { Feed } from './feed.ts'
 import type { Interest } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
-import type { InterestRecord } from './records.ts'
+import { type InterestRecord, type KeptOut, noteKeptOut } from './records.ts'
 import { Reflector, type ReflectorState } from './reflector.ts'
+import type { RefusalCauses } from './refusalcauses.ts'
 import { WayBack } from './wayback.ts'
 
 export type MirroredInterestParts = {
@@ -24,6 +25,7 @@ export type MirroredInterestParts = {
   readonly copy: MirrorCopy
   readonly clock: Clock
   readonly log: Log
+  readonly refusals: RefusalCauses
   readonly firstVersion?: number | undefined
   /** How many bytes its first list may bring. */
   readonly room: () => number
@@ -56,6 +58,7 @@ export class MirroredInterest {
   #stopRun: AbortController | undefined
   /** What it finds to be lost is then no news to the others, which are in doubt as well. */
   #isDoubtedByOther = false
+  #heardBefore = Number.NEGATIVE_INFINITY
   /** The cloud has confirmed that it may not be read, or is no more: it answers no read. */
   withdrawnAtMs: number | undefined
 
@@ -91,9 +94,30 @@ export class MirroredInterest {
     return this.#reflector?.state ?? { kind: 'waiting', why: 'not begun' }
   }
 
+  /** What the API server, or its size, has kept it from being mirrored with; it holds while the line is cut, and over a restart. */
+  get refusal(): KeptOut | undefined {
+    return this.#feed === undefined ? this.record.refusal : undefined
+  }
+
   /** When the cloud was last known to be there for this interest, by the steady clock. */
   get heardAt(): number {
     return this.#feed?.wide.heardAt ?? this.#reflector?.heardAt ?? Number.NEGATIVE_INFINITY
+  }
+
+  /** The same of all its watches in this life of the process. */
+  get lastHeardAt(): number {
+    return Math.max(this.#heardBefore, this.#feed?.wide.lastHeardAt ?? this.heardAt)
+  }
+
+  /** Written down where it was not heard when the API server last was; 0: it was. */
+  noteHeard(ms: number): void {
+    this.record.heardMs = ms
+    void this.#parts.save(this).catch(() => {})
+  }
+
+  /** What keeps it in step, itself or what feeds it. */
+  get watch(): ReflectorState | undefined {
+    return this.#feed === undefined ? this.#reflector?.state : this.#feed.wide.watch
   }
 
   /** How the API server called its list when it was last read. */
@@ -128,7 +152,7 @@ export class MirroredInterest {
 
   /** Begins to keep it with a reflector of its own. */
   start(): void {
-    const { interest, upstream, copy, random, clock, log, firstVersion } = this.#parts
+    const { interest, upstream, copy, random, clock, log, refusals, firstVersion } = this.#parts
     const stop = this.#nextRun()
     this.#way.take('broken')
     const reflector = new Reflector({
@@ -140,6 +164,7 @@ export class MirroredInterest {
       random,
       clock,
       log,
+      refusals,
       firstVersion,
       onBegun: () => this.#begun(),
       onListed: (listKind) => this.#listed(listKind),
@@ -148,6 +173,7 @@ export class MirroredInterest {
         await this.#parts.save(this)
         if (!this.#isDoubtedByOther) this.#parts.onRestored(this)
       },
+      onKeptOut: (why) => this.#keptOut(why),
       onTrusted: (wasDoubted) => this.#trusted(wasDoubted),
     })
     this.#reflector = reflector
@@ -184,9 +210,9 @@ export class MirroredInterest {
     if (wasDoubted) this.#parts.onSynced(this)
   }
 
-  /** Whatever it was refused for may be over. */
+  /** Whatever it was refused for may be over, or what else it waits for. */
   hurry(): void {
-    if (this.state.kind === 'refused') this.#reflector?.hurry()
+    if (this.#reflector?.state.kind !== 'synced') this.#reflector?.hurry()
   }
 
   /** Ends what is watched here, cleanly; one that is too young for that without alarming its client ends at a later call. */
@@ -209,6 +235,7 @@ export class MirroredInterest {
     const stop = this.#nextRun()
     const feed = new Feed({ wide, narrow: this, filter, copy: this.#parts.copy, clock: this.#parts.clock })
     this.#reflector = undefined
+    this.#keptOut(undefined)
     this.#running = this.#running.then(async () => {
       if (stop.signal.aborted) return
       this.#feed = feed
@@ -223,6 +250,7 @@ export class MirroredInterest {
   }
 
   #nextRun(): AbortController {
+    this.#heardBefore = this.lastHeardAt
     this.#stopRun?.abort()
     const stop = new AbortController()
     this.#stopRun = stop
@@ -241,6 +269,10 @@ export class MirroredInterest {
     void this.#parts.save(this).catch(() => {})
     this.#trusted(false)
     this.#parts.onSynced(this)
+  }
+
+  #keptOut(why: KeptOut | undefined): void {
+    if (noteKeptOut(this.record, why)) void this.#parts.save(this).catch(() => {})
   }
 
   #settle(outcome: Outcome): void {

@@ -12,7 +12,7 @@ export type InterestRecord = {
   listKind: string
   /** The fields read from its objects: known before discovery is. */
   paths: readonly string[]
-  /** Named by an option: it never ends. */
+  /** Named by an option, or by a pod of the node that one names: it never ends. */
   standing: boolean
   /** See Copy's lostOf. */
   lost: number
@@ -27,7 +27,19 @@ export type InterestRecord = {
   watched: boolean
   /** Begun because many of its names were asked for. */
   gathered: boolean
+  /** When it was last as the cloud had it, by the wall's clock; 0: when the cloud was last heard. */
+  heardMs: number
+  /** What it was last kept out with, until its watch is open: neither a cut line nor a restart takes back what was said. */
+  refusal: KeptOut | undefined
 }
+
+/** What the API server, or its size, keeps an interest from being mirrored with. */
+export type KeptOut =
+  | { readonly kind: 'refused'; readonly code: number; readonly why: string }
+  | { readonly kind: 'tooLarge'; readonly why: string }
+
+/** A sentence; what is longer is not worth its place in a record. */
+const whyCharactersMax = 1_024
 
 /** When more callers than these ask for an interest, in whose shares it counts no longer matters. */
 const callersMax = 8
@@ -59,6 +71,14 @@ export function noteBeginning(
   if (standing && !record.standing) isNews = record.standing = true
   if (!record.node && by.some(isNode)) isNews = record.node = true
   return isNews
+}
+
+/** Notes what keeps it out; whether that is news. */
+export function noteKeptOut(record: InterestRecord, said: KeptOut | undefined): boolean {
+  const now = said === undefined ? undefined : keptOutOf(said)
+  if (record.refusal?.kind === now?.kind && record.refusal?.why === now?.why) return false
+  record.refusal = now
+  return true
 }
 
 /** Whether a caller is one of the node's own: every kubelet's user is named so. */
@@ -173,5 +193,18 @@ function recordOf(printed: Record<string, unknown>): InterestRecord {
     node: printed.node === true,
     watched: printed.watched === true,
     gathered: printed.gathered === true,
+    heardMs: Number(printed.heardMs ?? 0),
+    refusal: keptOutOf((printed.refusal ?? {}) as Record<string, unknown>),
   }
+}
+
+function keptOutOf(said: {
+  readonly kind?: unknown
+  readonly code?: unknown
+  readonly why?: unknown
+}): KeptOut | undefined {
+  const { kind, code } = said
+  const why = String(said.why).slice(0, whyCharactersMax)
+  if (kind === 'refused') return { kind, code: Number(code), why }
+  return kind === 'tooLarge' ? { kind, why } : undefined
 }

@@ -12,6 +12,8 @@ import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { Expired, type Follow, type Followed, type From, Refused, TooLarge } from '../upstream/follow/follow.ts'
 import { type Reachability, Unreachable } from '../upstream/upstream.ts'
 import { FirstSync } from './firstsync.ts'
+import type { KeptOut } from './records.ts'
+import type { RefusalCauses } from './refusalcauses.ts'
 import { Ended, livedMsMin, Retries } from './retries.ts'
 import { askOf, type WayBack, type WayInput } from './wayback.ts'
 
@@ -38,6 +40,7 @@ export type ReflectorParts = {
   readonly copy: MirrorCopy
   readonly clock: Clock
   readonly log: Log
+  readonly refusals: RefusalCauses
   readonly random?: (() => number) | undefined
   /** A watch came first, with this version: the first sync is taken at exactly that, where the API server still has it. */
   readonly firstVersion?: number | undefined
@@ -45,6 +48,8 @@ export type ReflectorParts = {
   readonly onBegun: () => void
   /** All of it was read, first or again: how the API server calls the list. */
   readonly onListed: (listKind: string) => void
+  /** The API server, or its size, keeps it from being mirrored; undefined: nothing does, its watch is open. */
+  readonly onKeptOut: (why: KeptOut | undefined) => void
   /** The cloud has spoken for the copy: clients may read it, if they could not because it was in doubt. */
   readonly onTrusted: (wasDoubted: boolean) => void
   /** Before an interest begins anew: everything up to this version is of a past that no longer exists. */
@@ -61,10 +66,12 @@ export class Reflector {
   readonly #first: FirstSync
   /** What went wrong last. */
   #why = ''
-  /** What was said of a refusal: the same again is not news. */
-  #said = ''
+  /** Said once, until its watch is open. */
+  #isTooLarge = false
   /** Ends the pause under way. */
   #wake: () => void = () => {}
+  /** There was news since it last asked: it does not wait long before it asks again. */
+  #hurried = false
   /** Something came from the last watch. */
   #gained = false
   #live: Live | undefined
@@ -115,12 +122,14 @@ export class Reflector {
         await this.#reachable(signal)
         if (signal.aborted) break
         this.#first.tried()
+        this.#hurried = false
         await this.#follow(signal)
       } catch (error) {
         if (signal.aborted) break
         await this.#pause(this.#note(error), signal, error instanceof Unreachable)
       }
     }
+    this.#parts.refusals.over(this.#parts.interest)
   }
 
   #from(): From {
@@ -165,7 +174,8 @@ export class Reflector {
             this.#opened(step)
             break
           case 'changes':
-            await this.#take(step, intake as Intake)
+            this.#take(step, intake as Intake)
+            if ((intake as Intake).queuedBytes > queuedBytesMax) await (intake as Intake).settled()
             break
           default:
             this.#advance(step.kind)
@@ -225,9 +235,11 @@ export class Reflector {
     this.#openedAtMs = this.#parts.clock.steady()
     this.#live = live
     this.#state = { kind: 'synced' }
+    this.#isTooLarge = false
+    this.#parts.onKeptOut(undefined)
   }
 
-  async #take({ changes, plan }: Extract<Followed, { kind: 'changes' }>, intake: Intake): Promise<void> {
+  #take({ changes, plan }: Extract<Followed, { kind: 'changes' }>, intake: Intake): void {
     const { cache } = intake
     for (const change of changes) {
       if (change.type === 'progress') intake.reach(change.version)
@@ -240,7 +252,6 @@ export class Reflector {
       }
     }
     if (this.#gained) this.#first.done()
-    if (intake.queuedBytes > queuedBytesMax) await intake.settled()
   }
 
   async #ended(intake: Intake | undefined, tookAll: boolean): Promise<void> {
@@ -249,7 +260,7 @@ export class Reflector {
     if (this.#livedMs >= livedMsMin) {
       this.#retries.lived()
       this.#first.done()
-      this.#said = ''
+      this.#parts.refusals.over(this.#parts.interest)
     }
     // What it said last could not be taken: from there on the copy is behind, however alive the connection is.
     if (tookAll) this.#heardAtMs = Math.max(this.#heardAtMs, live.heardAt())
@@ -260,21 +271,25 @@ export class Reflector {
 
   /** Tells what went wrong and answers how long to wait. */
   #note(error: unknown): number {
-    const { interest, log, clock, way } = this.#parts
+    const { interest, log, clock, way, refusals, onKeptOut } = this.#parts
     const why = error instanceof Error ? error.message : String(error)
     const waitMs = this.#retries.failed(error, { passed: this.isLate, gained: this.#gained })
     this.#gained = false
     this.#why = why
     way.take(error instanceof Expired ? 'expired' : 'broken')
-    if (error instanceof Expired) log.info('mirror.expired', { interest, why })
+    if (error instanceof Expired) log.debug('mirror.expired', { interest, why })
     else if (error instanceof Refused) {
       const sinceMs = this.#state.kind === 'refused' ? this.#state.sinceMs : clock.steady()
-      if (this.#said !== `${error.code} ${why}`) log.warn('mirror.refused', { interest, code: error.code, why })
-      this.#said = `${error.code} ${why}`
+      const news = refusals.note(interest, error.code)
+      if (news !== undefined)
+        log[news === 'cause' ? 'warn' : 'debug']('mirror.refused', { interest, code: error.code, why })
       this.#state = { kind: 'refused', code: error.code, why, sinceMs }
+      onKeptOut(this.#state)
     } else if (error instanceof TooLarge) {
-      log.warn('mirror.tooLarge', { interest, why })
+      log[this.#isTooLarge ? 'debug' : 'warn']('mirror.tooLarge', { interest, why })
+      this.#isTooLarge = true
       this.#state = { kind: 'tooLarge', why }
+      onKeptOut(this.#state)
     } else {
       log.debug('mirror.retry', { interest, why })
       this.#state = { kind: 'waiting', why }
@@ -305,8 +320,10 @@ export class Reflector {
     await sleep(clock, this.#random() * spreadMs, signal)
   }
 
-  /** Asks again now: there is news that may concern it. */
+  /** Asks again now, or after what is under way has failed: there is news that may concern it. */
   hurry(): void {
+    this.#hurried = true
+    this.#retries.afresh()
     this.#wake()
   }
 
@@ -322,7 +339,7 @@ export class Reflector {
         this.#wake = () => {}
         resolve()
       }
-      let cancel = clock.setTimer(ms, end)
+      let cancel = clock.setTimer(this.#hurried ? Math.min(ms, this.#random() * spreadMs) : ms, end)
       const soon = () => {
         cancel()
         cancel = clock.setTimer(this.#random() * spreadMs, end)

@@ -22,6 +22,7 @@ import type { ListingLimits } from '../upstream/follow/listing.ts'
 import { Unreachable, type Upstream, type UpstreamRequest } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
 import { Comparison } from './comparison.ts'
+import { Contact } from './contact.ts'
 import type { BudgetLimits } from './eviction.ts'
 import { type Interest, interestOf, resourceOfName } from './interest.ts'
 import { Interests } from './interests.ts'
@@ -182,8 +183,10 @@ export class MirrorWorld {
     const { planOf, lostOf } = this.interests
     this.copy = await MirrorCopy.open({ store, clock, log: silentLog, planOf, lostOf, resourceOf: resourceOfName })
     this.interests.attach(this.copy)
-    this.front = new Front({ interests: this.interests, upstream, clock })
     const { interests, log } = this
+    const { reachability } = upstream
+    const contact = await Contact.open({ store, interests, reachability, clock, nowMs: () => clock.now() })
+    this.front = new Front({ interests, upstream, clock, contact })
     const all = () => interests.all
     this.comparison = new Comparison({
       all,

@@ -1,5 +1,6 @@
 /** The administrator's kubeconfig: everything kubectl needs, certificates included, in one file for its owner only. */
 import { isIP } from 'node:net'
+import { isLoopback } from '../base/loopback.ts'
 import type { Pki } from './pki.ts'
 import { readPrivateFile, writePrivateFile } from './privatefile.ts'
 
@@ -7,6 +8,12 @@ import { readPrivateFile, writePrivateFile } from './privatefile.ts'
 export function serverUrl(host: string, port: number): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `https://${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`
+}
+
+/** The address at which clients on this machine are sent: loopback where it listens there, else the first. */
+export function nearest<A extends { readonly host: string }>(addresses: readonly A[]): A {
+  const reached = (host: string) => host.replace(/^0\.0\.0\.0$/, '127.0.0.1').replace(/^::$/, '::1')
+  return addresses.find(({ host }) => isLoopback(reached(host))) ?? (addresses[0] as A)
 }
 
 /** Written anew when the port or the certificates have changed; otherwise not touched, so that a full disk can be started on. */

@@ -7,13 +7,15 @@ import type { StatementSync } from 'node:sqlite'
 import { entryOverheadBytes, forgetEntriesMax, historyBytesAfter } from './bounds.ts'
 import type { Statements } from './connection.ts'
 import { changeBytesMin, elsewhere, type FrameChange, type Piece } from './frame.ts'
-import { type InterestRow, interestSum, kinds, readInterest, readInterestRows } from './reading.ts'
+import { type InterestRow, interestSum, kinds, lastEntry, readInterestRows } from './reading.ts'
 import type { Position } from './segment.ts'
 import { nowhere, Segments } from './segments.ts'
 import type { EntryKind } from './store.ts'
 import { minus, objectSum, plus, recordSum, rowSum } from './sums.ts'
 import type { Hole, TailFrame } from './tail.ts'
 
+/** Names that are released by one statement. */
+const namesAtOnce = 1_000
 /** How many of the oldest entries are looked at together. */
 const oldestEntries = 64
 
@@ -171,7 +173,7 @@ export class Applier {
 
   newestVersion(): number {
     let newest = this.raised
-    for (const row of this.#interests.values()) newest = Math.max(newest, readInterest(this.#use, row).lastVersion)
+    for (const row of this.#interests.values()) newest = Math.max(newest, lastEntry(this.#use, row).version)
     return newest
   }
 
@@ -214,6 +216,15 @@ export class Applier {
     this.#changed.add(interest)
   }
 
+  /** The bytes that are stored of an object of this interest, by its number, are others from now on. */
+  resumObject(interest: number, before: number, now: number): void {
+    for (const row of this.#interests.values()) if (row.id === interest) this.#sumObject(row, before, now)
+  }
+
+  resumRecord(before: number, now: number): void {
+    this.#sum = plus(minus(this.#sum, before), now)
+  }
+
   /** False where history has an entry at this place already, which no writer that counts positions writes. */
   #addEntry(
     interest: InterestRow,
@@ -254,6 +265,18 @@ export class Applier {
     if (!this.#remove(this.#use.dropBody, body)) this.#use.letGoOfBody.run(body)
   }
 
+  /** The same of many: those with another holder, or a name, are let go of one by one. */
+  #dropBodies(bodies: readonly number[]): void {
+    if (bodies.length === 0) return
+    const dropped = new Set<number>()
+    for (const row of this.#use.dropBodies.all(JSON.stringify(bodies))) {
+      const [body, segment, length] = row as unknown as [number, number, number]
+      this.segments.refer(segment, -length)
+      dropped.add(body)
+    }
+    for (const body of bodies) if (!dropped.has(body)) this.#dropBody(body)
+  }
+
   #remove(statement: StatementSync, body: number): boolean {
     const dropped = statement.get(body) as unknown as [segment: number, length: number] | undefined
     if (dropped !== undefined) this.segments.refer(dropped[0], -dropped[1])
@@ -261,10 +284,12 @@ export class Applier {
   }
 
   /** No later frame refers to these. */
-  release(names: Iterable<number>): void {
-    for (const name of names) {
-      for (const row of this.#use.dropName.all(name))
-        this.#remove(this.#use.dropUnheld, (row as unknown as [number])[0])
+  release(names: readonly number[]): void {
+    for (let at = 0; at < names.length; at += namesAtOnce) {
+      for (const row of this.#use.dropNames.all(JSON.stringify(names.slice(at, at + namesAtOnce)))) {
+        const [body, holders] = row as unknown as [number, number]
+        if (holders === 0) this.#remove(this.#use.dropUnheld, body)
+      }
     }
   }
 
@@ -280,7 +305,8 @@ export class Applier {
     if (row === undefined) return
     this.#changed.delete(row)
     this.#sum = minus(this.#sum, rowSum(name))
-    for (const body of use.bodiesOfInterest.all(row.id)) this.#dropBody((body as unknown as [number])[0])
+    const bodies = use.bodiesOfInterest.all(row.id).map((body) => (body as unknown as [number])[0])
+    for (let at = 0; at < bodies.length; at += namesAtOnce) this.#dropBodies(bodies.slice(at, at + namesAtOnce))
     const { letGoOfKeys, dropKeys, dropObjects, dropHistory, dropInterest } = use
     for (const statement of [letGoOfKeys, dropKeys, dropObjects, dropHistory, dropInterest]) statement.run(row.id)
     this.#interests.delete(name)
@@ -292,15 +318,8 @@ export class Applier {
     let row = this.#interests.get(name)
     if (row === undefined) {
       const id = this.#use.addInterest.run(name).lastInsertRowid as number
-      row = {
-        id,
-        name,
-        floor: 0,
-        synced: undefined,
-        bytes: 0,
-        isDoubted: this.#hasHoles && !this.#begun.has(name),
-        sum: 0,
-      }
+      const isDoubted = this.#hasHoles && !this.#begun.has(name)
+      row = { id, name, floor: 0, synced: undefined, bytes: 0, isDoubted, sum: 0 }
       this.#interests.set(name, row)
       this.#changed.add(row)
       this.#begun.delete(name)
@@ -315,17 +334,24 @@ export class Applier {
     for (;;) {
       const rows = this.#use.oldest.all(interest.id, oldestEntries) as unknown as OldestRow[]
       const old = rows.filter(([version]) => version <= floor)
-      for (const row of old) this.#dropEntry(interest, row)
+      this.#dropEntries(interest, old)
       if (old.length < oldestEntries) return
     }
   }
 
-  #dropEntry(interest: InterestRow, [version, position, previous, size]: OldestRow): void {
-    this.#use.dropEntry.run(interest.id, version, position)
-    // The body this entry replaced was kept for its sake alone: older entries are gone already.
-    if (previous !== null) this.#dropBody(previous)
-    interest.bytes -= size
-    this.historyBytes -= size
+  /** The oldest there are of an interest, in one statement: history is written and forgotten all the time. */
+  #dropEntries(interest: InterestRow, rows: readonly OldestRow[]): void {
+    const [version, position] = rows.at(-1) ?? []
+    if (version === undefined || position === undefined) return
+    this.#use.dropEntries.run(interest.id, version, position)
+    const replaced: number[] = []
+    for (const [, , previous, size] of rows) {
+      // The body this entry replaced was kept for its sake alone: older entries are gone already.
+      if (previous !== null) replaced.push(previous)
+      interest.bytes -= size
+      this.historyBytes -= size
+    }
+    this.#dropBodies(replaced)
   }
 
   /** Forgets the oldest entries of whichever interest holds the most. */
@@ -340,14 +366,16 @@ export class Applier {
       if (largest === undefined) return
       const rows = use.oldest.all(largest.id, Math.min(left, oldestEntries)) as unknown as OldestRow[]
       if (rows.length === 0) return
-      for (const row of rows) {
-        if (this.historyBytes <= bytesAfter) break
-        this.#dropEntry(largest, row)
-        const [version, , , , kind, key] = row
+      let [count, bytes] = [0, 0]
+      for (const [version, , , size, kind, key] of rows) {
+        if (this.historyBytes - bytes <= bytesAfter) break
         // Who resumes inside a gap needs all of its deletions: with the first part of it the whole of it is gone.
         largest.floor = Math.max(largest.floor, kinds[kind] === 'gap' ? Number(key) : version)
-        left--
+        bytes += size
+        count++
       }
+      this.#dropEntries(largest, rows.slice(0, count))
+      left -= count
       this.#changed.add(largest)
       this.#raised.add(largest.name)
     }

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { ownerOnly, segmentPath, syncFolder } from './segment.ts'
+import { headerBytes, ownerOnly, sealOf, segmentPath, syncFolder } from './segment.ts'
 import type { Hole } from './tail.ts'
 
 /** All of it together: enough for an operator to look at, little enough for a small flash. The oldest goes first. */
@@ -24,6 +24,11 @@ const ownerOnlyFolder = 0o700
 
 /** A part of the log that is lost: where it was, and how many frames; 0 where that is unknown. */
 export type Loss = { readonly segment: number; readonly offset: number; readonly frames: number }
+
+export function lossText({ segment, offset, frames }: Loss): string {
+  if (frames === 0) return `the end of the log from ${offset} of segment ${segment} on is lost`
+  return `${frames} frames of log segment ${segment} at ${offset} are lost`
+}
 
 export class Aside {
   readonly folder: string
@@ -42,12 +47,17 @@ export class Aside {
     this.#bound()
   }
 
-  /** Keeps what is about to be cut off. A disk that takes nothing does not keep the program from starting. */
+  /**
+   * Keeps what is about to be cut off, behind what says that it is sealed. A disk that takes nothing does not keep the
+   * program from starting.
+   */
   keepEnd(path: string, from: number): void {
     try {
       this.#make()
       const kept = join(this.folder, this.#free(`cut-${basename(path)}-${from}`))
-      writeFileSync(kept, readFileSync(path).subarray(from), { mode: ownerOnly })
+      const bytes = readFileSync(path)
+      const header = bytes.subarray(0, sealOf(path) === 0 ? 0 : headerBytes)
+      writeFileSync(kept, Buffer.concat([header, bytes.subarray(from)]), { mode: ownerOnly })
       this.#bound()
     } catch {
       // What was cut is told all the same.
@@ -91,6 +101,18 @@ export class Aside {
     return found
   }
 
+  /** Where bodies are sealed nothing is kept here that is not. An index has none, unless it is of a time before that. */
+  dropPlain({ withIndex }: { withIndex: boolean }): void {
+    for (const name of this.#names()) {
+      const path = join(this.folder, name)
+      try {
+        if (sealOf(path) === 0 && (withIndex || !name.startsWith('ake.db'))) drop(path)
+      } catch {
+        // A disk that takes nothing: the next start tries again.
+      }
+    }
+  }
+
   #names(): string[] {
     return existsSync(this.folder) ? readdirSync(this.folder) : []
   }
@@ -99,7 +121,6 @@ export class Aside {
     mkdirSync(this.folder, { recursive: true, mode: ownerOnlyFolder })
   }
 
-  /** A note itself stays: only what it holds goes. */
   #bound(): void {
     const files = this.#names().map((name) => {
       const { size, mtimeMs } = statSync(join(this.folder, name))
@@ -109,10 +130,13 @@ export class Aside {
     let bytes = 0
     for (const [index, { path, size }] of files.entries()) {
       bytes += size
-      if (index > 0 && (bytes > asideBytesMax || index >= asideFilesMax)) {
-        if (path.endsWith('.lost')) writeFileSync(path, '')
-        else rmSync(path, { force: true })
-      }
+      if (index > 0 && (bytes > asideBytesMax || index >= asideFilesMax)) drop(path)
     }
   }
+}
+
+/** A note itself stays: only what it holds goes. */
+function drop(path: string): void {
+  if (path.endsWith('.lost')) writeFileSync(path, '')
+  else rmSync(path, { force: true })
 }

@@ -1,6 +1,7 @@
 /** Reads bodies from the segments they lie in: many with one read where they lie in order, each behind its checksum. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
+import { Seal } from './seal.ts'
 import { segmentPath } from './segment.ts'
 
 /** Open at once: a load goes through all segments, history through the newest. */
@@ -23,8 +24,12 @@ export class Bodies {
   readonly #files = new Map<number, number>()
   #run = Buffer.alloc(0)
 
-  constructor(folder: string) {
+  /** Opens what is sealed of what is read here: bytes are what was written, sealed or not. */
+  readonly seal: Seal
+
+  constructor(folder: string, seal = new Seal()) {
     this.#folder = folder
+    this.seal = seal
   }
 
   /** Reads all of them into one buffer, in order, without gaps; answers which are sound. */

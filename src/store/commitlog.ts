@@ -5,6 +5,7 @@
  */
 import { type Disk, systemDisk } from './disk.ts'
 import { type Draft, draftFrame, numberFrame, takeBackNames } from './frame.ts'
+import type { Seal } from './seal.ts'
 import { encodeHeader, headerBytes, logStart, type Position, segmentPath } from './segment.ts'
 import { type Batch, StoreRefused } from './store.ts'
 
@@ -43,6 +44,7 @@ export type LogParts = {
   readonly folder: string
   readonly segmentBytes: number
   readonly disk?: Disk
+  readonly seal?: Seal
   /** A batch is in the log: called in order, before its commit resolves. */
   readonly written: (batch: Batch, sequence: number, bodyBytes: number) => void
   /** A group is in the log, or was refused. */
@@ -61,7 +63,7 @@ export class CommitLog {
   #segment: Segment | undefined
   #mayReopen = false
   /** Full, but perhaps not on the disk yet. */
-  readonly #sealed: Segment[] = []
+  readonly #full: Segment[] = []
   /** Not known of a file that a killed process has left. */
   #folderSynced = false
   /** Everything before here is on the disk, as far as can be known, and what lies between there and the end. */
@@ -123,7 +125,7 @@ export class CommitLog {
   append(batch: Batch): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#closed !== undefined) throw this.#closed
-      const draft = draftFrame(batch)
+      const draft = draftFrame(batch, this.#parts.seal)
       if (this.#waitingBytes > 0 && this.#waitingBytes + draft.bytes > waitingBytesMax) {
         throw new StoreRefused('the disk is slower than the writes', false)
       }
@@ -248,10 +250,10 @@ export class CommitLog {
   /** A new segment, with its first frames. Until they are written the log ends in the one before. */
   async #begin(end: Position, buffers: readonly Buffer[]): Promise<Position> {
     const segment = await this.#create(end, buffers)
-    if (this.#segment !== undefined) this.#sealed.push(this.#segment)
+    if (this.#segment !== undefined) this.#full.push(this.#segment)
     this.#segment = segment
     // Not waited for: a full segment is of no concern to a writer that asked for no sync.
-    if (this.#sealed.length > 0) void this.sync().catch(() => {})
+    if (this.#full.length > 0) void this.sync().catch(() => {})
     return { segment: segment.number, offset: headerBytes, sequence: end.sequence }
   }
 
@@ -261,8 +263,8 @@ export class CommitLog {
     const file = await this.#disk.create(path)
     try {
       const { segment: previous, offset: previousEnd, sequence } = from
-      const header = { segment: number, sequence, previous, previousEnd, identity: this.#identity }
-      await this.#disk.write(file, [encodeHeader(header), ...buffers], 0)
+      const ours = { segment: number, identity: this.#identity, seal: this.#parts.seal?.id ?? 0 }
+      await this.#disk.write(file, [encodeHeader({ ...ours, sequence, previous, previousEnd }), ...buffers], 0)
     } catch (error) {
       await this.#disk.truncate(file, 0).catch(() => {})
       await this.#disk.close(file).catch(() => {})
@@ -303,7 +305,7 @@ export class CommitLog {
   async #writeAgain(): Promise<void> {
     await this.#syncing
     const from = this.#synced
-    for (const { file } of this.#sealed.splice(0)) await this.#disk.close(file).catch(() => {})
+    for (const { file } of this.#full.splice(0)) await this.#disk.close(file).catch(() => {})
     const abandoned = this.#segment
     this.#segment = undefined
     if (abandoned !== undefined) await this.#disk.close(abandoned.file).catch(() => {})
@@ -328,7 +330,7 @@ export class CommitLog {
 
   /** What it holds still has to reach the disk before anything that follows can count as synced. */
   #giveUp(): void {
-    if (this.#segment !== undefined) this.#sealed.push(this.#segment)
+    if (this.#segment !== undefined) this.#full.push(this.#segment)
     this.#segment = undefined
   }
 
@@ -351,10 +353,10 @@ export class CommitLog {
         await this.#disk.syncFolder(this.#parts.folder)
       }
       // Last, without a pause before the current one: a segment that fills up meanwhile is among them.
-      for (let sealed = this.#sealed[0]; sealed !== undefined; sealed = this.#sealed[0]) {
-        await this.#disk.sync(sealed.file)
-        this.#sealed.shift()
-        await this.#disk.close(sealed.file).catch(() => {})
+      for (let full = this.#full[0]; full !== undefined; full = this.#full[0]) {
+        await this.#disk.sync(full.file)
+        this.#full.shift()
+        await this.#disk.close(full.file).catch(() => {})
       }
       if (this.#segment !== undefined) await this.#disk.sync(this.#segment.file)
     } catch (error) {
@@ -380,7 +382,7 @@ export class CommitLog {
     if (this.#doubt !== undefined) await this.#writeAgain().catch(() => {})
     else if (this.#unsynced.length > 0) await this.sync().catch(() => {})
     await this.#syncing
-    for (const { file } of this.#sealed.splice(0)) await this.#disk.close(file).catch(() => {})
+    for (const { file } of this.#full.splice(0)) await this.#disk.close(file).catch(() => {})
     const segment = this.#segment
     this.#segment = undefined
     if (segment !== undefined) await this.#disk.close(segment.file).catch(() => {})

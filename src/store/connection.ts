@@ -52,9 +52,13 @@ export function open(path: string, parts: { folder: string; segmentBytes: number
   }
 }
 
+// Small pages, half of what is usual: rows are a few bytes, an update touches one in each of several tables, and a page is
+// written to the WAL as a whole. A file that has larger ones keeps them. Written back after as many bytes as usual.
 // EXCLUSIVE before WAL: no shared-memory file, and a second process is refused by the file itself. NORMAL: the index may
 // lose its last transactions in a power cut, the log has them.
 const pragmas = `
+  PRAGMA page_size = 2048;
+  PRAGMA wal_autocheckpoint = 2000;
   PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
@@ -69,6 +73,15 @@ function keepPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'wx', ownerOnly))
   for (const file of [path, `${path}-wal`]) {
     if (existsSync(file) && (statSync(file).mode & 0o077) !== 0) chmodSync(file, ownerOnly)
+  }
+}
+
+/** No page, free or not, keeps what was once written to it. */
+export function scrub(db: DatabaseSync): void {
+  try {
+    db.exec('PRAGMA cache_spill = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+  } finally {
+    db.exec('PRAGMA cache_spill = OFF')
   }
 }
 
@@ -111,13 +124,23 @@ const queries = {
   named: 'SELECT id, version, checksum FROM bodies WHERE name = ? ORDER BY id DESC LIMIT 1',
   shareBody: 'UPDATE bodies SET holders = holders + 1 WHERE id = ?',
   dropBody: 'DELETE FROM bodies WHERE id = ? AND holders = 1 AND name IS NULL RETURNING segment, length',
+  dropBodies: `DELETE FROM bodies WHERE id IN (SELECT value FROM json_each(?)) AND holders = 1 AND name IS NULL
+    RETURNING id, segment, length`,
   letGoOfBody: 'UPDATE bodies SET holders = holders - 1 WHERE id = ?',
-  dropName: 'UPDATE bodies SET name = NULL WHERE name = ? RETURNING id',
+  dropNames: 'UPDATE bodies SET name = NULL WHERE name IN (SELECT value FROM json_each(?)) RETURNING id, holders',
   // All but what a process can refer to when it begins: the objects that are there.
   otherNames: `SELECT name FROM bodies
     WHERE name IS NOT NULL AND (holders = 0 OR id NOT IN (SELECT body FROM objects))`,
   dropUnheld: 'DELETE FROM bodies WHERE id = ? AND holders = 0 AND name IS NULL RETURNING segment, length',
   bodiesOf: 'SELECT id, segment, start, length, checksum FROM bodies WHERE segment = ? LIMIT ?',
+  // One that nothing holds goes with its name, or is held again by what refers to it.
+  sealableOf: `SELECT id, segment, start, length, checksum, version FROM bodies
+    WHERE segment = ? AND (holders > 0 OR name IS NULL) LIMIT ?`,
+  sealBody: 'UPDATE bodies SET segment = ?, start = ?, length = ?, checksum = ? WHERE id = ?',
+  objectsWith: `SELECT o.body, o.interest, k.key FROM objects o CROSS JOIN keys k ON k.id = o.key
+    WHERE o.body IN (SELECT value FROM json_each(?))`,
+  historyWith: 'SELECT previous, key FROM history WHERE previous IN (SELECT value FROM json_each(?))',
+  recordsWith: 'SELECT body, kind, key FROM records WHERE body IN (SELECT value FROM json_each(?))',
   moveBody: 'UPDATE bodies SET segment = ?, start = ? WHERE id = ?',
   setObject: 'UPDATE objects SET body = ?3 WHERE interest = ?1 AND key = ?2',
   addObject: 'INSERT INTO objects VALUES (?, ?, ?)',
@@ -132,7 +155,7 @@ const queries = {
       AND NOT EXISTS (SELECT 1 FROM history later WHERE later.interest = ?1 AND later.previous = ?2)`,
   oldest: `SELECT version, position, previous, size, kind, key FROM history WHERE interest = ?
     ORDER BY version, position LIMIT ?`,
-  dropEntry: 'DELETE FROM history WHERE interest = ? AND version = ? AND position = ?',
+  dropEntries: 'DELETE FROM history WHERE interest = ? AND (version, position) <= (?, ?)',
   page: `SELECT h.version, h.position, h.kind, h.key,
       h.body, b.version, b.segment, b.start, b.length, b.checksum,
       h.previous, p.version, p.segment, p.start, p.length, p.checksum

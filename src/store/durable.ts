@@ -6,11 +6,12 @@
 import { join } from 'node:path'
 import type { Worker, WorkerOptions } from 'node:worker_threads'
 import { type Clock, systemClock } from '../base/clock.ts'
-import type { Loss } from './aside.ts'
+import { type Loss, lossText } from './aside.ts'
 import { CommitLog } from './commitlog.ts'
 import type { Disk } from './disk.ts'
 import { Floors } from './floors.ts'
 import { Questions } from './questions.ts'
+import { Seal } from './seal.ts'
 import { logFolder, segmentBytesUsual } from './segment.ts'
 import {
   type Batch,
@@ -39,11 +40,20 @@ const unsyncedMsMax = 3_000
  */
 const unappliedBytesMax = 4 * 1024 * 1024
 const unappliedPerHistory = 1 / 16
+/**
+ * Names are released together: each is a row anywhere in the index, and a page of it that changes is written as a whole.
+ * Meanwhile bodies that nothing else holds keep their room on the disk: so many, so much, or for so long.
+ */
+const releaseNamesMax = 4_096
+const releaseBytesMax = 8 * 1024 * 1024
+const releaseMsMax = 60_000
 
 type DurableParts = {
   readonly folder: string
   readonly historyBytesMax: number
   readonly segmentBytes?: number
+  /** Bodies are sealed with the first; what the others sealed can be read, and is sealed anew. */
+  readonly keys?: readonly Uint8Array[]
   readonly clock?: Clock
   readonly disk?: Disk
   readonly startThread?: (options: WorkerOptions) => Worker
@@ -75,6 +85,9 @@ class DurableStore implements Store {
   #toldBytes = 0
   /** Names that no frame from this sequence on refers to, in the order in which they were released. */
   #released: { readonly name: number; readonly sequence: number }[] = []
+  #cancelRelease: (() => void) | undefined
+  #isReleaseLate = false
+  #bytesAtRelease = 0
   #isFollowing = false
   #cancelRound: (() => void) | undefined
   #closing: Promise<void> | undefined
@@ -93,10 +106,11 @@ class DurableStore implements Store {
     lostFrames: 0,
     losses: [],
     damagedRecords: [],
+    sealing: undefined,
   }
 
   constructor(parts: DurableParts) {
-    const { folder, historyBytesMax, segmentBytes = segmentBytesUsual, clock = systemClock } = parts
+    const { folder, historyBytesMax, segmentBytes = segmentBytesUsual, keys = [], clock = systemClock } = parts
     this.#clock = clock
     this.#onDamage = parts.onDamage ?? (() => {})
     this.#unappliedBytesMax = Math.min(unappliedBytesMax, historyBytesMax * unappliedPerHistory)
@@ -104,13 +118,14 @@ class DurableStore implements Store {
     this.#log = new CommitLog({
       ...segments,
       ...(parts.disk && { disk: parts.disk }),
+      ...(keys.length > 0 && { seal: new Seal(keys) }),
       written: (...frame) => this.#written(...frame),
       settled: (outcome) => this.#settled(outcome),
     })
     this.#thread = new IndexThread({
       clock,
       startThread: parts.startThread ?? startWorker,
-      partsOf: () => ({ path: join(folder, 'ake.db'), ...segments, historyBytesMax, isFirst: !this.#isOpen }),
+      partsOf: () => ({ path: join(folder, 'ake.db'), ...segments, historyBytesMax, keys, isFirst: !this.#isOpen }),
       receive: (message) => this.#receive(message),
       ended: (why) => this.#ended(why),
       gaveUp: (why) => this.#gaveUp(why),
@@ -143,7 +158,22 @@ class DurableStore implements Store {
     if (name === 0) return
     shared.name = 0
     this.#released.push({ name, sequence: this.#log.end?.sequence ?? 0 })
-    this.#roundLater()
+    this.#releaseLater()
+  }
+
+  /** Those that cannot go yet go with the next. */
+  #releaseLater(): void {
+    if (this.#isClosed || this.#released.length === 0) return
+    this.#cancelRelease ??= this.#clock.setTimer(releaseMsMax, () => {
+      this.#isReleaseLate = true
+      void this.#follow()
+    })
+    if (this.#released.length === releaseNamesMax) this.#roundLater()
+  }
+
+  get #isReleaseDue(): boolean {
+    if (this.#isReleaseLate || this.#released.length >= releaseNamesMax) return true
+    return this.#log.bytes - this.#bytesAtRelease >= releaseBytesMax
   }
 
   #roundLater(): void {
@@ -177,7 +207,7 @@ class DurableStore implements Store {
     const { synced, proven } = this.#log
     if (this.#log.end === undefined) return
     this.#toldBytes = synced.bytes
-    const released = this.#takeReleased(synced.sequence)
+    const released = this.#isReleaseDue ? this.#takeReleased(synced.sequence) : []
     if (!this.#thread.send({ kind: 'reach', reach: { ...synced, proven }, released }))
       this.#log.noteIndex({ fails: true })
     // What was written meanwhile follows with the next round.
@@ -186,8 +216,14 @@ class DurableStore implements Store {
 
   /** What frames behind this sequence no longer refer to. */
   #takeReleased(sequence: number): number[] {
+    this.#cancelRelease?.()
+    this.#cancelRelease = undefined
+    this.#isReleaseLate = false
+    this.#bytesAtRelease = this.#log.bytes
     const later = this.#released.findIndex((one) => one.sequence > sequence)
-    return this.#released.splice(0, later < 0 ? this.#released.length : later).map(({ name }) => name)
+    const released = this.#released.splice(0, later < 0 ? this.#released.length : later)
+    this.#releaseLater()
+    return released.map(({ name }) => name)
   }
 
   /** How far the log is written: what an answer has to know. */
@@ -251,6 +287,7 @@ class DurableStore implements Store {
     await this.#log.close(closedError())
     this.#isClosed = true
     this.#cancelRound?.()
+    this.#cancelRelease?.()
     if (this.#broken !== undefined) return
     await new Promise<void>((resolve) => {
       this.#closed = resolve
@@ -299,6 +336,12 @@ class DurableStore implements Store {
       case 'records':
         for (const key of message.corrupt) this.#noteRecord(message.of, key)
         this.#questions.receive(message)
+        return
+      case 'sealing':
+        // The log may end in a segment that is not sealed as it should be: it goes on in another, so that this one can go.
+        if (message.left > (this.figures.sealing?.left ?? 0))
+          void this.commit({ changes: [], synced: true }).catch(() => {})
+        this.figures.sealing = { left: message.left, of: Math.max(message.of, this.figures.sealing?.of ?? 0) }
         return
       case 'unusable':
         // One that has been of use may be so again: the thread ends now, and the next one tries.
@@ -350,11 +393,6 @@ class DurableStore implements Store {
 
 function closedError(): Error {
   return new Error('the store is closed')
-}
-
-function lossText({ segment, offset, frames }: Loss): string {
-  if (frames === 0) return `the end of the log from ${offset} of segment ${segment} on is lost`
-  return `${frames} frames of log segment ${segment} at ${offset} are lost`
 }
 
 function asItIs<Made>(_: string, object: LoadedObject): Made {

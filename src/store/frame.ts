@@ -8,6 +8,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { HeadReader, HeadWriter } from './headbytes.ts'
+import { objectPlace, recordPlace, type Seal } from './seal.ts'
 import { type Batch, type Change, type InterestChange, type SharedBody, StoreRefused } from './store.ts'
 
 /** Checksum of what follows in the head; length of the head without this; length of all bodies; sequence. */
@@ -70,6 +71,7 @@ export type Draft = {
   readonly bodies: readonly Buffer[]
   readonly bytes: number
   readonly shares: readonly Share[]
+  readonly seal: Seal | undefined
   /** What got its name with this frame. */
   named: readonly SharedBody[]
 }
@@ -80,14 +82,15 @@ type Share = { readonly shared: SharedBody; readonly name: number; readonly chan
 const noShares: readonly Share[] = []
 const nothingNamed: readonly SharedBody[] = []
 
-export function draftFrame(batch: Batch): Draft {
+/** With a seal its bodies are sealed. */
+export function draftFrame(batch: Batch, seal?: Seal): Draft {
   const { changes, interests = [], records = [] } = batch
   const head = new HeadWriter(prefixBytes)
   const bodies: Buffer[] = []
   let shares = noShares as Share[]
   let bytes = 0
   /** What this frame brings that may be referred to, where more than one change could. */
-  const brought = changes.length > 1 ? new Set<SharedBody>() : undefined
+  const brought = changes.length > 1 ? new Map<SharedBody, Buffer>() : undefined
   const place = (body: Buffer, isHere = true) => {
     if (isHere) {
       bodies.push(body)
@@ -117,13 +120,17 @@ export function draftFrame(batch: Batch): Draft {
       lastName = name
     } else {
       head.text(key)
-      if (body !== undefined) place(body, shared === undefined || brought?.has(shared) !== true)
+      if (body !== undefined) {
+        const there = shared === undefined ? undefined : brought?.get(shared)
+        const stored = there ?? (seal === undefined ? body : seal.seal(body, objectPlace(key, version)))
+        place(stored, there === undefined)
+        if (shared !== undefined && index < namesPerFrame) brought?.set(shared, stored)
+      }
       if (sharing !== 0) at = head.number(0)
     }
     if (sharing !== 0) {
       if (shares.length === 0) shares = []
       shares.push({ shared: shared as SharedBody, name, change: index, at })
-      if (index < namesPerFrame) brought?.add(shared as SharedBody)
     }
     last = interest
     lastKey = key
@@ -141,13 +148,13 @@ export function draftFrame(batch: Batch): Draft {
     head.uint8(value === undefined ? 0 : withBody)
     head.text(kind)
     head.text(key)
-    if (value !== undefined) place(value)
+    if (value !== undefined) place(seal === undefined ? value : seal.seal(value, recordPlace(kind, key)))
   }
   const whole = head.whole()
   if (bytes > bodiesBytesMax || whole.length > headBytesMax) throw new StoreRefused('a batch is too large', false)
   whole.writeUInt32LE(whole.length - prefixBytes, headAt)
   whole.writeUInt32LE(bytes, bodiesAt)
-  return { batch, head: whole, bodies, bytes: bytes + whole.length, shares, named: nothingNamed }
+  return { batch, head: whole, bodies, bytes: bytes + whole.length, shares, seal, named: nothingNamed }
 }
 
 /** Gives the draft its place in the log. That everything before it is on the disk is told by the sign. */
@@ -161,7 +168,9 @@ export function numberFrame(draft: Draft, sequence: number, follows = false): vo
 /** What lies elsewhere is referred to, what does not gets a name. */
 function settleShares(draft: Draft, sequence: number): void {
   // Meanwhile one may have got its name with a frame before this one, or lost it with one that was refused.
-  if (draft.shares.some(({ shared, name }) => shared.name !== name)) Object.assign(draft, draftFrame(draft.batch))
+  if (draft.shares.some(({ shared, name }) => shared.name !== name)) {
+    Object.assign(draft, draftFrame(draft.batch, draft.seal))
+  }
   const named: SharedBody[] = []
   for (const { shared, name, change, at } of draft.shares) {
     if (name !== 0) continue

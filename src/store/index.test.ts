@@ -7,9 +7,19 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { mock, test } from 'node:test'
 import { systemDisk } from './disk.ts'
+import { sealBytes } from './seal.ts'
 import type { Position } from './segment.ts'
 import type { Batch, Change } from './store.ts'
-import { compare, copyKilled, type Faults, faultyDisk, type Limits, modelOf, World } from './world.test-support.ts'
+import {
+  compare,
+  copyKilled,
+  type Faults,
+  faultyDisk,
+  type Limits,
+  modelOf,
+  testKeys,
+  World,
+} from './world.test-support.ts'
 
 const usual: Limits = { historyBytesMax: 1 << 20, segmentBytes: 1 << 20 }
 
@@ -205,7 +215,8 @@ test('[D4] a frame that cannot be read while the index follows is stepped over, 
     const { segment, offset } = world.log.end as { segment: number; offset: number }
     const path = join(world.folder, 'log', `${String(segment).padStart(10, '0')}.log`)
     const bytes = fs.readFileSync(path)
-    bytes[offset - 40] = (bytes[offset - 40] as number) ^ 1
+    const inHead = offset - 40 - testKeys.length * sealBytes
+    bytes[inHead] = (bytes[inHead] as number) ^ 1
     fs.writeFileSync(path, bytes)
     await world.commit(put(3))
     world.follow()

@@ -18,24 +18,22 @@ import type { LogEnd } from './commitlog.ts'
 import { IndexDamaged, isDamage, open, prepare, type Statements } from './connection.ts'
 import { hasRoom } from './disk.ts'
 import { Ending } from './mark.ts'
-import { type ReadInterest, type ReadObject, readHistory, readInterest, readObjects, readRecords } from './reading.ts'
+import { type ReadInterest, type ReadObject, readInterest, readObjects, readPage, readRecords } from './reading.ts'
 import { Reads } from './reads.ts'
 import { recoverEnd } from './recovery.ts'
-import { openSound, remake } from './remake.ts'
+import { openSound, type RemakeParts, remake } from './remake.ts'
+import { Seal } from './seal.ts'
+import { Sealing, type SealProgress } from './sealing.ts'
 import { makeLogFolder, type Position } from './segment.ts'
-import { makeBase, tidy } from './space.ts'
-import { type Cursor, HistoryGone, type HistoryLimit } from './store.ts'
+import { hasSealable, makeBase, tidy } from './space.ts'
+import type { Cursor, HistoryLimit } from './store.ts'
 import { type Hole, readLog } from './tail.ts'
 import type { Cut } from './tidyfiles.ts'
 
 /** One transaction takes at most about so many changes: its pages are held in memory. */
 const transactionChangesMax = 2_048
-export type IndexParts = {
-  readonly path: string
-  readonly folder: string
-  readonly historyBytesMax: number
-  readonly segmentBytes: number
-}
+/** `seal` opens what is sealed, and seals what is moved: what the log brings is sealed already. */
+export type IndexParts = RemakeParts & { readonly seal?: Seal }
 
 /** What the owner of the store has to hear of. `remade`: why the index could not be used. */
 export type IndexNews = {
@@ -48,6 +46,7 @@ export class Index {
   readonly #parts: IndexParts
   readonly bodies: Bodies
   readonly #aside: Aside
+  readonly #sealing: Sealing
   #db: DatabaseSync
   #statements: Statements
   #applier: Applier
@@ -67,17 +66,20 @@ export class Index {
 
   constructor(parts: IndexParts) {
     this.#parts = parts
-    makeLogFolder(parts.folder)
-    this.bodies = new Bodies(parts.folder)
-    this.#reads = new Reads(parts.folder)
-    this.#aside = new Aside(parts.folder)
-    this.#base = newestBase(parts.folder)
+    const { folder, seal = new Seal() } = parts
+    makeLogFolder(folder)
+    Sealing.refuseUnknown(folder, seal)
+    this.bodies = new Bodies(folder, seal)
+    this.#reads = new Reads(folder)
+    this.#aside = new Aside(folder)
+    this.#base = newestBase(folder)
     this.#ending = new Ending(parts)
     const { db, statements, applier } = this.#openTables()
     this.#db = db
     this.#statements = statements
     this.#applier = applier
-    this.#kept = new BodySegments({ ...parts, last: this.#lastKept() })
+    this.#kept = new BodySegments({ ...parts, last: this.#lastKept(), seal: seal.id })
+    this.#sealing = new Sealing(folder, seal)
   }
 
   #openTables(): ReturnType<typeof remake> {
@@ -175,7 +177,13 @@ export class Index {
     if (this.#held === undefined) this.#proven = end.sequence
     if (this.#held === undefined && lacksBase) this.#tryBase()
     this.#markReached()
-    return { end, isWhole, isSynced: this.#held === undefined, identity }
+    this.#sealing.look(this.#aside)
+    const mayExtend = isWhole && !this.#sealing.stale.has(end.segment)
+    return { end, isWhole: mayExtend, isSynced: this.#held === undefined, identity }
+  }
+
+  get sealProgress(): SealProgress {
+    return this.#sealing.progress
   }
 
   /** Once for each segment, and at the end. */
@@ -331,10 +339,13 @@ export class Index {
   tidy(): boolean {
     if (this.#held !== undefined || !this.#db.isOpen) return false
     try {
-      this.#db.exec('BEGIN IMMEDIATE')
       const tables = { db: this.#db, statements: this.#statements, applier: this.#applier, base: this.#base }
+      const files = { bodies: this.bodies, kept: this.#kept, sealing: this.#sealing }
       const mayRemove = this.applied.sequence <= this.#proven
-      const done = tidy({ ...this.#parts, ...tables, bodies: this.bodies, kept: this.#kept, mayRemove })
+      const parts = { ...this.#parts, ...tables, ...files, mayRemove }
+      if (this.#sealing.needsScrub && !hasSealable(parts)) this.#sealing.scrub(this.#db, this.#aside)
+      this.#db.exec('BEGIN IMMEDIATE')
+      const done = tidy(parts)
       if (done?.base !== undefined) this.#base = done.base
       this.#db.exec(done === undefined ? 'ROLLBACK' : 'COMMIT')
       return done !== undefined
@@ -368,15 +379,8 @@ export class Index {
     }
   }
 
-  history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readHistory> {
-    return this.#asking(() => this.#history(name, after, limit))
-  }
-
-  #history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readHistory> {
-    const row = this.#applier.interests.get(name)
-    if (row === undefined) return { entries: [], more: false }
-    if (after.version < row.floor) throw new HistoryGone(name, row.floor)
-    return readHistory(this.#statements, row.id, { after, limit })
+  history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readPage> {
+    return this.#asking(() => readPage(this.#statements, this.#applier.interests.get(name), { after, limit }))
   }
 
   records(kind: string, key?: string): ReturnType<typeof readRecords> {

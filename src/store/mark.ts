@@ -58,7 +58,7 @@ export class Ending {
     const { segment = -1, sequence = -1 } = this.#mark ?? {}
     if (isLast ? applied.sequence <= sequence : applied.segment === segment) return
     const mark = { ...applied, identity, version: reached.newestVersion() }
-    if (writeMark(this.#path, mark)) this.#mark = mark
+    if (writeMark(this.#path, mark, isLast || this.#mark === undefined)) this.#mark = mark
   }
 
   /**
@@ -77,13 +77,16 @@ export class Ending {
   }
 }
 
-/** False where the disk takes nothing: the one before it still holds, it only says less. */
-function writeMark(path: string, { segment, offset, sequence, identity, version }: Mark): boolean {
+/**
+ * False where the disk takes nothing: the one before it still holds, it only says less. For the same reason only the
+ * first and the last are `named` on the disk at once: while writes go on that would hold up the index with each segment.
+ */
+function writeMark(path: string, { segment, offset, sequence, identity, version }: Mark, named: boolean): boolean {
   const spelled = JSON.stringify({ segment, offset, sequence, identity, version })
   try {
     writeSynced(`${path}.new`, Buffer.from(`${crc32(spelled)} ${spelled}\n`))
     renameSync(`${path}.new`, path)
-    syncFolder(dirname(path))
+    if (named) syncFolder(dirname(path))
     return true
   } catch {
     return false

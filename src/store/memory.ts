@@ -47,6 +47,7 @@ class MemoryStore implements Store {
     failures: 0,
     lostFrames: 0,
     damagedRecords: [],
+    sealing: undefined,
     losses: [],
   }
 

@@ -16,9 +16,12 @@ import {
   filesIn,
   type Limits,
   modelOf,
+  oneKey,
+  otherKey,
   type Random,
   Synced,
   seeded,
+  testKeys,
   World,
 } from './world.test-support.ts'
 
@@ -135,13 +138,16 @@ test('[D2] after a power cut at any instant everything synced is there, and ever
       let frames: Batch[] = []
       let owed = 0
       let at = join(folder, `${run}-0`)
+      // Of some a key appears while they live, and later another one.
+      const keysAt = random(2) === 0 ? [] : [[], [], [oneKey], [oneKey], [otherKey, oneKey], [otherKey, oneKey]]
       copyKilled(mkdtempSync(join(folder, 'empty-')), at)
       try {
         for (let life = 0; life < 6; life++) {
           const synced = new Synced()
           synced.listen()
           const faults = random(3) === 0 ? { write: () => random(12) === 0, sync: () => random(20) === 0 } : {}
-          const world = new World({ folder: at, limits: small, disk: faultyDisk(faults, synced), frames })
+          const keys = testKeys.length > 0 ? testKeys : (keysAt[life] ?? [])
+          const world = new World({ folder: at, limits: small, disk: faultyDisk(faults, synced), frames, keys })
           await check(world, { atLeast: owed, frames })
           // What was found is all there is: what it was before is no longer of interest.
           for (const path of filesIn(logFolder(at))) synced.note(path)

@@ -1,7 +1,7 @@
 /** What is read from the index: interests, objects, pages of history and records, and where the bodies of them lie. */
 import type { BodyRow } from './bodies.ts'
 import type { Statements } from './connection.ts'
-import type { Cursor, EntryKind, Gap, HistoryLimit } from './store.ts'
+import { type Cursor, type EntryKind, type Gap, HistoryGone, type HistoryLimit } from './store.ts'
 import { minus, rowSum } from './sums.ts'
 
 /** An interest as the engine keeps it at hand. `bytes` is what its history holds. */
@@ -76,16 +76,21 @@ export function interestSum({ name, floor, synced, isDoubted }: InterestRow): nu
 
 type InterestColumns = [number, string, number, number | null, number, number | null, number]
 
-export function readInterest(use: Statements, { id, name, floor, synced, isDoubted }: InterestRow): ReadInterest {
+/** The newest entry of its history. Where all of that was forgotten, the floor is what is left of its label. */
+export function lastEntry(use: Statements, { id, floor }: InterestRow): { version: number; position: number } {
   const newest = use.newest.get(id) as unknown as [version: number, position: number] | undefined
+  return { version: newest?.[0] ?? floor, position: newest?.[1] ?? 0 }
+}
+
+export function readInterest(use: Statements, row: InterestRow): ReadInterest {
+  const { id, name, floor, synced, isDoubted } = row
+  const { version: lastVersion, position: lastPosition } = lastEntry(use, row)
   const gaps = use.gaps.all(id) as unknown as [position: number, version: number, key: string][]
-  // Where all history was forgotten, the floor is what is left of its newest label.
-  const lastVersion = newest?.[0] ?? floor
   return {
     name,
     floor,
     synced: synced === undefined && lastVersion === 0 ? undefined : Math.max(synced ?? 0, lastVersion),
-    lastPosition: newest?.[1] ?? 0,
+    lastPosition,
     lastVersion,
     isDoubted,
     gaps: gaps.map(([position, from, to]) => ({ position, from, to: Number(to) })),
@@ -102,14 +107,17 @@ export function* readObjects(use: Statements, interest: number): Iterable<ReadOb
   }
 }
 
-export function readHistory(
+/** Some of an interest's history. */
+export function readPage(
   use: Statements,
-  interest: number,
+  interest: InterestRow | undefined,
   { after, limit }: { after: Cursor; limit: HistoryLimit },
 ): { entries: ReadEntry[]; more: boolean } {
+  if (interest === undefined) return { entries: [], more: false }
+  if (after.version < interest.floor) throw new HistoryGone(interest.name, interest.floor)
   const entries: ReadEntry[] = []
   let bytes = 0
-  for (const found of use.page.iterate(interest, after.version, after.position)) {
+  for (const found of use.page.iterate(interest.id, after.version, after.position)) {
     if (entries.length >= limit.entries || bytes >= limit.bytes) return { entries, more: true }
     const columns = found as unknown as PageRow
     const [version, position, kind, key] = columns

@@ -14,7 +14,7 @@ import { headerBytes, logStart, parseHeader, readSegments, segmentPath } from '.
 import { StoreUnusable } from './store.ts'
 import { FileWindow } from './window.ts'
 
-type RemakeParts = {
+export type RemakeParts = {
   readonly path: string
   readonly folder: string
   readonly segmentBytes: number

@@ -123,12 +123,15 @@ const fifth: Migration = {
 /** The same tables: the log has references that an older ake cannot read (`frame.ts`). */
 const sixth: Migration = { to: 6, sql: '' }
 
+/** The same tables again: segments may be sealed, which an older ake would take for damage (`seal.ts`). */
+const seventh: Migration = { to: 7, sql: '' }
+
 /** All steps; `carry` takes the bodies out of the tables that held them and tells `bodies` and `records` where they are. */
 export function migrations(carry: (db: DatabaseSync) => void): Migration[] {
-  return [first, second, third(carry), fourth, fifth, sixth]
+  return [first, second, third(carry), fourth, fifth, sixth, seventh]
 }
 
-export const newestSchema = sixth.to
+export const newestSchema = seventh.to
 
 function schemaOf(db: DatabaseSync): number {
   return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version

@@ -8,6 +8,8 @@
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import { parseSealHead, sealHeadBytes, stampedId, writeStamp } from './seal.ts'
+import { FileWindow } from './window.ts'
 
 /** Secrets and tokens lie in them: only their owner reads them. */
 export const ownerOnly = 0o600
@@ -31,6 +33,8 @@ type Header = {
   readonly previousEnd: number
   /** The same in every segment of a log and in its index; 0 in a segment of an older ake. */
   readonly identity: number
+  /** Of the key with which every body in it is sealed; absent: none is. */
+  readonly seal?: number
 }
 
 const magic = Buffer.from('ake.log2')
@@ -40,9 +44,10 @@ export const headerBytes = 36
 /** Where the log of an empty folder ends: the first segment is still to come. */
 export const logStart: Position = { segment: 0, offset: 0, sequence: 1 }
 
-export function encodeHeader({ segment, sequence, previous, previousEnd, identity }: Header): Buffer {
+export function encodeHeader({ segment, sequence, previous, previousEnd, identity, seal = 0 }: Header): Buffer {
   const bytes = Buffer.alloc(headerBytes)
-  magic.copy(bytes)
+  if (seal === 0) magic.copy(bytes)
+  else writeStamp(bytes, seal)
   bytes.writeUInt32LE(segment, 8)
   bytes.writeUInt32LE(previous, 12)
   bytes.writeDoubleLE(sequence, 16)
@@ -55,9 +60,11 @@ export function encodeHeader({ segment, sequence, previous, previousEnd, identit
 export function parseHeader(bytes: Buffer): Header | undefined {
   if (bytes.length < headerBytes || crc32(bytes.subarray(0, 32)) !== bytes.readUInt32LE(32)) return undefined
   const sequence = bytes.readDoubleLE(16)
-  if (bytes.subarray(0, magic.length).equals(magic)) {
+  const seal = stampedId(bytes)
+  if (seal !== 0 || bytes.subarray(0, magic.length).equals(magic)) {
     const [segment, previous] = [bytes.readUInt32LE(8), bytes.readUInt32LE(12)]
-    return { segment, sequence, previous, previousEnd: bytes.readUInt32LE(24), identity: bytes.readUInt32LE(28) }
+    const [previousEnd, identity] = [bytes.readUInt32LE(24), bytes.readUInt32LE(28)]
+    return { segment, sequence, previous, previousEnd, identity, ...(seal !== 0 && { seal }) }
   }
   if (!bytes.subarray(0, magicBefore.length).equals(magicBefore)) return undefined
   const segment = bytes.readDoubleLE(8)
@@ -81,6 +88,17 @@ export function readSegments(folder: string): number[] {
     if (digits !== undefined) found.push(kind === 'log' ? Number(digits) : -Number(digits))
   }
   return found.sort((one, another) => one - another)
+}
+
+/** With which key a segment, or a copy of one, says to be sealed; 0 where it does not say. */
+export function sealOf(path: string): number {
+  const file = new FileWindow(path, headerBytes)
+  try {
+    const bytes = file.at(0, Math.min(headerBytes, file.size))
+    return parseHeader(bytes)?.seal ?? parseSealHead(bytes.subarray(0, sealHeadBytes))
+  } finally {
+    file.close()
+  }
 }
 
 /** Makes the folder, or takes from others what they could read of it. */

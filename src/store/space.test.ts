@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { lives } from '../base/lives.test-support.ts'
 import { logFolder } from './segment.ts'
 import type { Batch, Change } from './store.ts'
 import { compare, type Limits, modelOf, seeded, World } from './world.test-support.ts'
@@ -46,7 +47,9 @@ function audit(folder: string): { live: number } {
   }
 }
 
-test('100,000 updates of the same objects take no more disk than a thousand, and write little twice', () =>
+const rounds = lives(400)
+
+test(`${rounds * 250} updates of the same objects take no more disk than a thousand, and write little twice`, () =>
   inFolder(async (folder) => {
     const limits: Limits = { historyBytesMax: 200_000, segmentBytes: 32_000 }
     const random = seeded(seed)
@@ -55,7 +58,7 @@ test('100,000 updates of the same objects take no more disk than a thousand, and
     let most = 0
     let keptBytes = 0
     const seen = new Set<string>()
-    for (let round = 0; round < 400; round++) {
+    for (let round = 0; round < rounds; round++) {
       const changes = Array.from({ length: 250 }, (): Change => {
         version++
         // Half of the updates go to one in twenty of the objects.

@@ -14,6 +14,7 @@ import type { Bodies, BodyRow } from './bodies.ts'
 import type { BodySegments } from './bodysegments.ts'
 import type { Statements } from './connection.ts'
 import { newestSchema } from './schema.ts'
+import { type Sealing, sealSome } from './sealing.ts'
 import { segmentPath } from './segment.ts'
 import { nowhere } from './segments.ts'
 
@@ -24,7 +25,7 @@ const slackSegments = 4
 const moveBytesMax = 1024 * 1024
 const moveBodiesMax = 512
 /** Removing takes a base, which costs its own size: it is worth it for so much, and for so many times that size. */
-const removeSegmentsMin = 2
+const removeSegmentsMin = 4
 const removePerBase = 4
 
 export type SpaceParts = {
@@ -35,6 +36,7 @@ export type SpaceParts = {
   readonly applier: Applier
   readonly bodies: Bodies
   readonly kept: BodySegments
+  readonly sealing: Sealing
   /** The last base, if there is one. */
   readonly base: Base | undefined
   /** Whether what was applied of the log stays where it is: a base says where that is. */
@@ -45,19 +47,36 @@ export type SpaceParts = {
 export function tidy(parts: SpaceParts): { base?: Base } | undefined {
   const base = removeDead(parts)
   if (base !== undefined) return { base }
-  return moveSome(parts) ? {} : undefined
+  return sealNext(parts) || moveSome(parts) ? {} : undefined
 }
 
-/** Whatever is still written to stays: it is about to hold more. */
-function isSealed({ applier, kept }: SpaceParts, segment: number): boolean {
-  return segment > 0 ? segment < applier.applied.segment : segment !== kept.segment
+/** Whatever is still written to stays: it is about to hold more. Bodies are not added to what has another seal. */
+function isFull({ applier, kept, sealing }: SealingParts, segment: number): boolean {
+  return segment > 0 ? segment < applier.applied.segment : segment !== kept.segment || sealing.stale.has(segment)
+}
+
+type SealingParts = Pick<SpaceParts, 'applier' | 'kept' | 'sealing'>
+
+/** Whether some of what has another seal can be sealed anew now. */
+export function hasSealable(parts: SealingParts): boolean {
+  const { counts } = parts.applier.segments
+  return [...parts.sealing.stale].some((segment) => isFull(parts, segment) && (counts.get(segment)?.live ?? 0) !== 0)
+}
+
+function sealNext(parts: SpaceParts): boolean {
+  for (const segment of parts.sealing.stale) {
+    if (!isFull(parts, segment) || !sealSome(parts, segment)) continue
+    parts.sealing.sealed()
+    return true
+  }
+  return false
 }
 
 function deadOf(parts: SpaceParts): { dead: number[]; bytes: number } {
   const dead: number[] = []
   let bytes = 0
   for (const [segment, { live, size }] of parts.applier.segments.counts) {
-    if (live !== 0 || !isSealed(parts, segment)) continue
+    if (live !== 0 || !isFull(parts, segment)) continue
     dead.push(segment)
     bytes += size
   }
@@ -68,7 +87,9 @@ function removeDead(parts: SpaceParts): Base | undefined {
   const { segments } = parts.applier
   const { dead, bytes } = deadOf(parts)
   const worth = Math.max(removeSegmentsMin * parts.segmentBytes, removePerBase * (parts.base?.bytes ?? 0))
-  if (!parts.mayRemove || dead.length === 0 || bytes < worth) return undefined
+  const stale = dead.filter((segment) => parts.sealing.stale.has(segment)).length
+  const isDue = bytes >= worth || stale >= removeSegmentsMin || (stale > 0 && !hasSealable(parts))
+  if (!parts.mayRemove || dead.length === 0 || !isDue) return undefined
   // Counts may be wrong, references are not.
   const used = new Set(parts.statements.used.all().map((row) => (row as unknown as [number])[0]))
   const removed = dead.filter((segment) => !used.has(segment))
@@ -81,6 +102,7 @@ function removeDead(parts: SpaceParts): Base | undefined {
   for (const segment of removed) {
     parts.bodies.close(segment)
     removeFile(segmentPath(parts.folder, segment))
+    parts.sealing.removed(segment)
   }
   return base
 }
@@ -131,7 +153,7 @@ function emptiest(parts: SpaceParts): number | undefined {
   let least = 1
   for (const [segment, { size, live }] of parts.applier.segments.counts) {
     const share = live / size
-    if (live === 0 || share >= least || !isSealed(parts, segment)) continue
+    if (live === 0 || share >= least || !isFull(parts, segment) || parts.sealing.stale.has(segment)) continue
     least = share
     found = segment
   }

@@ -139,6 +139,8 @@ export type StoreFigures = {
   /** Records that were asked for and whose bytes fail their checksum. */
   damagedRecords: readonly { readonly kind: string; readonly key: string }[]
   losses: readonly string[]
+  /** Segments that are not sealed with the key that seals, of those there were at the start; undefined: there is no key. */
+  sealing: { readonly left: number; readonly of: number } | undefined
 }
 
 export interface Store {

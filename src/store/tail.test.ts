@@ -9,8 +9,8 @@ import { encodeHeader, logStart, segmentPath } from './segment.ts'
 import { readLog } from './tail.ts'
 
 /** Everything before a frame that `follows` was on the disk when it was written. */
-function frame(key: string, sequence: number, follows = false): Buffer {
-  const change = { interest: '/pods', position: 1, version: 1, key, kind: 'put' as const, body: Buffer.alloc(900, key) }
+function frame(key: string, sequence: number, follows = false, version = 1): Buffer {
+  const change = { interest: '/pods', position: 1, version, key, kind: 'put' as const, body: Buffer.alloc(900, key) }
   const draft = draftFrame({ changes: [change], synced: false })
   numberFrame(draft, sequence, follows)
   return Buffer.concat([draft.head, ...draft.bodies])
@@ -58,4 +58,19 @@ test('[D4] a header that was written and has changed since is damage', () => {
     second[20] = (second[20] as number) ^ 1
   }
   assert.deepEqual(found({ harm }), ['a', 'hole', 'c'])
+})
+
+test('[D4] a last frame with a turned bit in its body is damage, also where its checksum happens to begin with zero', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-tail-'))
+  try {
+    let last = frame('b', 2)
+    for (let version = 2; last[0] !== 0; version++) last = frame('b', 2, false, version)
+    last[last.length - 9] = (last[last.length - 9] as number) ^ 1
+    const header = { segment: 1, sequence: 1, previous: 0, previousEnd: 0, identity: 7 }
+    writeFileSync(segmentPath(folder, 1), Buffer.concat([encodeHeader(header), frame('a', 1, true), last]))
+    const told = [...readLog({ folder, from: logStart })].map((step) => 'frame' in step && step.frame.changes[0]?.key)
+    assert.deepEqual(told, ['a', 'b'])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
-import { Worker, type WorkerOptions } from 'node:worker_threads'
+import { mock, test } from 'node:test'
+import { MessagePort, Worker, type WorkerOptions } from 'node:worker_threads'
 import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
+import { until } from '../base/until.test-support.ts'
 import { openDurable } from './durable.ts'
 import { type Batch, type Store, StoreRefused, StoreUnusable } from './store.ts'
 
@@ -111,4 +112,54 @@ test('a store whose thread has ended closes', () =>
   inWorld(async ({ store, kill }) => {
     await Promise.all([kill(), store.close()])
     await assert.rejects(store.commit(put(2)), /closed/)
+  }))
+
+test('names are released together, after a minute or when there are many, not with each round', () =>
+  inWorld(async ({ store, clock }) => {
+    const posted = mock.method(MessagePort.prototype, 'postMessage').mock
+    /** How many names each round has released. */
+    const told = () =>
+      posted.calls
+        .map(({ arguments: [said] }) => said)
+        .flatMap(({ kind, released }) => (kind === 'reach' ? [released.length] : []))
+    let version = 1
+    /** Commits objects that others may refer to, and lets go of them. */
+    const passing = async (count: number) => {
+      const shared = Array.from({ length: count }, () => ({ name: 0 }))
+      const changes = shared.map((one) => {
+        version++
+        const key = `k${version}`
+        return {
+          interest: '/pods',
+          kind: 'put' as const,
+          position: version,
+          version,
+          key,
+          body: Buffer.from(key),
+          shared: one,
+        }
+      })
+      await store.commit({ changes, synced: false })
+      for (const one of shared) store.release(one)
+    }
+    await passing(3)
+    clock.advance(3_000)
+    await until(() => told().length > 0, 'a round')
+    assert.deepEqual(told(), [0])
+    clock.advance(57_000)
+    await until(() => told().includes(3), 'after a minute')
+    await passing(4_096)
+    clock.advance(3_000)
+    await until(() => told().includes(4_096), 'many')
+    // Due while a round waits, whose timer is not forgotten by that.
+    await passing(1)
+    clock.advance(3_000)
+    await until(() => told().at(-1) === 0, 'a round')
+    clock.advance(56_000)
+    await store.commit(put(9_999))
+    clock.advance(1_000)
+    await until(() => told().includes(1), 'after another minute')
+    await store.close()
+    assert.equal(clock.pending(), 0)
+    mock.restoreAll()
   }))

@@ -104,5 +104,5 @@ export class IndexThread {
 }
 
 export function startWorker(options: WorkerOptions): Worker {
-  return new Worker(new URL('./worker.ts', import.meta.url), options)
+  return new Worker(new URL('./threadstart.ts', import.meta.url), options)
 }

@@ -2,13 +2,13 @@
  * Tells a frame that a crash has torn from one that a disk has changed, where nothing behind it vouches for either.
  *
  * A kill leaves it short: the file ends before it does. A power cut leaves it short, or blank where its blocks were never
- * written: from its beginning, to its end, or a whole sector. One that has its full length, and everywhere something in
- * it, was written as a whole and has changed since.
+ * written, and those are whole sectors of the file. One that has its full length, and something in each of its sectors, was
+ * written as a whole and has changed since.
  */
 import type { Link } from './chain.ts'
 import { frameLengths, prefixBytes } from './frame.ts'
 import { type Position, segmentPath } from './segment.ts'
-import { FileWindow, windowBytes } from './window.ts'
+import { FileWindow } from './window.ts'
 
 /** The least that a disk writes at once. */
 const sectorBytes = 512
@@ -22,17 +22,13 @@ export function isHarmed(file: FileWindow, from: number, end: number): boolean {
   return from + length <= end && !isBlank(file, from, length)
 }
 
+/** Whether some sector has nothing in what it holds of this frame. */
 function isBlank(file: FileWindow, from: number, length: number): boolean {
-  if (file.at(from, 1)[0] === 0 || file.at(from + length - 1, 1)[0] === 0) return true
-  let zeros = 0
-  for (let done = 0; done < length; ) {
-    const part = file.at(from + done, Math.min(length - done, windowBytes))
-    if (part.length === 0) return true
-    for (const byte of part) {
-      zeros = byte === 0 ? zeros + 1 : 0
-      if (zeros >= sectorBytes) return true
-    }
-    done += part.length
+  for (let at = from; at < from + length; ) {
+    const next = Math.min(at + sectorBytes - (at % sectorBytes), from + length)
+    // One that the file does not reach has nothing either.
+    if (file.at(at, next - at).every((byte) => byte === 0)) return true
+    at = next
   }
   return false
 }

@@ -5,6 +5,7 @@
 import type { Loss } from './aside.ts'
 import type { LogEnd } from './commitlog.ts'
 import type { IndexNews } from './index.ts'
+import type { SealProgress } from './sealing.ts'
 import type { Position } from './segment.ts'
 import type { Cursor, Entry, EntryKind, HistoryLimit } from './store.ts'
 
@@ -20,6 +21,8 @@ export type ThreadParts = {
   folder: string
   historyBytesMax: number
   segmentBytes: number
+  /** The first one seals, all of them open. */
+  keys: readonly Uint8Array[]
   isFirst: boolean
 }
 
@@ -74,6 +77,7 @@ export type FromWorker =
   | { kind: 'gone'; id: number; floor: number }
   | { kind: 'failed'; id: number; message: string }
   | { kind: 'unusable'; message: string; damaged: boolean }
+  | ({ kind: 'sealing' } & SealProgress)
   | { kind: 'closed' }
 
 export function unpackEntry(entry: PackedEntry, bytes: Buffer): Entry {

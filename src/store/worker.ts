@@ -5,20 +5,23 @@
 import { type MessagePort, workerData } from 'node:worker_threads'
 import { isDamage } from './connection.ts'
 import { Index } from './index.ts'
+import { Seal } from './seal.ts'
 import { type Handed, packObjects, packPage, packRecords } from './slab.ts'
 import { HistoryGone, StoreUnusable } from './store.ts'
 import type { FromWorker, Reach, ThreadParts, ToWorker } from './wire.ts'
 
-const { port, isFirst, ...parts } = workerData as ThreadParts & { port: MessagePort }
+const { port, isFirst, keys, ...parts } = workerData as ThreadParts & { port: MessagePort }
 
 const say = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
 
 let index: Index
 let tidying: NodeJS.Immediate | undefined
+let toldLeft = keys.length === 0 ? 0 : -1
 try {
-  index = new Index(parts)
+  index = new Index({ ...parts, seal: new Seal(keys) })
   if (isFirst) say({ kind: 'opened', ...index.recover(), losses: index.losses })
   tellNews()
+  tellSealing()
   port.on('message', handle)
 } catch (error) {
   giveUp(error)
@@ -35,6 +38,13 @@ function giveUp(error: unknown): void {
 function tellNews(): void {
   const news = index.takeNews()
   if (news.losses.length > 0 || news.cuts.length > 0 || news.remade !== undefined) say({ kind: 'news', ...news })
+}
+
+/** How much is not sealed yet with the key that seals, where that is news. */
+function tellSealing(): void {
+  const { left, of } = index.sealProgress
+  if (left !== toldLeft) say({ kind: 'sealing', left, of })
+  toldLeft = left
 }
 
 function handle(message: ToWorker): void {
@@ -61,7 +71,8 @@ function handle(message: ToWorker): void {
       answer(message, () => {
         const corrupt: string[] = []
         const found = index.records(message.of, message.key)
-        const { rows: records, bytes } = packRecords(index.bodies, found, (key) => corrupt.push(key))
+        const asked = { kind: message.of, records: found }
+        const { rows: records, bytes } = packRecords(index.bodies, asked, (key) => corrupt.push(key))
         say({ kind: 'records', id: message.id, of: message.of, records, bytes, corrupt }, [bytes.buffer])
       })
       return
@@ -94,6 +105,7 @@ function tidyLater(): void {
   tidying ??= setImmediate(() => {
     tidying = undefined
     if (index.tidy()) tidyLater()
+    tellSealing()
   })
 }
 
@@ -122,6 +134,7 @@ function load(): void {
   }
   const { raised, historyBytes } = index
   say({ kind: 'loaded', version: Math.max(newest, raised), historyBytes })
+  if (index.sealProgress.left > 0) tidyLater()
 }
 
 function answer({ id, reach }: { id: number; reach: Reach | undefined }, tell: () => void): void {

@@ -11,6 +11,7 @@ import { CommitLog } from './commitlog.ts'
 import { type Disk, systemDisk } from './disk.ts'
 import { Index } from './index.ts'
 import { openMemory } from './memory.ts'
+import { Seal } from './seal.ts'
 import { logFolder } from './segment.ts'
 import { packObjects, packPage, packRecords } from './slab.ts'
 import { afterAll, type Batch, HistoryGone, type SharedBody, type Store } from './store.ts'
@@ -26,6 +27,13 @@ export function seeded(seed: number): Random {
     return (state >>> 8) % below
   }
 }
+
+/** Where this is set every store of the room's tests is sealed (`test/sealedstore.test.ts`). */
+const isSealedHere = process.env.AKE_TEST_SEALED !== undefined
+/** What stores are opened with here. */
+export const oneKey = Buffer.alloc(32, 'one')
+export const otherKey = Buffer.alloc(32, 'other')
+export const testKeys: readonly Buffer[] = isSealedHere ? [oneKey] : []
 
 export type Limits = { historyBytesMax: number; segmentBytes: number }
 
@@ -107,16 +115,18 @@ export class World {
   /** So many of them were synced before they were acknowledged. */
   syncedFrames = 0
 
-  constructor(parts: { folder: string; limits: Limits; disk?: Disk; frames?: Batch[] }) {
+  constructor(parts: { folder: string; limits: Limits; disk?: Disk; frames?: Batch[]; keys?: readonly Buffer[] }) {
     this.folder = parts.folder
     const folder = logFolder(parts.folder)
-    this.index = new Index({ ...parts.limits, folder, path: join(parts.folder, 'ake.db') })
+    const { keys = testKeys } = parts
+    this.index = new Index({ ...parts.limits, folder, path: join(parts.folder, 'ake.db'), seal: new Seal(keys) })
     const found = this.index.recover()
     this.frames = (parts.frames ?? []).slice(0, found.end.sequence - 1)
     this.log = new CommitLog({
       folder,
       segmentBytes: parts.limits.segmentBytes,
       ...(parts.disk && { disk: parts.disk }),
+      ...(keys.length > 0 && { seal: new Seal(keys) }),
       written: (batch) => void this.frames.push(batch),
       settled: () => {},
     })
@@ -192,10 +202,12 @@ function someOf(kept: Buffer, now: Buffer, random: Random): Buffer {
   if (now.length <= kept.length) return now
   const rest = now.length - kept.length
   const found = Buffer.from(now)
-  // What was not synced may be missing from anywhere.
+  // What was not synced may be missing from anywhere, by the sector.
   const hole = random(3)
-  if (hole === 0) found.fill(0, kept.length + random(rest), now.length)
-  if (hole === 1) found.fill(0, kept.length, kept.length + random(rest) + 1)
+  const sector = kept.length + random(rest)
+  const start = sector - (sector % 512)
+  if (hole === 0) found.fill(0, Math.max(kept.length, start), now.length)
+  if (hole === 1) found.fill(0, kept.length, Math.min(start + 512, now.length))
   return random(3) === 0 ? found : found.subarray(0, kept.length + random(rest + 1))
 }
 
@@ -223,7 +235,7 @@ export async function compare(index: Index, memory: Store, recordKinds: readonly
     assert.deepEqual(historyOf(index, name, after), steps)
   }
   for (const kind of recordKinds) {
-    const { rows, bytes } = packRecords(index.bodies, index.records(kind))
+    const { rows, bytes } = packRecords(index.bodies, { kind, records: index.records(kind) })
     assert.deepEqual(
       rows.map(({ key, start, end }) => `${key} ${text(bytes.subarray(start, end))}`),
       (await memory.records(kind)).map(({ key, value }) => `${key} ${text(value)}`),

@@ -4,6 +4,7 @@
  */
 import type { Sign } from './judgement.ts'
 import type { Pool } from './pool.ts'
+import { answersWell } from './upstream.ts'
 
 export type Address = {
   readonly url: URL
@@ -70,7 +71,7 @@ export class Addresses {
     const answered = sign.kind === 'probe answered'
     address.answered = answered ? address.answered + 1 : 0
     address.failed = answered ? 0 : address.failed + 1
-    address.why = answered ? (sign.note ?? 'the API server answers') : sign.why
+    address.why = answered ? (sign.note ?? answersWell) : sign.why
     return sign
   }
 
@@ -79,4 +80,9 @@ export class Addresses {
     this.#current = to
     this.#parts.moved(from, to)
   }
+}
+
+/** An address may have a path before the API's own, as behind some gateways. */
+export function withBase(url: URL, path: string): string {
+  return url.pathname === '/' ? path : `${url.pathname.replace(/\/$/, '')}${path}`
 }

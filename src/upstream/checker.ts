@@ -21,6 +21,8 @@ export class Checker implements Reachability {
   readonly #parts: Parts
   readonly #listeners = new Set<(state: ReachabilityState) => void>()
   #judgement: Judgement
+  /** What the log says last. */
+  #told: ReachabilityState | undefined
   #probing: Promise<Sign> | undefined
   #running = false
   #cancelNext: () => void = () => {}
@@ -38,12 +40,15 @@ export class Checker implements Reachability {
   }
 
   get why(): string {
-    const note = this.#parts.note()
-    return note === undefined ? this.#judgement.why : `${this.#judgement.why}; ${note}`
+    return [this.#judgement.why, this.#parts.note() ?? ''].filter((one) => one !== '').join('; ')
   }
 
   get sinceMs(): number {
     return this.#judgement.sinceMs
+  }
+
+  get heardAt(): number {
+    return this.#judgement.heardAt
   }
 
   get limitMs(): number {
@@ -119,8 +124,11 @@ export class Checker implements Reachability {
     this.#judgement = judge(before, sign, { steadyMs: clock.steady(), nowMs: clock.now() })
     if (this.state === before.state) return
     const fields = { why: this.why, before: before.state }
-    if (this.state === 'reachable') log.info('upstream.reachable', fields)
-    else log.warn(`upstream.${this.state}`, fields)
+    // A moment of doubt is no news, nor is its end: only what was told is taken back.
+    if (this.state === 'suspect' || this.state === this.#told) log.debug(`upstream.${this.state}`, fields)
+    else if (this.state === 'reachable') log.info('upstream.reachable', fields)
+    else log.warn('upstream.unreachable', fields)
+    if (this.state !== 'suspect') this.#told = this.state
     for (const listener of this.#listeners) listener(this.state)
   }
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { problemOf, readKubeconfig } from './credential.ts'
+import { createSecureContext } from 'node:tls'
+import { lifeOf, problemOf, readKubeconfig } from './credential.ts'
 import { authorityCert, issue } from './fakeserver.test-support.ts'
 
 const pair = issue({ use: 'client', name: 'edge' })
@@ -54,9 +56,21 @@ test('what cannot be used is refused with a sentence that names it and quotes no
       (refusal: Error) => refusal,
     )
     assert.match(error.message, reason)
+    assert.match(error.message, /[^:]: [a-z][^:]+$/, 'with what to do')
     assert.doesNotMatch(error.message, /very-secret/)
   }
-  await assert.rejects(readKubeconfig('/nowhere/config'), /cannot be read: check --kubeconfig/)
+  const unread = /^the kubeconfig \/nowhere\/config cannot be read \(no such file or directory\): check --kubeconfig$/
+  await assert.rejects(readKubeconfig('/nowhere/config'), ({ message }: Error) => unread.test(message))
+})
+
+test('certificate and key may stand in one file, in either order, as a kubelet keeps them', async (context) => {
+  for (const pem of [`${pair.cert}${pair.key}`, `${pair.key}${pair.cert}`]) {
+    const path = folder(context, { config: config('', 'client-certificate: pem, client-key: pem'), pem })
+    const { credential } = await readKubeconfig(path)
+    assert.equal(problemOf(credential, Date.UTC(2026, 0, 1)), undefined)
+    assert.equal(credential.certificate?.fingerprint256, new X509Certificate(pair.cert).fingerprint256)
+    createSecureContext({ ...credential.pair })
+  }
 })
 
 test('a client credential that is missing, foreign or over is a problem, not a refusal', async (context) => {
@@ -77,5 +91,23 @@ test('a client credential that is missing, foreign or over is a problem, not a r
     const found = problemOf(credential, Date.UTC(2026, 0, 1))
     if (problem === undefined) assert.equal(found, undefined, user)
     else assert.match(found ?? 'none', problem, user)
+  }
+})
+
+test('who a credential stands for is its certificate’s common name, or the service account of its token', async (context) => {
+  const token = (sub: string) => `a.${Buffer.from(JSON.stringify({ sub })).toString('base64url')}.c`
+  const account = 'system:serviceaccount:ake-edges:edge-2'
+  const name = [new X509Certificate(pair.cert).toLegacyObject().subject.CN].flat().at(-1)
+  const cases: [user: string, name: string | undefined][] = [
+    ['client-certificate: c, client-key: k', name],
+    [`token: ${token(account)}`, account],
+    // As whom the API server takes another's claims is its own affair; of two credentials the token counts.
+    [`token: ${token('0815')}`, undefined],
+    ['token: opaque', undefined],
+    [`client-certificate: c, client-key: k, token: ${token(account)}`, account],
+  ]
+  for (const [user, expected] of cases) {
+    const path = folder(context, { c: pair.cert, k: pair.key, config: config('', user) })
+    assert.equal(lifeOf('edge', (await readKubeconfig(path)).credential).name, expected, user)
   }
 })

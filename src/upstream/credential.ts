@@ -6,6 +6,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { reasonOf } from '../base/fault.ts'
 import type { Pair, Trust } from './secure.ts'
 
 export type Credential = {
@@ -13,7 +14,19 @@ export type Credential = {
   /** The pair's certificate, as it can be asked. */
   readonly certificate?: X509Certificate
   readonly token?: string
+  /** Of a token of a service account: the user it stands for. */
+  readonly user?: string
   /** When it ends, by the clock of the wall. */
+  readonly endsAtMs?: number
+  /** Why there is none, in a sentence. */
+  readonly missing?: string
+}
+
+/** A credential as people and figures are told of it. */
+export type CredentialLife = {
+  /** Whose it is: the edge's own, that of callers (by its common name), or what the edge shows its clients. */
+  readonly use: 'edge' | 'caller' | 'serving'
+  readonly name?: string
   readonly endsAtMs?: number
   /** Why there is none, in a sentence. */
   readonly missing?: string
@@ -38,10 +51,12 @@ export async function readKubeconfig(path: string): Promise<Profile> {
   const contextName = text(content['current-context'])
   if (contextName === undefined) throw new Error(`${file} has no current-context: set one`)
   const context = section(named(content.contexts, contextName)?.context)
-  if (context === undefined) throw new Error(`${file} has no context "${contextName}", which is its current-context`)
+  if (context === undefined)
+    throw new Error(`${file} has no context "${contextName}", which is its current-context: set another`)
   const clusterName = text(context.cluster) ?? ''
   const cluster = section(named(content.clusters, clusterName)?.cluster)
-  if (cluster === undefined) throw new Error(`${file} has no cluster "${clusterName}", which its context names`)
+  if (cluster === undefined)
+    throw new Error(`${file} has no cluster "${clusterName}", which its context names: correct it`)
   const userName = text(context.user) ?? ''
   const user = section(named(content.users, userName)?.user)
   refuseUnsupported(file, user ?? {})
@@ -70,18 +85,43 @@ export async function readKubeconfig(path: string): Promise<Profile> {
 
 /** A certificate and its key from two files; what is wrong with them is said in `missing`. */
 export async function readPair(certPath: string, keyPath: string): Promise<Credential> {
-  const [cert, key] = await Promise.all([readText(certPath), readText(keyPath)])
-  if (cert === undefined) return { missing: `the client certificate ${certPath} cannot be read` }
-  if (key === undefined) return { missing: `the key ${keyPath} of the client certificate cannot be read` }
-  return checkedPair(cert, key, `the client certificate ${certPath}`)
+  const what = `the client certificate ${certPath}`
+  let cert = ''
+  try {
+    cert = await readFile(certPath, 'utf8')
+    return checkedPair(cert, await readFile(keyPath, 'utf8'), what)
+  } catch (error) {
+    const named = cert === '' ? what : `the key ${keyPath} of ${what}`
+    return { missing: `${named} cannot be read (${reasonOf(error)}): check its path, and that ake may read it` }
+  }
 }
 
 /** What keeps this credential from being believed at this time; undefined if nothing is known. */
-export function problemOf({ missing, endsAtMs, token }: Credential, nowMs: number): string | undefined {
+export function problemOf(
+  { missing, endsAtMs, token }: Credential,
+  nowMs: number,
+  whose = "the edge's",
+): string | undefined {
   if (missing !== undefined) return missing
   if (endsAtMs === undefined || endsAtMs > nowMs) return undefined
   const what = token === undefined ? 'client certificate' : 'token'
-  return `the edge's ${what} expired on ${new Date(endsAtMs).toISOString()}`
+  return `${whose} ${what} expired on ${new Date(endsAtMs).toISOString()}`
+}
+
+/** By the name under which it is known: `edge`, or `certificate/NAME`. */
+export function lifeOf(known: string, { certificate, user, endsAtMs, missing }: Credential): CredentialLife {
+  const shown = user ?? [certificate?.toLegacyObject().subject.CN].flat().at(-1)
+  const name = known === 'edge' ? shown : known.replace(/^certificate\//, '')
+  return {
+    use: known === 'edge' ? 'edge' : 'caller',
+    ...(name !== undefined && { name }),
+    ...(endsAtMs !== undefined && { endsAtMs }),
+    ...(missing !== undefined && { missing }),
+  }
+}
+
+export function isSameCredential(one: Credential, other: Credential | undefined): boolean {
+  return one.token === other?.token && one.pair?.cert === other?.pair?.cert && one.pair?.key === other?.pair?.key
 }
 
 function refuseUnsupported(file: string, user: Section): void {
@@ -104,8 +144,9 @@ async function readTrust(file: string, cluster: Section, at: At): Promise<Trust>
   const inline = decoded(cluster['certificate-authority-data'])
   const ca = inline ?? (path === undefined ? undefined : await readText(path))
   if (path !== undefined && ca === undefined)
-    throw new Error(`${file} names the authority ${path}, which cannot be read`)
-  if (ca !== undefined && !ca.includes('-----BEGIN ')) throw new Error(`${file} names an authority that is no PEM`)
+    throw new Error(`${file} names the authority ${path}, which cannot be read: check its path, and that ake may`)
+  if (ca !== undefined && !ca.includes('-----BEGIN '))
+    throw new Error(`${file} names an authority that is no PEM: give it a certificate in PEM form`)
   const known = ca !== undefined && !insecure ? { ca } : {}
   return { ...known, insecure, ...(serverName !== undefined && { serverName }) }
 }
@@ -135,7 +176,7 @@ function checkedPair(cert: string, key: string, what: string): Credential {
     if (!certificate.checkPrivateKey(createPrivateKey(key))) return { missing: `${what} does not belong to its key` }
     return { pair: { cert, key }, certificate, endsAtMs: certificate.validToDate.getTime() }
   } catch {
-    return { missing: `${what} or its key is no PEM` }
+    return { missing: `${what} or its key is no PEM: give both in PEM form` }
   }
 }
 
@@ -143,9 +184,14 @@ function checkedPair(cert: string, key: string, what: string): Credential {
 function ofToken(token: string): Credential {
   if (/[^\x21-\x7e]/.test(token)) return { missing: "the edge's token holds characters that no token has" }
   try {
-    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
-    const ends = section(claims)?.exp
-    return typeof ends === 'number' ? { token, endsAtMs: ends * 1000 } : { token }
+    const claims = section(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()))
+    const ends = claims?.exp
+    const user = text(claims?.sub)
+    return {
+      token,
+      ...(user?.startsWith('system:serviceaccount:') === true && { user }),
+      ...(typeof ends === 'number' && { endsAtMs: ends * 1000 }),
+    }
   } catch {
     return { token }
   }
@@ -155,8 +201,8 @@ async function parsed(path: string): Promise<Section> {
   let source: string
   try {
     source = await readFile(path, 'utf8')
-  } catch {
-    throw new Error(`the kubeconfig ${path} cannot be read: check --kubeconfig`)
+  } catch (error) {
+    throw new Error(`the kubeconfig ${path} cannot be read (${reasonOf(error)}): check --kubeconfig`)
   }
   const { load, FAILSAFE_SCHEMA } = await import('js-yaml')
   let content: unknown
@@ -164,10 +210,10 @@ async function parsed(path: string): Promise<Section> {
     content = load(source, { schema: FAILSAFE_SCHEMA })
   } catch {
     // The parser's own words may quote the line, and with it a key.
-    throw new Error(`the kubeconfig ${path} is not YAML: correct it`)
+    throw new Error(`the kubeconfig ${path} is not YAML: correct it, or check --kubeconfig`)
   }
   const found = section(content)
-  if (found === undefined) throw new Error(`the kubeconfig ${path} is empty or holds no settings`)
+  if (found === undefined) throw new Error(`the kubeconfig ${path} is empty or holds no settings: check --kubeconfig`)
   return found
 }
 

@@ -16,6 +16,7 @@ type Parts = {
   probeEveryMs?: number
   gate?: Gate
   environment?: Record<string, string>
+  certificates?: readonly { name: string; cert: string; key: string }[]
 }
 
 export async function runDirect({
@@ -25,6 +26,7 @@ export async function runDirect({
   probeEveryMs = 50,
   gate,
   environment = {},
+  certificates = [],
 }: Parts) {
   const lines: string[] = []
   const upstream = await DirectUpstream.open({
@@ -32,6 +34,7 @@ export async function runDirect({
     servers,
     kubeconfig,
     environment,
+    certificates,
     probeEveryMs,
     ...(gate && { gate }),
     userAgent: 'ake/test (edge)',

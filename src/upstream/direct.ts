@@ -2,22 +2,22 @@
  * The API server reached directly, over TLS: one set of connections per address and name, so that no caller's certificate
  * ever carries another caller's request; credentials followed as their files change; one checker for all.
  */
-
 import { createHash, type X509Certificate } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { type Address, Addresses } from './addresses.ts'
+import { type Address, Addresses, withBase } from './addresses.ts'
 import { authoritiesOf } from './authorities.ts'
 import { Checker } from './checker.ts'
 import { upgrade } from './connect.ts'
-import { type Credential, problemOf } from './credential.ts'
+import { type Credential, type CredentialLife, lifeOf, problemOf } from './credential.ts'
 import type { Dial } from './dial.ts'
 import { followFiles } from './files.ts'
-import { requestHeaders, upgradeHeaders } from './headers.ts'
+import { FollowedProfile } from './followedprofile.ts'
+import { bytesOf, requestHeaders, upgradeHeaders } from './headers.ts'
 import { standardLimits, type UpstreamLimits } from './limits.ts'
 import { Patience } from './patience.ts'
 import { type Ask, Pool } from './pool.ts'
-import { probe, throughProxy } from './probe.ts'
+import { isBalancer, probe, throughProxy } from './probe.ts'
 import { type Files, readUpstreams, type Upstreams } from './profile.ts'
 import type { ForwardProxy } from './proxychoice.ts'
 import { dialThrough } from './proxydial.ts'
@@ -61,9 +61,9 @@ export class DirectUpstream implements Upstream {
   readonly #stopped = new AbortController()
   /** Pools that were replaced and still drain. */
   readonly #draining = new Set<Pool>()
-  #upstreams: Upstreams
+  readonly #renewals = new Set<() => void>()
+  readonly #profile: FollowedProfile
   #addresses: Addresses
-  #complaint = ''
 
   /** Rejects with a sentence when the files name no server to reach; a bad client credential does not stop it. */
   static async open(parts: DirectParts): Promise<DirectUpstream> {
@@ -74,7 +74,7 @@ export class DirectUpstream implements Upstream {
     const { clock, log, probeEveryMs } = parts
     this.#parts = parts
     this.#limits = { ...standardLimits, ...parts.limits }
-    this.#upstreams = upstreams
+    this.#profile = new FollowedProfile(parts, upstreams)
     this.#addresses = this.#addressesOf(upstreams.urls)
     this.#checker = new Checker({
       probe: () => this.#addresses.probe(),
@@ -88,12 +88,20 @@ export class DirectUpstream implements Upstream {
       if (state !== 'unreachable') return
       for (const pool of this.#addresses.current.pools.values()) pool.giveUp(this.#checker.why)
     })
-    for (const [name, credential] of upstreams.credentials) this.#report(name, credential)
     this.#sayProxies()
+  }
+
+  get #upstreams(): Upstreams {
+    return this.#profile.upstreams
   }
 
   get reachability(): Reachability {
     return this.#checker
+  }
+
+  /** What is wrong with the files it was given, a sentence each with what to do. */
+  get complaints(): readonly string[] {
+    return this.#profile.complaints
   }
 
   addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[] {
@@ -178,6 +186,9 @@ export class DirectUpstream implements Upstream {
         return { pool: this.#pool(address, byStranger ? strangersPool : sharedPool), token: identity.token }
       case 'anonymous':
         return { pool: this.#pool(address, strangersPool), token: undefined }
+      case 'named':
+      case 'local':
+        throw new Unreachable(`no credential is configured for "${identity.caller.name}"`, false)
       case 'certificate': {
         const name = `certificate/${identity.name}`
         const credential = this.#credential(name)
@@ -200,6 +211,17 @@ export class DirectUpstream implements Upstream {
   certificateOf(name: string): X509Certificate | 'unusable' | undefined {
     const credential = this.#credential(`certificate/${name}`)
     return credential === undefined ? undefined : (credential.certificate ?? 'unusable')
+  }
+
+  /** The edge's own and those of callers. */
+  credentials(): CredentialLife[] {
+    return [...this.#upstreams.credentials].map(([name, credential]) => lifeOf(name, credential))
+  }
+
+  /** Hears that what the API server refused may be accepted now; answers how to stop hearing. */
+  onRenewed(listener: () => void): () => void {
+    this.#renewals.add(listener)
+    return () => void this.#renewals.delete(listener)
   }
 
   #credential(name: string): Credential | undefined {
@@ -326,49 +348,17 @@ export class DirectUpstream implements Upstream {
   }
 
   async #reread(): Promise<void> {
-    let read: Upstreams
-    try {
-      read = await readUpstreams(this.#parts)
-    } catch (error) {
-      this.#complain((error as Error).message)
-      return
-    }
-    if (this.#stopped.signal.aborted) return
-    const before = this.#upstreams
-    // A pair that does not fit is one half of a renewal: the old one serves until the other half is there.
-    const credentials = new Map(before.credentials)
-    for (const [name, credential] of read.credentials) {
-      this.#report(name, credential)
-      if (credential.missing === undefined || before.credentials.get(name)?.missing !== undefined) {
-        credentials.set(name, credential)
-      }
-    }
-    this.#upstreams = { ...read, credentials }
-    const urls = (upstreams: Upstreams) => upstreams.urls.map(({ href }) => href).join(' ')
-    const way = ({ trust, proxies }: Upstreams) => JSON.stringify([trust, ...proxies])
-    const elsewhere = urls(before) !== urls(read) || way(before) !== way(read)
-    const changed = [...credentials].filter(([name, now]) => !isSame(now, before.credentials.get(name)))
-    const names = elsewhere ? [...credentials.keys(), sharedPool, strangersPool] : changed.map(([name]) => name)
-    if (names.length === 0) return
+    const renewal = await this.#profile.reread()
+    if (renewal === undefined || this.#stopped.signal.aborted) return
+    const names = renewal.isElsewhere ? [...renewal.names, sharedPool, strangersPool] : renewal.names
     this.#parts.log.info('upstream.renewed', { names: names.join(' ') })
     for (const address of this.#addresses.all) {
       for (const name of names) this.#replace(address, name, 'the credential was renewed')
     }
-    if (urls(before) !== urls(read)) this.#addresses = this.#addressesOf(read.urls)
-    if (way(before) !== way(read)) this.#sayProxies()
+    if (renewal.hasOtherUrls) this.#addresses = this.#addressesOf(this.#upstreams.urls)
+    if (renewal.hasOtherWay) this.#sayProxies()
     this.#checker.probeNow()
-  }
-
-  #report(name: string, credential: Credential): void {
-    const problem = problemOf(credential, this.#parts.clock.now())
-    if (problem !== undefined) this.#complain(`${name}: ${problem}`)
-  }
-
-  /** Once per complaint: files are read again and again while an operator repairs them. */
-  #complain(why: string): void {
-    if (why === this.#complaint) return
-    this.#complaint = why
-    this.#parts.log.warn('upstream.credential', { why })
+    for (const listener of this.#renewals) listener()
   }
 
   #stop(): void {
@@ -376,22 +366,4 @@ export class DirectUpstream implements Upstream {
     const pools = this.#addresses.all.flatMap(({ pools }) => [...pools.values()])
     for (const pool of [...pools, ...this.#draining]) pool.destroy('stopped')
   }
-}
-
-function bytesOf({ body }: UpstreamRequest): number | 'as given' {
-  return body === undefined ? 0 : body instanceof Buffer ? body.length : 'as given'
-}
-
-/** An address may have a path before the API's own, as behind some gateways. */
-function withBase(url: URL, path: string): string {
-  return url.pathname === '/' ? path : `${url.pathname.replace(/\/$/, '')}${path}`
-}
-
-/** The API server marks each answer with an audit id; one that has none, with these statuses, is a load balancer's. */
-function isBalancer({ status, headers }: UpstreamResponse): boolean {
-  return (status === 502 || status === 503 || status === 504) && headers['audit-id'] === undefined
-}
-
-function isSame(one: Credential, other: Credential | undefined): boolean {
-  return one.token === other?.token && one.pair?.cert === other?.pair?.cert && one.pair?.key === other?.pair?.key
 }

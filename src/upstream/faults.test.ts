@@ -162,7 +162,8 @@ test('a write whose connection broke is never repeated, a read on a used connect
 test('a server that goes away by GOAWAY gets what it had not begun on a new connection', async (context) => {
   const { fake, read } = await world(context, {}, {}, 60_000)
   await until(() => fake.requests.length > 0, 'the first probe')
-  let goaways = 1
+  // As often as an API server does that answers others of the same credential 401 meanwhile.
+  let goaways = 4
   fake.intercept = (socket) => {
     if (goaways-- <= 0) return false
     // SETTINGS; then, when a request comes, GOAWAY with last stream 0: it was not processed.

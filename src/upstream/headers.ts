@@ -2,7 +2,7 @@
  * What of a request's and an answer's headers goes over: everything but what belongs to one hop, any credential, and
  * headers by which a front proxy would vouch for a caller. An edge is not one, so no client must be able to speak through it.
  */
-import type { Headers } from './upstream.ts'
+import type { Headers, UpstreamRequest } from './upstream.ts'
 
 const hop: ReadonlySet<string> = new Set([
   'connection',
@@ -89,8 +89,17 @@ function pairsOf(raw: readonly string[]): [name: string, value: string][] {
   return pairs
 }
 
-/** Further names that a `Connection` header declares to belong to this hop. */
+/**
+ * Further names that a `Connection` header declares to belong to this hop. Whom a request is to be judged as never does: a front
+ * that speaks for others with a strong credential would act as itself where its client can have the name left out.
+ */
 function namedHops(connection: string | readonly string[] | undefined): ReadonlySet<string> {
   const lines = connection === undefined ? [] : [connection].flat()
-  return new Set(lines.flatMap((line) => line.split(',')).map((name) => name.trim().toLowerCase()))
+  const names = lines.flatMap((line) => line.split(',')).map((name) => name.trim().toLowerCase())
+  return new Set(names.filter((name) => !name.startsWith('impersonate-')))
+}
+
+/** Of a body, as far as they are known before it is sent. */
+export function bytesOf({ body }: UpstreamRequest): number | 'as given' {
+  return body === undefined ? 0 : body instanceof Buffer ? body.length : 'as given'
 }

@@ -31,6 +31,11 @@ test('one failure is suspect, a second or a clear refusal unreachable', () => {
   assert.equal(after(good, refused, traffic).state, 'unreachable')
 })
 
+test('it was last heard when a probe was last answered, whatever failed since', () => {
+  assert.equal(after(silent, refused).heardAt, Number.NEGATIVE_INFINITY)
+  assert.equal(after(silent, good, traffic, refused, slow).heardAt, 1_000)
+})
+
 test('a link that is slow but carries bytes is suspect, never unreachable', () => {
   assert.equal(after(good, slow, slow, slow).state, 'suspect')
   assert.equal(after(good, refused, slow).state, 'unreachable')

@@ -3,7 +3,7 @@
  * failure makes it suspect, so that no read waits; a second one, or a clear refusal, makes it unreachable; a good probe
  * brings it back, and a link that keeps failing has to show several in a row.
  */
-import type { ReachabilityState } from './upstream.ts'
+import { answersWell, type ReachabilityState } from './upstream.ts'
 
 export type Sign =
   /** A probe was answered by a live API server; `note` says what was odd about the answer. */
@@ -30,6 +30,8 @@ export type Judgement = {
   /** When it stopped being reachable, lately, by the steady clock. */
   readonly losses: readonly number[]
   readonly rttMs: number | undefined
+  /** When a probe was last answered, by the steady clock; -Infinity: never. */
+  readonly heardAt: number
 }
 
 export const judgementLimits = {
@@ -46,7 +48,7 @@ export const judgementLimits = {
 const whyMax = 300 // a sentence for people; a server may answer anything
 
 export function firstJudgement(nowMs: number): Judgement {
-  const nothing = { failed: 0, answered: 0, losses: [], rttMs: undefined }
+  const nothing = { failed: 0, answered: 0, losses: [], rttMs: undefined, heardAt: Number.NEGATIVE_INFINITY }
   return { state: 'suspect', why: 'not asked yet', sinceMs: nowMs, ...nothing }
 }
 
@@ -71,13 +73,13 @@ export function judge(
     case 'probe answered': {
       const answered = before.answered + 1
       const rttMs = before.rttMs === undefined ? sign.rttMs : before.rttMs * 0.75 + sign.rttMs * 0.25
-      const more = { answered, failed: 0, rttMs }
+      const more = { answered, failed: 0, rttMs, heardAt: at.steadyMs }
       const flapping = recent.length > judgementLimits.lossesMax && before.state !== 'reachable'
       if (flapping && answered < judgementLimits.steadyProbes) {
         const good = `${answered} of ${judgementLimits.steadyProbes} probes in a row`
         return to('suspect', `lost ${recent.length} times within a minute: waiting for ${good}`, more)
       }
-      return to('reachable', sign.note ?? 'the API server answers', more)
+      return to('reachable', sign.note ?? answersWell, more)
     }
     case 'probe failed': {
       if (sign.alive) return to(before.state === 'unreachable' ? 'unreachable' : 'suspect', sign.why, { answered: 0 })

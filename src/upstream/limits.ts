@@ -36,6 +36,8 @@ export const standardLimits = {
   redialMsMax: 5_000,
   /** A request that was refused unprocessed is sent again this often. */
   retriesMax: 1,
+  /** And where its connection went away under it: an API server ends a connection with each 401, whatever else is on it. */
+  elsewhereRetriesMax: 5,
   /** The kubeconfig and what it names are looked at this often; `fs.watch` misses renames and swapped links. */
   followEveryMs: 5_000,
   /** Headers of one answer: as many as fit into the 64 KiB that Node takes of them, at HTTP/2's 32 bytes besides each. */

@@ -71,7 +71,7 @@ export class Pool {
   }
 
   async ask(sending: Sending, urgent = false): Promise<UpstreamResponse> {
-    const { retriesMax } = this.#parts.limits
+    const { limits } = this.#parts
     for (let tried = 0; ; tried++) {
       let usable = this.#usable()
       // Asked again after each wait, with nothing between the answer and its use: others wait for the same place.
@@ -83,7 +83,8 @@ export class Pool {
       try {
         return await usable.request(sending)
       } catch (error) {
-        if (!(error instanceof BrokenOff) || tried >= retriesMax || !mayRepeat(error, sending)) throw error
+        if (!(error instanceof BrokenOff) || tried >= retriesMax(error, limits) || !mayRepeat(error, sending))
+          throw error
       }
     }
   }
@@ -269,8 +270,12 @@ export class Pool {
   }
 }
 
+function retriesMax({ again }: BrokenOff, limits: UpstreamLimits): number {
+  return again === 'elsewhere' ? limits.elsewhereRetriesMax : limits.retriesMax
+}
+
 /** A body that was a stream is spent. */
 function mayRepeat({ again }: BrokenOff, { method, body, patience }: Sending): boolean {
   if (patience.signal.aborted || (body !== undefined && !(body instanceof Buffer))) return false
-  return again === 'anybody' || (again === 'reads' && (method === 'GET' || method === 'HEAD'))
+  return again === 'elsewhere' || again === 'anybody' || (again === 'reads' && (method === 'GET' || method === 'HEAD'))
 }

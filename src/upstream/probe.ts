@@ -5,7 +5,7 @@ import type { Sign } from './judgement.ts'
 import type { UpstreamLimits } from './limits.ts'
 import { Patience } from './patience.ts'
 import { NotConnected, type Pool } from './pool.ts'
-import { Unreachable } from './upstream.ts'
+import { Unreachable, type UpstreamResponse } from './upstream.ts'
 import { readWhole } from './whole.ts'
 
 type Parts = {
@@ -65,4 +65,9 @@ export function signOf(status: number, contentType: string, text: string, rttMs:
   if (checks.length > 0) return failed(`the API server is not ready: ${checks.join(', ')}`)
   if (status === 502 || status === 503 || status === 504) return failed(`nobody behind the load balancer (${status})`)
   return failed(`the API server is not ready (${status})`)
+}
+
+/** The API server marks each answer with an audit id; one that has none, with these statuses, is a load balancer's. */
+export function isBalancer({ status, headers }: UpstreamResponse): boolean {
+  return (status === 502 || status === 503 || status === 504) && headers['audit-id'] === undefined
 }

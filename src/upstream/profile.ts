@@ -1,4 +1,5 @@
 /** Everything the upstream reads from files, as one value: read at the start, again when a file changed, and compared. */
+import type { X509Certificate } from 'node:crypto'
 import { type Credential, readKubeconfig, readPair } from './credential.ts'
 import { type ForwardProxy, type ProxyVariables, proxyFor } from './proxychoice.ts'
 import type { Trust } from './secure.ts'
@@ -36,7 +37,7 @@ export async function readUpstreams({
   const files = [...profile.files]
   for (const { name, cert, key } of certificates) {
     const pair = await readPair(cert, key)
-    credentials.set(`certificate/${name}`, namedAlike(name, pair) ? pair : { missing: anotherName(name, cert) })
+    credentials.set(`certificate/${name}`, namedAlike(name, pair) ? pair : { missing: anotherName(name, cert, pair) })
     files.push(cert, key)
   }
   const urls = given.map((server) => parseServer(server, kubeconfig))
@@ -50,19 +51,23 @@ export async function readUpstreams({
 
 /** A caller that shows it would have another name than the one it is configured for: it could never be used. */
 function namedAlike(name: string, { certificate }: Credential): boolean {
-  const shown = certificate?.toLegacyObject().subject.CN
-  return certificate === undefined || [shown].flat().at(-1) === name
+  return certificate === undefined || commonName(certificate) === name
 }
 
-function anotherName(name: string, path: string): string {
-  return `the client certificate ${path} does not bear the common name "${name}", for which it is configured`
+function commonName(certificate: X509Certificate | undefined): string {
+  return [certificate?.toLegacyObject().subject.CN].flat().at(-1) ?? ''
+}
+
+function anotherName(name: string, path: string, { certificate }: Credential): string {
+  const shown = commonName(certificate)
+  return `the client certificate ${path} bears the common name "${shown}", not "${name}": give that of ${name}, or write --client-credential ${shown}=CERT,KEY`
 }
 
 function parseServer(server: string, kubeconfig: string): URL {
   if (server === '') throw new Error(`the kubeconfig ${kubeconfig} names no server: set it, or give --server`)
   const url = URL.parse(server)
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.search !== '' || url.hash !== '') {
-    throw new Error(`the API server's address has to be like https://HOST:PORT, and one given is not`)
+    throw new Error(`the API server's address has to be like https://HOST:PORT: check --server and the kubeconfig's`)
   }
   return url
 }

@@ -29,6 +29,10 @@ test('a renewed certificate: new requests use it at once, old streams end, nobod
     if (request.url === '/watch') begin(response)
     else response.end('ok')
   }
+  let renewals = 0
+  upstream.onRenewed(() => renewals++)
+  const known = () => upstream.credentials().map(({ use, name }) => `${use} ${name}`)
+  assert.deepEqual(known(), ['edge old'])
   const { body } = await get('/watch')
   await body.next()
   files.write(fake.url, inline(client('new')))
@@ -37,6 +41,7 @@ test('a renewed certificate: new requests use it at once, old streams end, nobod
   assert.equal(fake.requests.findLast(({ path }) => path === '/x')?.name, 'new')
   assert.equal(upstream.reachability.state, 'reachable')
   assert.doesNotMatch(lines.join(''), /upstream\.suspect|PRIVATE/)
+  assert.deepEqual([renewals, known()], [1, ['edge new']])
 })
 
 test('half of a renewed pair changes nothing; the other half completes it', async (context) => {
@@ -87,6 +92,36 @@ test('an expired certificate, or none, stops nothing, and is said', async (conte
   assert.equal(await read('/x'), 'ok')
   const missing = await world(context, () => ({ 'client-certificate': 'gone.crt', 'client-key': 'gone.key' }))
   assert.match(missing.upstream.reachability.why, /cannot be read/)
+})
+
+test('what is wrong with the credentials of callers is said once for each, told as long as it is so, and what to do', async (context) => {
+  const fake = await FakeServer.start()
+  const files = writeKubeconfig(fake.url, inline(client('edge')))
+  const at = (name: string) => join(files.folder, name)
+  const other = client('other')
+  writeFileSync(at('c'), other.cert)
+  writeFileSync(at('k'), other.key)
+  const certificates = [
+    { name: 'a', cert: at('c'), key: at('k') },
+    { name: 'b', cert: at('gone'), key: at('k') },
+  ]
+  const { upstream, lines, end } = await runDirect({ kubeconfig: files.path, certificates })
+  context.after(async () => {
+    await end()
+    await fake.end()
+    files.remove()
+  })
+  const said = () => lines.filter((line) => line.includes('upstream.credential'))
+  assert.equal(said().length, 2)
+  const [first = '', second = ''] = upstream.complaints
+  assert.match(first, /^--client-credential a: .* bears the common name "other", not "a": give that of a, or write/)
+  assert.match(second, /^--client-credential b: .*gone cannot be read \(no such file or directory\): check its path/)
+  const right = client('a')
+  writeFileSync(at('k'), right.key)
+  writeFileSync(at('c'), right.cert)
+  await until(() => upstream.complaints.length === 1, 'one is put right')
+  assert.deepEqual(upstream.complaints, [second])
+  assert.equal(said().filter((line) => line.includes('--client-credential b')).length, 1)
 })
 
 test('a server of another authority, or one that speaks no TLS, is unreachable for that reason', async (context) => {

@@ -12,12 +12,15 @@ import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
 import { Unreachable, type UpstreamResponse } from './upstream.ts'
 
-/** An end before the head, with what may be asked again: any request (surely not processed), reads, or none. */
-export class BrokenOff extends Unreachable {
-  readonly again: 'anybody' | 'reads' | 'nobody'
+/** What may be asked again: any request (surely not processed; `elsewhere`: as its connection went away), reads, or none. */
+type Again = 'elsewhere' | 'anybody' | 'reads' | 'nobody'
 
-  constructor(why: string, again: 'anybody' | 'reads' | 'nobody') {
-    super(why, again !== 'anybody')
+/** An end before the head. */
+export class BrokenOff extends Unreachable {
+  readonly again: Again
+
+  constructor(why: string, again: Again) {
+    super(why, again === 'reads' || again === 'nobody')
     this.again = again
   }
 }
@@ -132,7 +135,8 @@ export class Session {
       )
     } catch (error) {
       const stale = this.#http2.closed || this.#http2.destroyed
-      throw new BrokenOff(stale ? 'the connection was closing' : `cannot be sent: ${reasonOf(error)}`, 'anybody')
+      if (stale) throw new BrokenOff('the connection was closing', 'elsewhere')
+      throw new BrokenOff(`cannot be sent: ${reasonOf(error)}`, 'anybody')
     }
     this.#open++
     let failed: Error | undefined
@@ -160,9 +164,7 @@ export class Session {
     return new Promise((resolve, reject) => {
       stream.once('close', () => {
         if (given !== undefined) return reject(new Unreachable(given, true))
-        const refused = stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || (stream.id ?? 0) > this.#lastStream
-        const idleEnd = reused && this.#why === undefined
-        reject(new BrokenOff(why(), refused ? 'anybody' : idleEnd ? 'reads' : 'nobody'))
+        reject(new BrokenOff(why(), this.#again(stream, reused)))
       })
       stream.once('response', (_headers, _flags, raw) => {
         this.#hear()
@@ -188,6 +190,12 @@ export class Session {
         })
       })
     })
+  }
+
+  #again({ id = 0, rstCode }: ClientHttp2Stream, reused: boolean): Again {
+    if (id > this.#lastStream) return 'elsewhere'
+    if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return 'anybody'
+    return reused && this.#why === undefined ? 'reads' : 'nobody'
   }
 
   /** Nothing new goes here; what is under way may end. */

@@ -7,6 +7,7 @@
  * `contract.test-support.ts` is what every implementation has to pass; `direct.ts` is the first.
  */
 import type { Duplex } from 'node:stream'
+import type { Caller } from '../kube/caller.ts'
 
 /** In whose name a request goes up: no request has more rights there than its caller (I1). */
 export type Identity =
@@ -14,9 +15,13 @@ export type Identity =
   | { readonly kind: 'edge' }
   /** A bearer token, which travels unchanged. */
   | { readonly kind: 'token'; readonly token: string }
-  /** A credential configured for callers whose certificate bears this common name. */
-  | { readonly kind: 'certificate'; readonly name: string }
+  /** A credential configured for callers whose certificate bears this common name; `caller` is whom that certificate names. */
+  | { readonly kind: 'certificate'; readonly name: string; readonly caller?: Caller }
   | { readonly kind: 'anonymous' }
+  /** Named by a certificate that no credential goes with: the edge asks about it, and nothing goes up in its name. */
+  | { readonly kind: 'named'; readonly caller: Caller }
+  /** Known here alone, as one who is impersonated while the cloud is away: nothing goes up in its name. */
+  | { readonly kind: 'local'; readonly caller: Caller }
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -74,12 +79,17 @@ export type ReachabilityState =
   | 'suspect'
   | 'unreachable'
 
+/** Why it is reachable, where there is nothing else to say. */
+export const answersWell = 'the API server answers'
+
 export interface Reachability {
   readonly state: ReachabilityState
   /** In a sentence, for people. */
   readonly why: string
   /** Since when, by the clock of the wall. */
   readonly sinceMs: number
+  /** When the API server last answered a probe, by the steady clock; -Infinity: not in this life of the process. */
+  readonly heardAt: number
   /** How long a read may wait for the cloud: max(300 ms, 4 × round trip), at most 2 s. */
   readonly limitMs: number
   /** A read hit its limit: suspect until a probe succeeds. */

@@ -42,6 +42,7 @@ async function admit(engine: Engine, scope: RequestScope, request: WriteRequest,
   requireDefinition(engine, request, nameOf(tree))
   warnings.push(...dropDuplicateOwners(meta, equalJson))
   complete(scope, tree)
+  engine.guard?.(request, tree, undefined)
   const managed = ownersAfter(engine, scope, { manager: asked.manager, subresource: '' }, undefined, tree)
   if (much) {
     await pause()

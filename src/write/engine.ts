@@ -3,13 +3,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { WriteRules } from '../kube/builtin.ts'
+import type { JsonObject } from '../kube/json/json.ts'
 import { type GroupResource, type GroupVersionResource, groupResource, type Resource } from '../kube/resource.ts'
 import type { Definition } from '../kube/schema/catalog.ts'
 import type { KnownOwners } from './apply/managed/known.ts'
 import type { Entering } from './entering.ts'
 import type { KeyLock } from './lock.ts'
 import { rulesOf } from './rules.ts'
-import type { Objects, ObjectsOf, Writable } from './write.ts'
+import type { Objects, ObjectsOf, Writable, WriteRequest } from './write.ts'
 
 export type Engine = {
   readonly objectsOf: ObjectsOf
@@ -24,7 +25,11 @@ export type Engine = {
   readonly wakeSweeper: (began: boolean) => void
   readonly entering: Entering
   readonly known: KnownOwners
+  readonly guard: WriteGuard | undefined
 }
+
+/** Throws the refusal of an object as it shall be, in the place of `old`; it is asked before anything else is looked at. */
+export type WriteGuard = (request: WriteRequest, next: JsonObject, old: JsonObject | undefined) => void
 
 /** One resource as a verb sees it. */
 export type RequestScope = {
@@ -61,6 +66,6 @@ export const secrets = core('secrets')
 export const configMaps = core('configmaps')
 export const definitions = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
 
-function core(resource: string): GroupVersionResource {
+export function core(resource: string): GroupVersionResource {
   return { group: '', version: 'v1', resource }
 }

@@ -69,6 +69,8 @@ export class FakeWorld {
       clock: this.clock,
       log: createLog({ level: 'error', write: () => {} }),
       newUid: () => `uid-${++this.#uids}`,
+      // A token is what it claims.
+      issuer: { issuer: 'https://kubernetes.default.svc', sign: (claims) => JSON.stringify(claims) },
       ...(random === undefined ? {} : { random }),
     })
     this.seed(

@@ -5,6 +5,7 @@ import { fromStored, toStored } from '../kube/convert/convert.ts'
 import { field, parseJson, text } from '../kube/json/json.ts'
 import { apiVersion, type Resource } from '../kube/resource.ts'
 import type { Components } from '../kube/schema/gostruct.ts'
+import { keysOf } from '../kube/schema/scalepaths.ts'
 import { versionsOf as definedVersions } from '../kube/schema/versions.ts'
 import { admit } from './apply/admit.ts'
 import type { FieldType } from './apply/fieldtype.ts'
@@ -15,7 +16,6 @@ import { FieldTypes } from './apply/typesfrom.ts'
 import { componentOf, type KindName } from './components.ts'
 import { definitionOf, definitions, type Engine, type RequestScope } from './engine.ts'
 import { ignoringFilter } from './ignored.ts'
-import { keysOf } from './scalepaths.ts'
 
 let types: FieldTypes | undefined
 

@@ -6,6 +6,7 @@ export const nullable: Readonly<Record<string, readonly string[]>> = {
   'io.k8s.api.apps.v1.DeploymentCondition': ['lastUpdateTime', 'lastTransitionTime'],
   'io.k8s.api.apps.v1.ReplicaSetCondition': ['lastTransitionTime'],
   'io.k8s.api.apps.v1.StatefulSetCondition': ['lastTransitionTime'],
+  'io.k8s.api.authentication.v1.TokenRequestSpec': ['expirationSeconds', 'boundObjectRef'],
   'io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition': ['lastTransitionTime'],
   'io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus': ['currentMetrics'],
   'io.k8s.api.batch.v1.JobCondition': ['lastProbeTime', 'lastTransitionTime'],

@@ -47,7 +47,7 @@ export type MarkedWrite = { readonly kind: KindName; readonly versions: Versions
 
 /** The same for any kind, from these owners: who owns what of `next`. */
 export function recordIn(
-  engine: Engine,
+  engine: Pick<Engine, 'clock' | 'log'>,
   { kind, versions, mark }: MarkedWrite,
   managed: Managed,
   old: JsonObject | undefined,
@@ -85,11 +85,16 @@ export function recordOwn(
 }
 
 /** Marks a built-in object that is answered and never stored. */
-export function recordNew(engine: Engine, kind: KindName, manager: string, next: JsonObject): void {
+export function recordNew(
+  engine: Pick<Engine, 'clock' | 'log'>,
+  kind: KindName,
+  mark: FieldManager,
+  next: JsonObject,
+): void {
   const typeOf = (version: string) => (version === apiVersion(kind) ? builtinType(kind) : undefined)
   const versions: Versions = { typeOf, convert: (tree) => tree }
   const managed = sentOrHeld(metaOf(next).get('managedFields'), undefined)
-  const writing = { kind, versions, mark: { manager, subresource: '' } }
+  const writing = { kind, versions, mark }
   setManaged(metaOf(next), recordIn(engine, writing, managed, undefined, next), false)
 }
 

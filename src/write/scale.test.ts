@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printJson } from '../kube/json/json.ts'
+import { type JsonObject, parseJson, printJson } from '../kube/json/json.ts'
+import { readScale } from '../kube/schema/scale.ts'
 import { FakeWorld, widgets } from './fakeworld.test-support.ts'
-import { readScale } from './scale.ts'
 
 const deployment = '/apis/apps/v1/namespaces/default/deployments/d'
 const merge = 'application/merge-patch+json'
@@ -81,13 +81,14 @@ test('a custom resource without replicas has no Scale to read, and can be given 
   const stored = () => {
     const found = world.objectsOf('we.dev/widgets').get('default/w')
     assert.ok(found)
-    return found
+    return parseJson(found.bytes) as JsonObject
   }
-  assert.throws(() => readScale(resource, definition, stored()), {
+  const kept = { custom: true, scale: definition.scale }
+  assert.throws(() => readScale(kept, stored()), {
     message: 'Internal error occurred: the spec replicas field ".spec.replicas" does not exist',
   })
   assert.equal((await world.send('PATCH', `${url}/w/scale`, { spec: { replicas: 2 } }, merge)).code, 200)
-  assert.equal(JSON.parse(printJson(readScale(resource, definition, stored()))).spec.replicas, 2)
+  assert.equal(JSON.parse(printJson(readScale(kept, stored()))).spec.replicas, 2)
 })
 
 test('a Scale is decoded like any object', async () => {

@@ -1,14 +1,13 @@
-/** The scale subresource: an autoscaling/v1 Scale read out of an object, and its replicas written back into it. */
+/** The scale subresource: the replicas of an autoscaling/v1 Scale written back into the object it was read out of. */
 
-import { cloneJson, field, isObject, type Json, type JsonObject, text } from '../kube/json/json.ts'
+import { cloneJson, field, type Json, type JsonObject, text } from '../kube/json/json.ts'
 import { applyPatch } from '../kube/patch/patch.ts'
-import { apiVersion, type Resource } from '../kube/resource.ts'
-import type { Definition } from '../kube/schema/catalog.ts'
+import { apiVersion } from '../kube/resource.ts'
 import { fillDefaults } from '../kube/schema/defaulting.ts'
 import { invalidField } from '../kube/schema/errors.ts'
-import type { ScalePaths } from '../kube/schema/scaled.ts'
-import { quote } from '../kube/schema/values.ts'
-import { internalError, invalid } from '../kube/status.ts'
+import { pathsOf, scaleOf } from '../kube/schema/scale.ts'
+import { putAt } from '../kube/schema/scalepaths.ts'
+import { invalid } from '../kube/status.ts'
 import type { Managed } from './apply/managed/managed.ts'
 import { fromScale, scaleVersion, toScale } from './apply/managed/scale.ts'
 import type { Versions } from './apply/owner.ts'
@@ -24,81 +23,12 @@ import { readOptions } from './options.ts'
 import { recordIn, setManaged } from './ownership.ts'
 import { accept, readPatch } from './patch.ts'
 import { methodNotServed, plainFailure } from './refusals.ts'
-import { putAt, valueAt, wholeAt } from './scalepaths.ts'
 import { shapeKind } from './shape.ts'
 import { type Proposal, replace } from './update.ts'
 import { carrying } from './warnings.ts'
-import type { StoredObject, WriteRequest, WriteResult } from './write.ts'
+import type { WriteRequest, WriteResult } from './write.ts'
 
 const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
-
-const builtinPaths: ScalePaths = {
-  specReplicasPath: '.spec.replicas',
-  statusReplicasPath: '.status.replicas',
-}
-
-/** The Scale of a stored object, complete with kind and apiVersion; what has no replicas to tell of has none. */
-export function readScale(resource: Resource, definition: Definition | undefined, stored: StoredObject): JsonObject {
-  const { specReplicasPath: path } = pathsOf(resource.custom, definition)
-  if (resource.custom && valueAt(servedTree(resource, stored), path) === undefined) {
-    throw internalError(`the spec replicas field ${quote(path)} does not exist`)
-  }
-  return scaleOf(resource, definition, stored)
-}
-
-function scaleOf(resource: Resource, definition: Definition | undefined, stored: StoredObject): JsonObject {
-  const tree = servedTree(resource, stored)
-  const paths = pathsOf(resource.custom, definition)
-  const meta: JsonObject = new Map()
-  for (const name of ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp']) {
-    const value = field(tree, 'metadata', name)
-    if (value !== undefined) meta.set(name, value)
-  }
-  // Built-ins that say nothing have one replica: the API server would have written it into them.
-  const wanted = wholeAt(tree, paths.specReplicasPath) ?? (resource.custom ? 0 : 1)
-  const status: JsonObject = new Map<string, Json>([['replicas', wholeAt(tree, paths.statusReplicasPath) ?? 0]])
-  const selector = resource.custom ? customSelector(tree, paths) : selectorText(field(tree, 'spec', 'selector'))
-  if (selector !== '') status.set('selector', selector)
-  return new Map<string, Json>([
-    ['kind', 'Scale'],
-    ['apiVersion', 'autoscaling/v1'],
-    ['metadata', meta],
-    ['spec', new Map(wanted === 0 ? [] : [['replicas', wanted]])],
-    ['status', status],
-  ])
-}
-
-function pathsOf(custom: boolean, definition: Definition | undefined): ScalePaths {
-  if (!custom) return builtinPaths
-  if (definition?.scale === undefined) throw methodNotServed()
-  return definition.scale
-}
-
-function customSelector(tree: JsonObject, { labelSelectorPath }: ScalePaths): string {
-  const value = labelSelectorPath === undefined ? undefined : valueAt(tree, labelSelectorPath)
-  return typeof value === 'string' ? value : ''
-}
-
-/** A label selector as one string; replication controllers have a plain map instead. */
-function selectorText(selector: Json | undefined): string {
-  if (!isObject(selector)) return ''
-  const expressions = selector.get('matchExpressions')
-  const labels = selector.get('matchLabels')
-  const isPlain = expressions === undefined && labels === undefined
-  const pairs = isPlain ? selector : isObject(labels) ? labels : new Map<string, Json>()
-  const terms: [key: string, text: string][] = [...pairs].map(([key, value]) => [key, `${key}=${String(value)}`])
-  for (const one of Array.isArray(expressions) ? expressions : []) {
-    const key = text(one, 'key')
-    const values = field(one, 'values')
-    const list = (Array.isArray(values) ? values.map(String) : []).sort().join(',')
-    const spelled = { In: `${key} in (${list})`, NotIn: `${key} notin (${list})`, Exists: key, DoesNotExist: `!${key}` }
-    terms.push([key, spelled[text(one, 'operator') as keyof typeof spelled] ?? key])
-  }
-  return terms
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(([, term]) => term)
-    .join(',')
-}
 
 export async function updateScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
@@ -179,12 +109,13 @@ async function writeScale(
   { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
 ): Promise<WriteResult> {
   const { resource, definition, objects } = scope
-  const paths = pathsOf(resource.custom, definition)
+  const kept = { custom: resource.custom, scale: definition?.scale }
+  const paths = pathsOf(kept)
   const pathIn = replicasPaths(engine, resource)
   const next = (old: JsonObject | undefined) => {
     const tree = cloneJson(old ?? new Map<string, Json>())
     const stored = objects.get(resource.namespaced ? `${request.namespace}/${request.name}` : request.name)
-    const current = stored === undefined ? new Map() : scaleOf(resource, definition, stored)
+    const current = stored === undefined ? new Map() : scaleOf(kept, servedTree(resource, stored))
     const owners = ownersOf(old)
     const { tree: scale, warnings, managed } = scaled(current, toScale(owners, pathIn))
     setManaged(metaOf(tree), fromScale(owners, managed, apiVersion(resource), pathIn), resource.custom)
@@ -196,7 +127,7 @@ async function writeScale(
   }
   const { item, warnings } = await replace(engine, scope, request, { next, uid, mayCreate: false, dryRun })
   if (item === undefined) throw methodNotServed()
-  return { code: 200, review: scaleOf(resource, definition, item), warnings }
+  return { code: 200, review: scaleOf(kept, servedTree(resource, item)), warnings }
 }
 
 function replicasOf(scale: JsonObject, request: WriteRequest, custom: boolean): number {

@@ -1,6 +1,6 @@
 /**
  * The shape of an object after decoding, in place: unknown fields are dropped and named, nulls that mean "not set"
- * go, defaults of custom resources come, metadata keeps only what metadata may hold.
+ * go, defaults come, metadata keeps only what metadata may hold.
  */
 
 import { builtinSchemas } from '../kube/builtin.ts'
@@ -11,6 +11,7 @@ import type { Components } from '../kube/schema/gostruct.ts'
 import { prune } from '../kube/schema/prune.ts'
 import type { FieldError } from '../kube/status.ts'
 import { componentOf, type KindName } from './components.ts'
+import { fillBuiltin } from './defaults.ts'
 import type { RequestScope } from './engine.ts'
 import { metaFields, metaOf } from './meta.ts'
 import { metaTypeFault } from './metavalidate.ts'
@@ -81,6 +82,7 @@ export function shapeKind(kind: KindName, tree: JsonObject, old?: JsonObject): S
   if (undecodable !== undefined) return { fault: undecodable, unknown: [], missing: [] }
   tidyMeta(metaOf(tree))
   fillStructs(tree, component)
+  fillBuiltin(tree, component)
   fillNulls(tree, component)
   // Metadata is validated for all kinds alike, and a definition as a whole by its own rules.
   const missing = kind.kind === definitionKind ? [] : errors.filter(({ field }) => !inMetadata(field))

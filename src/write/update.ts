@@ -99,6 +99,7 @@ export async function replace(
     if (much) await pause()
     const drafted = change.next(old, much)
     const draft = drafted instanceof Promise ? await drafted : drafted
+    if (change.own !== true) engine.guard?.(request, draft.tree, old)
     checkVersion(scope, request, current, draft.tree)
     if (much) await pause()
     const managed = record(engine, scope, request, change, old, draft.tree)
@@ -128,6 +129,7 @@ async function createInstead(
   const drafted = change.next(undefined, much)
   const { tree, warnings, missing } = drafted instanceof Promise ? await drafted : drafted
   requireDefinition(engine, request, nameOf(tree))
+  engine.guard?.(request, tree, undefined)
   wipeSystemFields(metaOf(tree))
   const managed = record(engine, scope, request, change, undefined, tree)
   if (much) {

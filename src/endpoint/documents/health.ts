@@ -12,6 +12,8 @@ export type Check = {
   run(): string | undefined
   /** What there is to say though all is well: shown where everything is. */
   note?(): string
+  /** What is not well and yet no reason to send clients away; undefined: nothing. */
+  warning?(): string | undefined
 }
 
 export class Health implements NonResourcePaths {
@@ -51,16 +53,17 @@ function single(checks: readonly Check[], name: string): Response {
 function all(kind: string, checks: readonly Check[], excluded: Set<string>, verbose: boolean): Response {
   const lines: string[] = []
   let failed = false
-  for (const { name, run, note } of checks) {
+  for (const { name, run, note, warning } of checks) {
     if (excluded.delete(name)) {
       lines.push(`[+]${name} excluded: ok`)
       continue
     }
     const fault = run()
     failed ||= fault !== undefined
-    lines.push(
-      fault === undefined ? `[+]${name} ok${note === undefined ? '' : `: ${note()}`}` : `[-]${name} failed: ${fault}`,
-    )
+    const warned = warning?.()
+    if (fault !== undefined) lines.push(`[-]${name} failed: ${fault}`)
+    else if (warned !== undefined) lines.push(`[!]${name}: ${warned}`)
+    else lines.push(`[+]${name} ok${note === undefined ? '' : `: ${note()}`}`)
   }
   for (const name of excluded) lines.push(`warn: some health checks cannot be excluded: no matches for "${name}"`)
   if (failed) return text(500, `${lines.join('\n')}\n${kind} check failed\n`)

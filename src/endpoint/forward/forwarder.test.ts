@@ -211,6 +211,22 @@ test('[I1] what the API server allowed counts from then on, what it refused too'
   assert.equal((await get(aliceToken)).status, 200)
 })
 
+test("the administrator is told that the edge's credential is refused, and not to log in", async () => {
+  await using world = await EdgeWorld.open()
+  world.cloud.script = ({ path }) => (path.startsWith(maps) ? answered(401, '{"code":401}') : undefined)
+  for (const [method, more] of [
+    ['GET', {}],
+    ['DELETE', {}],
+    ['PATCH', { body: '{}' }],
+  ] as const) {
+    const { status, json } = await world.ask(method, `${maps}/c1`, { peer: admin, ...more })
+    assert.equal(status, 503, method)
+    assert.match(json.message, /refuses the edge's own credential \(401\).*: renew it in the edge's kubeconfig/, method)
+    // Of others it is the API server's to say.
+    assert.equal((await world.ask(method, `${maps}/c1`, { token: aliceToken, ...more })).status, 401, method)
+  }
+})
+
 test('whoever leaves before the answer takes the request along, and that is no sign against the API server', async () => {
   await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })

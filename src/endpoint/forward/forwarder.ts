@@ -4,6 +4,7 @@
  */
 import type { Access, ForwardOutcome } from '../../access/access.ts'
 import type { Clock } from '../../base/clock.ts'
+import { isConnection } from '../../kube/addressing.ts'
 import { isDryRun } from '../../kube/dryrun.ts'
 import { replyVersion } from '../../kube/replies.ts'
 import type { ApiRequest } from '../../kube/request.ts'
@@ -12,9 +13,11 @@ import { doubtWithin } from '../../upstream/doubt.ts'
 import { type Connected, type Headers, Unreachable, type UpstreamResponse } from '../../upstream/upstream.ts'
 import type { Call } from '../call.ts'
 import type { Request, Response } from '../endpoint.ts'
+import { answerAlone, notInItsName } from './alone.ts'
 import { effectsOf } from './effects.ts'
-import { answerOffline, type OfflineParts } from './offline.ts'
+import { answerOffline, edgeRefused, notConnected, type OfflineParts } from './offline.ts'
 import type { ReadYourWrites } from './readyourwrites.ts'
+import { isReview } from './reviews.ts'
 import { sentHeaders } from './sentheaders.ts'
 
 /** A reply to a write is read before it goes on: objects are at most etcd's 1.5 MB, with room for a Table around one. */
@@ -43,20 +46,25 @@ export class Forwarder {
     const { access, tokens, upstream } = this.#parts
     const { api, request, identity } = call
     if (upstream.reachability.state === 'unreachable') return await answerOffline(this.#parts, call)
+    if (identity.kind === 'named') return await answerAlone(this.#parts, call)
     const gone = request.gone?.()
     // An anonymous or refused caller's is passed on like anything else: its body is not read here, and no token is kept.
-    const isToken = tokens.concerns(api) && identity.kind !== 'anonymous' && !access.isRefused(identity)
+    const isKnown = identity.kind !== 'anonymous' && !access.isRefused(identity)
+    const isToken = isKnown && tokens.concerns(api)
+    const isAsked = isKnown && isReview(api) && request.hasBody
     try {
       if (isToken) return await tokens.pass(call)
       const tap = this.#tap(call)
-      const answer = await this.#ask(call, { ...options, gone, body: tap ?? request })
+      const body = isAsked ? replayed(await call.body()) : (tap ?? request)
+      const answer = await this.#ask(call, { ...options, gone, body })
       return await this.#reply(api, answer, tap?.sent)
     } catch (error) {
       if (gone?.aborted === true) throw hasLeft()
       if (!(error instanceof Unreachable)) throw error
       const { message: why } = error
-      // One issued in vain does no harm: unlike any other write, it is answered from what is kept also if it may be done.
-      if (isToken) return await answerOffline(this.#parts, call, { why })
+      // One issued in vain does no harm: unlike any other write, it is answered from what is kept also if it may be done. As a
+      // review is, which does nothing at all.
+      if (isToken || isAsked) return await answerOffline(this.#parts, call, { why })
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
       // It may have been done: neither yes nor no would be true.
       if (isWrite && error.sent) throw mayBeDone(why)
@@ -65,14 +73,14 @@ export class Forwarder {
   }
 
   /** The answer, if the API server gives one within the time; undefined when the copy has to. */
-  async tryPass(call: Call, withinMs: number): Promise<Response | undefined> {
+  async tryPass(call: Call, withinMs: number, options: { accept?: string } = {}): Promise<Response | undefined> {
     const { clock, upstream } = this.#parts
     const { reachability } = upstream
     const { api, request } = call
     const gone = request.gone?.()
     const doubt = doubtWithin({ clock, reachability }, withinMs)
     try {
-      const answer = await this.#ask(call, { gone, body: request, withinMs })
+      const answer = await this.#ask(call, { ...options, gone, body: request, withinMs })
       if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
       void answer.body.return?.()
       reachability.suspect(`the API server answered ${answer.status}`)
@@ -92,7 +100,8 @@ export class Forwarder {
     const { upstream, clock } = this.#parts
     const { request, identity } = call
     const { reachability } = upstream
-    if (reachability.state === 'unreachable') throw cannotPass(reachability.why)
+    if (reachability.state === 'unreachable') throw notConnected(call.api, reachability.why)
+    if (identity.kind === 'named') throw notInItsName(call)
     const askedAt = clock.steady()
     try {
       const connected = await upstream.connect({
@@ -106,7 +115,7 @@ export class Forwarder {
       this.#learn(call, { status: connected.status, askedAt })
       return connected
     } catch (error) {
-      if (error instanceof Unreachable) throw cannotPass(error.message)
+      if (error instanceof Unreachable) throw notConnected(call.api, error.message)
       throw error
     }
   }
@@ -134,23 +143,34 @@ export class Forwarder {
       ...(gone === undefined ? {} : { signal: gone }),
     })
     this.#learn(call, { status: answer.status, askedAt })
+    if (answer.status === 401 && this.#isOwnRefusal(call)) {
+      void answer.body.return?.()
+      throw edgeRefused()
+    }
     return answer
   }
 
   /** A reply that is read here must not come compressed. */
   #headersFor(api: ApiRequest, request: Request, accept: string | undefined): Headers {
     const headers = sentHeaders(request)
-    if (accept !== undefined) return { ...headers, accept }
+    if (accept !== undefined) return { ...headers, accept, 'accept-encoding': 'identity' }
     if (headers['accept-encoding'] === undefined || !this.#mayBeHeld(api)) return headers
     return { ...headers, 'accept-encoding': 'identity' }
   }
 
-  #learn({ identity, impersonates, question }: Call, outcome: ForwardOutcome): void {
-    const { access, catalog } = this.#parts
-    if (impersonates) return
+  #learn(call: Call, outcome: ForwardOutcome): void {
+    if (call.impersonates) return
     const isRefusal = outcome.status === 401 || outcome.status === 403
-    const byAnother = relayed.has(question.subresource) || catalog.isAggregated(question.group, question.version)
-    if (!isRefusal || !byAnother) access.learn(identity, question, outcome)
+    if (!isRefusal || !this.#isAnothers(call)) this.#parts.access.learn(call.identity, call.question, outcome)
+  }
+
+  /** A node or a pod refuses in its own name, and that says nothing about the caller's credential at the API server. */
+  #isAnothers({ question: { subresource, group, version } }: Call): boolean {
+    return isConnection(subresource) || this.#parts.catalog.isAggregated(group, version)
+  }
+
+  #isOwnRefusal(call: Call): boolean {
+    return call.identity.kind === 'edge' && !this.#isAnothers(call)
   }
 
   async #reply(api: ApiRequest, answer: UpstreamResponse, sent?: Sent): Promise<Response> {
@@ -213,8 +233,6 @@ export class Forwarder {
   }
 }
 
-/** Who stands behind these refuses in its own name, and that says nothing about the caller's token at the API server. */
-const relayed: ReadonlySet<string> = new Set(['proxy', 'exec', 'attach', 'portforward', 'log'])
 const deletions: ReadonlySet<string> = new Set(['delete', 'deletecollection'])
 const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', ...deletions])
 /** They change no object that is kept. */
@@ -238,13 +256,18 @@ async function* overheard(body: AsyncIterable<Buffer>, heard: Buffer[]): AsyncGe
   }
 }
 
+/** What was read whole, since it may have to be answered here. */
+function replayed(bytes: Buffer): Pick<Request, 'stream'> {
+  return {
+    async *stream() {
+      yield bytes
+    },
+  }
+}
+
 async function* rest(chunks: readonly Buffer[], body: AsyncIterableIterator<Buffer>): AsyncIterable<Buffer> {
   yield* chunks
   yield* body
-}
-
-function cannotPass(why: string): Error {
-  return failure(503, 'ServiceUnavailable', `the API server cannot be reached, and this is its to answer: ${why}`)
 }
 
 /** For our own count of answers: no client is there to read it. */

@@ -131,7 +131,8 @@ export class Tokens {
   /** The last token issued for the same wish of the same caller, if it may ask for it; undefined when there is none. */
   async kept(call: Call, { unexpired = false }: { unexpired?: boolean } = {}): Promise<Response | undefined> {
     const { access, authorization, keeper, nowMs } = this.#parts
-    if ((await authorization.decide(call)) !== 'allowed') return undefined
+    // What was issued to a caller is not given to one who speaks for it.
+    if (call.impersonates || (await authorization.decide(call)) !== 'allowed') return undefined
     const { api, request, identity } = call
     const facts = factsOf(request.headers['content-type'], await call.body())
     const caller = access.held(identity)

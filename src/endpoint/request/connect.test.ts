@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isConnection } from '../../kube/addressing.ts'
 import { builtinFacts } from '../../kube/builtin.ts'
 import { parseRequest } from '../../kube/request.ts'
-import { isConnection, notConnected } from './connect.ts'
+import { notConnected } from './connect.ts'
 
 const pods = builtinFacts().resources.find((one) => one.resource === 'pods' && one.group === '')!
 

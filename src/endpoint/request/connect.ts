@@ -4,13 +4,6 @@ import type { ApiRequest } from '../../kube/request.ts'
 import { objectKey, type Resource } from '../../kube/resource.ts'
 import { failure, notFound, type StatusError } from '../../kube/status.ts'
 
-/** `log` too: what it answers is not the pod that its kind in discovery tells of. */
-const connections: ReadonlySet<string> = new Set(['attach', 'exec', 'log', 'portforward', 'proxy'])
-
-export function isConnection(subresource: string): boolean {
-  return connections.has(subresource)
-}
-
 /** The refusal of such a request; that there is nothing to connect to is the better answer where it is true. */
 export function notConnected(resource: Resource, api: ApiRequest, has: (key: string) => boolean): StatusError {
   if (!has(objectKey(resource.namespaced ? api.namespace : '', api.name))) return notFound(resource, api.name)

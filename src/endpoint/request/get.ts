@@ -27,8 +27,10 @@ export function getObject(parts: ReadParts, served: Served, cache: Cache, call: 
 }
 
 /** One object as it is asked for. */
-export function getItem(parts: ReadParts, served: Served, item: Item, call: Call): Promise<Response> | Response {
+export function getItem(parts: ReadParts, served: Served, stored: Item, call: Call): Promise<Response> | Response {
   const { api, request } = call
+  const item = served.view === undefined ? stored : served.view.see(stored)
+  if (item === undefined) throw notFound(served.resource, api.name)
   const media = call.formOf(served)
   if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
     return plain(200, served.spelling.pieces(item))

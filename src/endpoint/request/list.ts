@@ -29,15 +29,15 @@ export async function listObjects(parts: ReadParts, served: Served, cache: Cache
   filter()
   const nowMs = parts.clock.now()
   const { version, items } = await find(parts, cache, filter, options, prefix, nowMs)
-  const page = cut(items, options, { prefix, version, nowMs })
+  const page = cut(seenBy(served, items), options, { prefix, version, nowMs })
   const { query } = call.api
   const meta = { version, continueToken: page.continueToken, remaining: page.remaining }
   return listResponse(200, served, page.items, { meta, media, query, nowMs, request })
 }
 
 export function filterOf(served: Served, cache: Cache, call: Call, labels: LabelSelector): Filter {
-  const { resource } = served
-  return makeFilter({
+  const { resource, view } = served
+  const filter = makeFilter({
     namespaced: resource.namespaced,
     namespace: call.namespaceOf(resource),
     labels,
@@ -45,6 +45,11 @@ export function filterOf(served: Served, cache: Cache, call: Call, labels: Label
     paths: served.fields.paths,
     plan: cache.plan,
   })
+  return view === undefined ? filter : view.filter(filter)
+}
+
+function seenBy({ view }: Served, items: readonly Item[]): readonly Item[] {
+  return view === undefined ? items : items.flatMap((item) => view.see(item) ?? [])
 }
 
 async function find(

@@ -44,21 +44,25 @@ export class Endpoint {
       response = refusal(error, request, log, api)
     }
     if (response.passedThrough !== true) warnOfDeprecation(api, response, catalog)
-    measures.answered(api, response.status, performance.now() - startedMs)
+    measures.answered(api, response.status, performance.now() - startedMs, response.passedThrough)
     return response
   }
 
   /** exec, attach, port-forward: bytes both ways, judged where they lead. */
   async upgrade(request: Request): Promise<Connected | Response> {
-    const { beyond, log } = this.#parts
+    const { beyond, measures, log } = this.#parts
+    const startedMs = performance.now()
     let api: ApiRequest | undefined
+    let connected: Connected | Response
     try {
       api = parseRequest(request.method, request.url)
       if (beyond === undefined) throw methodNotAllowed()
-      return await beyond.connect(this.#authenticate(api, request))
+      connected = await beyond.connect(this.#authenticate(api, request))
     } catch (error) {
-      return refusal(error, request, log, api)
+      connected = refusal(error, request, log, api)
     }
+    measures.answered(api, connected.status, performance.now() - startedMs, 'socket' in connected)
+    return connected
   }
 
   #authenticate(api: ApiRequest, request: Request): Call {

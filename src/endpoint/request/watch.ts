@@ -2,7 +2,7 @@
 
 import type { Cache } from '../../cache/cache.ts'
 import type { Filter } from '../../cache/filter.ts'
-import type { WatchStart } from '../../cache/watcher.ts'
+import type { Watcher, WatchStart } from '../../cache/watcher.ts'
 import type { WatchOptions } from '../../kube/listoptions.ts'
 import type { MediaChoice } from '../../kube/negotiate.ts'
 import { failure, type Status, StatusError, tooOld } from '../../kube/status.ts'
@@ -26,22 +26,23 @@ export async function watchObjects(
   cache: Cache,
   call: Call,
   /** Is told how to end the watch; what it answers is called when the watch has ended. */
-  opened: (end: () => void) => () => void = () => () => {},
+  opened: (end: () => void, watcher: Watcher) => () => void = () => () => {},
 ): Promise<Response> {
   const media = call.formOf(served)
   const options = call.watchOptions
   // What is wrong with a selector is told before anything is waited for.
   filterOf(served, cache, call, options.labels)
   const headers = watchHeaders(media)
-  const errorFrame = media.codec.name === 'protobuf' ? protobufErrorFrame : jsonErrorFrame
+  const errorFrame = errorFrameOf(media)
   const refused = await refusalOf(parts, cache, options)
-  if (refused !== undefined) return { status: 200, headers, body: [errorFrame(refused.status)] }
+  if (refused !== undefined) return refusedWatch(media, refused)
   // From here to the watcher nothing waits: what is published next is not in the state, and not missed. The fields that
   // a filter reads may have changed meanwhile.
   const filter = filterOf(served, cache, call, options.labels)
+  const form = formOf(media, served, call.api.query, () => parts.clock.now())
   const watcher = cache.watch({
     filter,
-    form: formOf(media, served, call.api.query, () => parts.clock.now()),
+    form: served.view === undefined ? form : served.view.form(form),
     start: startOf(cache, filter, options),
     bookmarks: options.bookmarks,
     errorFrame,
@@ -54,8 +55,17 @@ export async function watchObjects(
   }
   const cancel = parts.clock.setTimer(Math.min(Math.max(0, seconds), lifeSecondsMax) * 1000, end)
   watcher.onEnd(cancel)
-  watcher.onEnd(opened(end))
+  watcher.onEnd(opened(end, watcher))
   return { status: 200, headers, body: watcher, isWatch: true }
+}
+
+/** Once a watch is accepted, errors are events: the only one of this. */
+export function refusedWatch(media: MediaChoice, { status }: StatusError): Response {
+  return { status: 200, headers: watchHeaders(media), body: [errorFrameOf(media)(status)] }
+}
+
+export function errorFrameOf({ codec }: MediaChoice): (status: Status) => Buffer {
+  return codec.name === 'protobuf' ? protobufErrorFrame : jsonErrorFrame
 }
 
 /** Those of a watch: a stream in protobuf says that it is one. */

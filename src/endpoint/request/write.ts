@@ -13,7 +13,7 @@ import { spelled } from '../answer/spelled.ts'
 import { computedAs, listResponse, objectAs } from '../answer/transform.ts'
 import type { Call } from '../call.ts'
 import type { EndpointParts } from '../composition.ts'
-import type { Request, Response, Served } from '../endpoint.ts'
+import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
 import { inProtobuf, statusType } from '../forms/protobuf/document.ts'
 
 const newline = Buffer.from('\n')
@@ -71,7 +71,7 @@ function writeRequest(
 }
 
 export async function printResult(
-  parts: EndpointParts,
+  parts: ReadParts,
   served: Served,
   { api, request }: Call,
   result: WriteResult,
@@ -91,7 +91,7 @@ function pieces(
   media: MediaChoice,
   served: Served,
   api: ApiRequest,
-  parts: EndpointParts,
+  parts: ReadParts,
 ): Buffer | readonly Buffer[] {
   const nowMs = parts.clock.now()
   if (result.item !== undefined) return objectAs(media, served, asItem(result.item), api.query, nowMs)

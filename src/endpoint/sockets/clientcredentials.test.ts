@@ -22,11 +22,17 @@ const nodeCert = by(cluster, 'system:nodes')
 const read = ({ cert }: KeyPair) => new X509Certificate(cert)
 
 /** A server that answers whose request it is, with the credential that is configured at that time. */
-function serving(configured: () => Configured, body: (server: Running) => Promise<void>): Promise<void> {
-  const credentials = new ClientCredentials((asked) => (asked === name ? configured() : undefined))
-  const isMapped: Parameters<typeof identityOf>[1]['isMapped'] = (certificate) => credentials.matches(certificate)
+function serving(
+  configured: () => Configured,
+  body: (server: Running) => Promise<void>,
+  told: [name: string, why: string | undefined][] = [],
+): Promise<void> {
+  const find = (asked: string) => (asked === name ? configured() : undefined)
+  const credentials = new ClientCredentials({ find, told: (whose, _, why) => told.push([whose, why]) })
+  type Presented = NonNullable<Request['peer']['certificate']>
+  const standingOf = (certificate: Presented) => credentials.standingOf(certificate)
   const handle = async (request: Request): Promise<Response> => {
-    const identity = identityOf(request, { isMapped, nowMs: Date.now })
+    const identity = identityOf(request, { standingOf, nowMs: Date.now })
     return { status: 200, headers: {}, body: Buffer.from(`<${identity.kind}>`) }
   }
   return withServer({ handle, callersCa: cluster.cert + other.cert }, body)
@@ -51,14 +57,22 @@ test('[I1] only the subject and the authority of the configured certificate make
       const rows: [string, KeyPair, string][] = [
         ['itself', nodeCert, 'certificate'],
         ['renewed', by(cluster, 'system:nodes'), 'certificate'],
-        ['with another organization', by(cluster, 'system:masters'), 'anonymous'],
-        ['without any', by(cluster), 'anonymous'],
+        ['with another organization', by(cluster, 'system:masters'), 'named'],
+        ['without any', by(cluster), 'named'],
         ['of another authority of the bundle, under the same name', by(other, 'system:nodes'), 'anonymous'],
-        ['of another name', by(cluster, 'system:nodes', 'system:node:n2'), 'anonymous'],
+        ['of another name', by(cluster, 'system:nodes', 'system:node:n2'), 'named'],
       ]
       for (const [what, credential, kind] of rows) assert.equal(await who(server, credential), kind, what)
     },
   ))
+
+test('[I1] a certificate with a uid is that of the configured caller only if that has the same one', () => {
+  const signer = read(cluster).publicKey
+  const credentials = new ClientCredentials({ find: () => read(nodeCert), told: () => {} })
+  const issued = { name, organizations: ['system:nodes'], issuedBy: 'clients', expiresMs: 0, signer } as const
+  const standing = (uids: readonly string[] | undefined) => credentials.standingOf({ ...issued, uids })
+  assert.deepEqual([[], ['u-1'], [''], undefined].map(standing), ['credential', 'named', 'named', 'named'])
+})
 
 test('[I1] a resumed TLS session is judged by the same certificate', () =>
   serving(
@@ -67,7 +81,7 @@ test('[I1] a resumed TLS session is judged by the same certificate', () =>
       const rows: [KeyPair, string][] = [
         [nodeCert, 'certificate'],
         [by(other, 'system:nodes'), 'anonymous'],
-        [by(cluster, 'devs'), 'anonymous'],
+        [by(cluster, 'devs'), 'named'],
       ]
       for (const [credential, kind] of rows) {
         const first = await open(server, credential)
@@ -105,5 +119,26 @@ test('[I1] the files are renewed: what they hold counts, and who was taken for i
       assert.equal(await who(server, nodeCert), 'certificate', 'who is told that nothing goes up')
       for (const socket of [connected, early]) socket.destroy()
     },
+  )
+})
+
+test('a certificate that maps to no credential is told with its reason, once for each connection', async () => {
+  const told: [name: string, why: string | undefined][] = []
+  const heard = () => told.splice(0).map(([whose, why]) => `${whose}: ${why}`)
+  await serving(
+    () => read(nodeCert),
+    async (server) => {
+      const unknown = await open(server, by(cluster, 'devs', 'alice'))
+      for (let request = 0; request < 3; request++) assert.equal(await asked(unknown), 'named')
+      unknown.destroy()
+      assert.deepEqual(heard(), ['alice: no credential is configured for it: give --client-credential alice=CERT,KEY'])
+      await who(server, by(cluster, 'system:masters'))
+      assert.match(heard().join(), /its organizations \(system:masters\) are not those of .*n1 \(system:nodes\): give/)
+      await who(server, by(other, 'system:nodes'))
+      assert.match(heard().join(), /another authority signed it than that of --client-credential system:node:n1: give/)
+      await who(server, nodeCert)
+      assert.deepEqual(heard(), [`${name}: undefined`])
+    },
+    told,
   )
 })

@@ -1,44 +1,76 @@
 /**
  * Whether a client's certificate is that of a caller whose credential is configured for the way up. A common name alone
  * proves little: another authority of the same bundle may give it out, or the same one with other groups. So the subject
- * (common name and organizations) has to be the configured certificate's, and the key that signed both has to be one.
+ * (common name, organizations and uid) has to be the configured certificate's, and the key that signed both has to be one.
+ * Any other certificate names a caller of its own, in whose name nothing goes up; but not one that another authority signed for
+ * the name of a configured caller.
  */
 import type { X509Certificate } from 'node:crypto'
 import type { Peer } from '../endpoint.ts'
+import type { CertificateStanding } from '../identify.ts'
 import { namesOf } from './peer.ts'
+import { subjectUids } from './subjectuids.ts'
 
 type Presented = NonNullable<Peer['certificate']>
 
 /** `unusable`: one is configured, but its files hold none at present, so nothing goes up in its name. */
 export type Configured = X509Certificate | 'unusable' | undefined
 
-export class ClientCredentials {
-  readonly #find: (name: string) => Configured
-  /** By the certificate of a connection: what was found, and against which configured one. */
-  readonly #judged = new WeakMap<Presented, { readonly against: X509Certificate; readonly matches: boolean }>()
+type Parts = {
+  readonly find: (name: string) => Configured
+  /** Hears, once for each connection, why nothing goes up for callers of that name; undefined: it does. */
+  readonly told: (name: string, standing: CertificateStanding, why: string | undefined) => void
+}
 
-  constructor(find: (name: string) => Configured) {
-    this.#find = find
+export class ClientCredentials {
+  readonly #parts: Parts
+  /** By the certificate of a connection: what was found, and against which configured one. */
+  readonly #judged = new WeakMap<Presented, { readonly against: Configured; readonly standing: CertificateStanding }>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
   }
 
-  matches(presented: Presented): boolean {
-    const configured = this.#find(presented.name)
-    if (configured === undefined) return false
-    if (configured === 'unusable') return true // and its caller is told why nothing goes up
+  standingOf(presented: Presented): CertificateStanding {
+    const { name } = presented
+    const configured = this.#parts.find(name)
+    if (configured === 'unusable') return 'credential' // and its caller is told why nothing goes up
     const before = this.#judged.get(presented)
-    if (before?.against === configured) return before.matches
+    if (before !== undefined && before.against === configured) return before.standing
     // The files were renewed, perhaps by another authority: who was taken for it on this connection still is.
-    const isSigned = before?.matches === true || isSignedAlike(configured, presented)
-    const matches = isSigned && isSameSubject(configured, presented)
-    this.#judged.set(presented, { against: configured, matches })
-    return matches
+    const why = strangeness(configured, presented, before?.standing === 'credential')
+    const isOthers = configured !== undefined && !isSignedAlike(configured, presented)
+    const standing = why === undefined ? 'credential' : isOthers ? 'stranger' : 'named'
+    this.#judged.set(presented, { against: configured, standing })
+    this.#parts.told(name, standing, why)
+    return standing
   }
 }
 
-function isSameSubject(configured: X509Certificate, { name, organizations }: Presented): boolean {
+/** Why the certificate is not that of the configured caller, and what to do about it. */
+function strangeness(
+  configured: X509Certificate | undefined,
+  presented: Presented,
+  isTaken: boolean,
+): string | undefined {
+  const { name } = presented
+  const flag = `--client-credential ${name}`
+  if (configured === undefined) return `no credential is configured for it: give ${flag}=CERT,KEY`
   const own = namesOf(configured.toLegacyObject().subject)
-  const asSet = (texts: readonly string[]) => JSON.stringify([...new Set(texts)].sort())
-  return own.name === name && asSet(own.organizations) === asSet(organizations)
+  if (own.name !== name || asSet(own.organizations) !== asSet(presented.organizations)) {
+    const [theirs, ours] = [presented.organizations, own.organizations].map((texts) => texts.join(', ') || 'none')
+    return `its organizations (${theirs}) are not those of ${flag} (${ours}): give the certificate that its callers show`
+  }
+  const uid = subjectUids(configured.raw)
+  if (uid === undefined || presented.uids === undefined || asSet(uid) !== asSet(presented.uids)) {
+    return `its uid is not that of ${flag}: give the certificate that its callers show`
+  }
+  if (isTaken || isSignedAlike(configured, presented)) return undefined
+  return `another authority signed it than that of ${flag}: give a certificate of the authority that its callers' is of`
+}
+
+function asSet(texts: readonly string[]): string {
+  return JSON.stringify([...new Set(texts)].sort())
 }
 
 function isSignedAlike(configured: X509Certificate, { signer }: Presented): boolean {

@@ -46,7 +46,8 @@ export class Exchanges {
   readonly #parts: Parts
   /** Requests that wait for the beginning of their answer. */
   readonly #requests: Shares
-  readonly #unanswered = new Set<Exchange>()
+  /** Writes among them: an end waits for their answers. */
+  readonly #writes = new Set<Exchange>()
   #closing = false
 
   constructor(parts: Parts) {
@@ -65,7 +66,7 @@ export class Exchanges {
   begin(visit: Visit, out: Writable): void {
     this.#parts.connections.begin(visit)
     if (out.closed) visit.over()
-    else out.once('close', visit.over)
+    else out.on('close', visit.over)
   }
 
   async serve(exchange: Exchange): Promise<void> {
@@ -78,7 +79,8 @@ export class Exchanges {
     if (!this.#requests.take(holder, places)) {
       return await this.send(exchange, this.refusal('too many requests of this caller wait for their answers'))
     }
-    this.#unanswered.add(exchange)
+    const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
+    if (isWrite) this.#writes.add(exchange)
     let response: Response | undefined
     try {
       // No body is read before its caller is known: until then it stays with its sender.
@@ -90,15 +92,15 @@ export class Exchanges {
       this.fault(error as Error)
     } finally {
       this.#requests.give(holder, places)
-      this.#unanswered.delete(exchange)
+      if (isWrite) this.#writes.delete(exchange)
     }
     const late = request.hasBody ? this.bodies.lateness(exchange.incoming) : undefined
     if (late !== undefined) {
       if (response !== undefined) cancel(response.body)
       response = refusal(late, request, this.#parts.log)
     }
-    if (response === undefined) out.destroy()
-    else await this.send(exchange, response)
+    if (response !== undefined) return this.send(exchange, response)
+    out.destroy()
   }
 
   /** Whether few of this connection have begun lately: one read of a socket brings thousands. Counted anew in the next round. */
@@ -114,11 +116,11 @@ export class Exchanges {
     return visit.begun <= promptStreamsMax
   }
 
-  /** Sends an answer, or a refusal in its place. */
-  async send(exchange: Exchange, answer: Response): Promise<void> {
+  /** Sends an answer, or a refusal in its place. What goes out at once has no promise. */
+  send(exchange: Exchange, answer: Response): Promise<void> | undefined {
     const { request, out } = exchange
     let response = answer
-    let over = () => {}
+    let over = nothingHeld
     try {
       const slot = this.#slot(exchange, response)
       if (typeof slot === 'function') over = slot
@@ -128,22 +130,27 @@ export class Exchanges {
       }
       if (out.destroyed) {
         over()
-        return cancel(response.body)
+        cancel(response.body)
+        return undefined
       }
       exchange.respond(response)
-      if (request.method === 'HEAD') {
-        over()
-        cancel(response.body)
-        out.end()
-      } else {
-        await this.sender.send(response, out, over)
+      if (request.method !== 'HEAD') {
+        return this.sender.send(response, out, over)?.catch((error) => this.#broken(exchange, response, over, error))
       }
-    } catch (error) {
-      this.fault(error as Error)
       over()
       cancel(response.body)
-      out.destroy()
+      out.end()
+    } catch (error) {
+      this.#broken(exchange, response, over, error)
     }
+    return undefined
+  }
+
+  #broken({ out }: Exchange, { body }: Response, over: () => void, error: unknown): void {
+    this.fault(error as Error)
+    over()
+    cancel(body)
+    out.destroy()
   }
 
   /** Under whose name a request takes its shares. */
@@ -180,7 +187,7 @@ export class Exchanges {
     for (;;) {
       const ms = performance.now() - begunAt
       if (this.#parts.connections.underWay === 0 || ms >= answeringMsMax) return
-      if (ms >= closingMsMax && ![...this.#unanswered].some(isWholeWrite)) return
+      if (ms >= closingMsMax && ![...this.#writes].some(isWhole)) return
       await new Promise((resolve) => setTimeout(resolve, Math.min(lookEveryMs, closingMsMax)))
     }
   }
@@ -218,8 +225,9 @@ function leaving(shares: Shares, holder: Holder, places: number): () => void {
   }
 }
 
-function isWholeWrite({ request, incoming }: Exchange): boolean {
-  if (request.method === 'GET' || request.method === 'HEAD') return false
+function nothingHeld(): void {}
+
+function isWhole({ request, incoming }: Exchange): boolean {
   return !request.hasBody || incoming.readableEnded
 }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { createServer } from '../../base/http.ts'
+import { originForm } from '../../kube/request.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
 import type { VisitingConnection } from './connections.ts'
@@ -66,7 +67,7 @@ export class Http1 {
     const declared = headers['content-length']
     const request: Request = {
       method: incoming.method ?? 'GET',
-      url: incoming.url ?? '/',
+      url: originForm(incoming.url ?? '/'),
       headers: headers as Request['headers'],
       rawHeaders: incoming.rawHeaders,
       hasBody: headers['transfer-encoding'] !== undefined || Number(declared ?? 0) > 0,

@@ -6,6 +6,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import type { Peer } from '../endpoint.ts'
+import { subjectUids } from './subjectuids.ts'
 
 export type Connection = { readonly peer: Peer }
 
@@ -32,8 +33,11 @@ export class ClientAuthorities {
     const signer = this.#signerOf(socket)
     if (subject === undefined || signer === undefined) return { peer: {} }
     const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
-    const { name, organizations } = namesOf(subject)
-    return { peer: { certificate: { name, organizations, issuedBy, expiresMs: Date.parse(valid_to), signer } } }
+    const shown = socket.getPeerX509Certificate()
+    const uids = shown && subjectUids(shown.raw)
+    const fingerprint = shown?.fingerprint256.replaceAll(':', '').toLowerCase()
+    const expiresMs = Date.parse(valid_to)
+    return { peer: { certificate: { ...namesOf(subject), uids, fingerprint, issuedBy, expiresMs, signer } } }
   }
 
   /** Whether any of these stands behind the connection's certificate, by signatures alone. */

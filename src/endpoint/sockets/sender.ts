@@ -37,8 +37,8 @@ export class Sender {
     return isList(response) ? this.#lists : undefined
   }
 
-  /** `over` is called once all of it is sent, or its client wants it no more. */
-  async send(response: Response, out: Writable, over: () => void = () => {}): Promise<void> {
+  /** `over` is called once all of it is sent, or its client wants it no more. What is sent when it returns has no promise. */
+  send(response: Response, out: Writable, over: () => void = () => {}): Promise<void> | undefined {
     const { body } = response
     if (Buffer.isBuffer(body)) {
       this.#traffic.bytesOut += body.length
@@ -46,13 +46,14 @@ export class Sender {
       over()
     } else if (Symbol.asyncIterator in body) {
       // It goes on by itself: a watch lives for an hour, and the request it came by need not.
-      void this.#stream(body, out, response.cutCleanly === true).finally(over)
+      void this.#stream(body, out, { cutCleanly: response.cutCleanly === true, over })
     } else if (body.length <= fewPieces) {
       this.#sendFew(body, out)
       over()
     } else {
-      await this.#sendPieces(body, out).finally(over)
+      return this.#sendPieces(body, out).finally(over)
     }
+    return undefined
   }
 
   /** Ends watches that the API server feeds, in order; those of our own copy are ended by it. */
@@ -64,18 +65,41 @@ export class Sender {
     }
   }
 
-  async #stream(body: AsyncIterable<Buffer>, out: Writable, cutCleanly: boolean): Promise<void> {
-    const cuttable: Cuttable = { openedAt: performance.now(), end: () => cancel(body) }
-    if (cutCleanly) this.#cuttable.add(cuttable)
+  /** Pulls the body as fast as the reader reads. All that thousands of open watches hold here is this one call. */
+  async #stream(
+    body: AsyncIterable<Buffer>,
+    out: Writable,
+    { cutCleanly, over }: { cutCleanly: boolean; over: () => void },
+  ): Promise<void> {
+    const chunks = body[Symbol.asyncIterator]()
+    // A watcher waits inside next(): the end of its stream has to wake it.
+    const left = () => leave(chunks)
+    out.once('close', left)
+    const cuttable = cutCleanly ? this.#mayCut(body) : undefined
     try {
-      await this.#pull(body, out)
+      for (;;) {
+        const { value, done } = await chunks.next()
+        if (done === true || out.destroyed) break
+        this.#traffic.bytesOut += value.length
+        if (!out.write(value) && !(await this.#drained(out))) break
+      }
+      if (!out.destroyed) this.#end(out)
     } catch (why) {
       cancel(body)
       if (cutCleanly) this.#end(out)
       else breakOff(out, why)
     } finally {
-      this.#cuttable.delete(cuttable)
+      out.removeListener('close', left)
+      left()
+      if (cuttable !== undefined) this.#cuttable.delete(cuttable)
+      over()
     }
+  }
+
+  #mayCut(body: AsyncIterable<Buffer>): Cuttable {
+    const cuttable = { openedAt: performance.now(), end: () => cancel(body) }
+    this.#cuttable.add(cuttable)
+    return cuttable
   }
 
   /** One object: its pieces go out together as they are. */
@@ -87,26 +111,6 @@ export class Sender {
     }
     this.#end(out)
     out.uncork()
-  }
-
-  /** Pulls the body as fast as the reader reads. */
-  async #pull(body: AsyncIterable<Buffer>, out: Writable): Promise<void> {
-    const chunks = body[Symbol.asyncIterator]()
-    // A watcher waits inside next(): the end of its stream has to wake it.
-    const left = () => leave(chunks)
-    out.once('close', left)
-    try {
-      for (;;) {
-        const { value, done } = await chunks.next()
-        if (done === true || out.destroyed) break
-        this.#traffic.bytesOut += value.length
-        if (!out.write(value) && !(await this.#drained(out))) break
-      }
-    } finally {
-      out.removeListener('close', left)
-      left()
-    }
-    if (!out.destroyed) this.#end(out)
   }
 
   /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */

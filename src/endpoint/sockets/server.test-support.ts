@@ -9,9 +9,12 @@ import type { Traffic } from '../documents/measures.ts'
 import { Server } from './server.ts'
 
 type ServerParts = ConstructorParameters<typeof Server>[0]
-type Given = Pick<ServerParts, 'handle' | 'upgrade' | 'whose' | 'limits' | 'compress'> & { callersCa?: string }
+type Given = Pick<ServerParts, 'handle' | 'upgrade' | 'whose' | 'limits' | 'compress'> & {
+  callersCa?: string
+  addresses?: ServerParts['addresses']
+}
 
-export type Running = { server: Server; url: string; port: number; traffic: Traffic }
+export type Running = { server: Server; url: string; port: number; ports: readonly number[]; traffic: Traffic }
 
 const dayMs = 24 * 3600 * 1000
 
@@ -32,23 +35,24 @@ function dates() {
 }
 
 export const own = authority('ake-ca')
-const serving = issuedBy(own, 'ake-ca', { use: 'server', hosts: ['127.0.0.1'], subject: { commonName: 'ake' } })
+export const serving = issuedBy(own, 'ake-ca', { use: 'server', hosts: ['127.0.0.1'], subject: { commonName: 'ake' } })
 export const admin = issuedBy(own, 'ake-ca', { subject: { commonName: 'ake-admin', organization: 'system:masters' } })
 
 export async function withServer(given: Given, body: (running: Running) => Promise<void>): Promise<void> {
   const traffic: Traffic = { connections: 0, bytesOut: 0, bytesIn: 0, refused: 0, stalled: 0 }
-  const { callersCa, limits, ...asked } = given
+  const { callersCa, limits, addresses = [{ host: '127.0.0.1', port: 0 }], ...asked } = given
   const server = new Server({
     ...asked,
-    address: { host: '127.0.0.1', port: 0 },
+    addresses,
     tls: { ...serving, clientCa: own.cert, ...(callersCa === undefined ? {} : { callersCa }) },
     traffic,
     log: silentLog,
     limits: { closingMsMax: 50, ...limits },
   })
-  const port = await server.listen()
+  const ports = (await server.listen()).map(({ port }) => port)
+  const [port = 0] = ports
   try {
-    await body({ server, url: `https://127.0.0.1:${port}`, port, traffic })
+    await body({ server, url: `https://127.0.0.1:${port}`, port, ports, traffic })
   } finally {
     await server.close()
   }

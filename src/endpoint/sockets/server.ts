@@ -1,9 +1,9 @@
 /**
- * The only place that listens: TLS with client certificates, HTTP/2 and HTTP/1.1 on one port, and an end in order. The
+ * The only place that listens: TLS with client certificates, HTTP/2 and HTTP/1.1 on each port, and an end in order. The
  * limits that keep one client's trouble its own are in `exchanges` (requests) and `connections`.
  */
 import type { ServerHttp2Session } from 'node:http2'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, createServer as createListener, type Server as Listener, type Socket } from 'node:net'
 import { createServer as createTls, type TLSSocket } from 'node:tls'
 import type { Log } from '../../base/log.ts'
 import { isLoopback } from '../../base/loopback.ts'
@@ -18,6 +18,10 @@ import { type SocketLimits, standardLimits } from './limits.ts'
 import { ClientAuthorities, type Connection, stranger } from './peer.ts'
 import type { Upgraded } from './upgrade.ts'
 
+type ListenAddress = { readonly host: string; readonly port: number }
+/** PEM texts. */
+type ServingPair = { readonly cert: string; readonly key: string }
+
 type Parts = {
   handle(request: Request): Promise<Response>
   /**
@@ -29,9 +33,10 @@ type Parts = {
   whose?: Whose
   /** Whose answers are compressed if they accept it: clients on other machines (without it), or all. */
   compress?: 'remote' | 'all'
-  address: { readonly host: string; readonly port: number }
+  /** At least one. */
+  addresses: readonly ListenAddress[]
   /** `clientCa` is our own authority's certificate, `callersCa` those of others (PEM) whose certificates are callers. */
-  tls: { readonly cert: string; readonly key: string; readonly clientCa: string; readonly callersCa?: string }
+  tls: ServingPair & { readonly clientCa: string; readonly callersCa?: string }
   traffic: Traffic
   log: Log
   /** Other limits than the standard ones: what the system allows, or tests that cannot wait as long. */
@@ -49,7 +54,10 @@ export class Server {
   readonly #links = new Map<TLSSocket, VisitingConnection>()
   readonly #exchanges: Exchanges
   readonly #http1: Http1
+  /** Listens nowhere itself: what each listener accepts is handed to it, so that one context and one set of limits count. */
   readonly #tls
+  readonly #listeners: Listener[] = []
+  #serving: ServingPair
   #authorities: ClientAuthorities
   #drained: Promise<void> | undefined
 
@@ -58,13 +66,14 @@ export class Server {
     const { handle, upgrade, whose, traffic, log } = parts
     const limits: SocketLimits = { ...standardLimits, ...parts.limits }
     this.#limits = limits
+    this.#serving = parts.tls
     this.#connections = new Connections(limits.connectionsMax)
     this.#exchanges = new Exchanges({ handle, whose, connections: this.#connections, limits, traffic, log })
     this.#authorities = new ClientAuthorities(parts.tls.clientCa, parts.tls.callersCa)
     const linkOf = (socket: TLSSocket) => this.#linkOf(socket)
     this.#http1 = new Http1({ handle, upgrade, linkOf, exchanges: this.#exchanges, limits, traffic })
     this.#tls = createTls({
-      ...this.#secureContext(this.#authorities),
+      ...secureContext(this.#serving, this.#authorities),
       requestCert: true,
       rejectUnauthorized: false,
       ALPNProtocols: ['h2', 'http/1.1'],
@@ -79,16 +88,34 @@ export class Server {
     })
   }
 
-  /** Begins to listen; resolves with the port. */
-  async listen(): Promise<number> {
-    const { host, port } = this.#parts.address
+  /** Begins to listen; resolves with the addresses, the ports as they are. Where one cannot be had, none is. */
+  async listen(): Promise<ListenAddress[]> {
+    try {
+      const listening: ListenAddress[] = []
+      for (const address of this.#parts.addresses) listening.push(await this.#listen(address))
+      return listening
+    } catch (error) {
+      for (const listener of this.#listeners) listener.close()
+      throw error
+    }
+  }
+
+  async #listen({ host, port }: ListenAddress): Promise<ListenAddress> {
+    const listener = createListener((socket) => this.#tls.emit('connection', socket))
     await new Promise<void>((resolve, reject) => {
-      this.#tls.once('error', reject)
-      this.#tls.listen({ host, port }, resolve)
+      listener.once('error', reject)
+      listener.listen({ host, port }, resolve)
     })
-    this.#tls.removeAllListeners('error')
-    this.#tls.on('error', (error) => this.#parts.log.error('server.fault', { why: error.message }))
-    return (this.#tls.address() as AddressInfo).port
+    listener.removeAllListeners('error')
+    listener.on('error', (error) => this.#parts.log.error('server.fault', { why: error.message }))
+    this.#listeners.push(listener)
+    return { host, port: (listener.address() as AddressInfo).port }
+  }
+
+  /** Another serving certificate, for new connections at once; those that are open stay. */
+  setServing({ cert, key }: ServingPair): void {
+    this.#tls.setSecureContext(secureContext({ cert, key }, this.#authorities))
+    this.#serving = { cert, key }
   }
 
   /**
@@ -97,16 +124,11 @@ export class Server {
    */
   setCallersCa(callersCa: string | undefined): void {
     const authorities = new ClientAuthorities(this.#parts.tls.clientCa, callersCa)
-    this.#tls.setSecureContext(this.#secureContext(authorities))
+    this.#tls.setSecureContext(secureContext(this.#serving, authorities))
     this.#authorities = authorities
     for (const [socket, { peer }] of this.#links) {
       if (peer.certificate !== undefined && !authorities.vouchesFor(socket)) socket.destroy()
     }
-  }
-
-  #secureContext({ pems }: ClientAuthorities) {
-    const { cert, key } = this.#parts.tls
-    return { cert, key, ca: [...pems], minVersion: 'TLSv1.2' as const }
   }
 
   /**
@@ -120,7 +142,7 @@ export class Server {
 
   async #drain(): Promise<void> {
     const drained = this.#exchanges.drain()
-    this.#tls.close()
+    for (const listener of this.#listeners) listener.close()
     for (const session of this.#sessions) session.close()
     const idle = setInterval(() => this.#http1.closeIdle(), closeIdleEveryMs)
     this.#http1.closeIdle()
@@ -195,9 +217,13 @@ export class Server {
 /** How often connections that have become idle are looked for while it ends. */
 const closeIdleEveryMs = 20
 
-/** A connection by the address and port of its other end. */
-function endOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`
+/** A connection by its two ends: one client may reach two of our addresses from the same port. */
+function endOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+}
+
+function secureContext({ cert, key }: ServingPair, { pems }: ClientAuthorities) {
+  return { cert, key, ca: [...pems], minVersion: 'TLSv1.2' as const }
 }
 
 function certified({ peer: { certificate } }: Connection): Holder | undefined {

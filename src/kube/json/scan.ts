@@ -1,18 +1,20 @@
 /**
- * Walking over JSON bytes without building anything: where a member's value begins and where it ends. What is skipped only
- * has to be balanced; `wellformed.ts` checks every byte.
+ * Walking over JSON bytes without building anything: where a member's value begins and where it ends. Every byte that is
+ * walked over is checked (`wellformed.ts`), so that what was found in bytes is proof that they are JSON.
  */
+import {
+  backslash,
+  closeBrace,
+  colon,
+  comma,
+  endOfJson,
+  endOfString,
+  openBrace,
+  quote,
+  skipSpace,
+} from './wellformed.ts'
 
 export class ScanFault extends Error {}
-
-export const quote = 0x22
-export const backslash = 0x5c
-export const openBrace = 0x7b
-const closeBrace = 0x7d
-export const openBracket = 0x5b
-export const closeBracket = 0x5d
-export const comma = 0x2c
-const colon = 0x3a
 
 export function isKey(bytes: Buffer, from: number, to: number, key: Buffer): boolean {
   if (to - from !== key.length) return false
@@ -63,54 +65,14 @@ export function eachMember(
   }
 }
 
-export function skipSpace(bytes: Buffer, start: number): number {
-  let at = start
-  for (;;) {
-    const byte = bytes[at]
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
-    at++
-  }
-}
-
 function skipString(bytes: Buffer, start: number): number {
-  const length = bytes.length
-  let at = start + 1
-  while (at < length) {
-    const byte = bytes[at] as number
-    if (byte === quote) return at + 1
-    at += byte === backslash ? 2 : 1
-  }
-  throw new ScanFault('a string does not end')
+  const end = endOfString(bytes, start)
+  if (end < 0) throw new ScanFault(`no string at byte ${start}`)
+  return end
 }
 
 export function skipValue(bytes: Buffer, start: number): number {
-  const first = bytes[start]
-  if (first === quote) return skipString(bytes, start)
-  const length = bytes.length
-  if (first !== openBrace && first !== openBracket) {
-    let at = start
-    while (at < length) {
-      const byte = bytes[at] as number
-      if (byte === comma || byte === closeBrace || byte === closeBracket || byte <= 0x20) break
-      at++
-    }
-    if (at === start) throw new ScanFault(`no value at byte ${start}`)
-    return at
-  }
-  let depth = 0
-  let at = start
-  while (at < length) {
-    const byte = bytes[at] as number
-    if (byte === quote) {
-      at = skipString(bytes, at)
-      continue
-    }
-    at++
-    if (byte === openBrace || byte === openBracket) depth++
-    else if (byte === closeBrace || byte === closeBracket) {
-      depth--
-      if (depth === 0) return at
-    }
-  }
-  throw new ScanFault('an object or array does not end')
+  const end = bytes[start] === quote ? endOfString(bytes, start) : endOfJson(bytes, start)
+  if (end < 0) throw new ScanFault(`no JSON value at byte ${start}`)
+  return end
 }

@@ -2,12 +2,19 @@
  * Whether bytes are JSON, to the letter (UTF-8 apart), without building what they say: everything that comes from the
  * cloud passes here before it is kept, because a copy that no client can read could never be served again.
  */
-import { backslash, comma, openBrace, openBracket, quote, skipSpace } from './scan.ts'
+
+export const quote = 0x22
+export const backslash = 0x5c
+export const openBrace = 0x7b
+export const closeBrace = 0x7d
+export const openBracket = 0x5b
+export const closeBracket = 0x5d
+export const comma = 0x2c
+export const colon = 0x3a
 
 /** As deep as Go's own reader goes: an API server can keep nothing deeper. */
 const depthMax = 10_000
 
-const colon = 0x3a
 const minus = 0x2d
 const dot = 0x2e
 const zero = 0x30
@@ -28,6 +35,17 @@ for (const letter of '"\\/bfnrt') escapes[letter.charCodeAt(0)] = 1
 export function isJson(bytes: Buffer): boolean {
   const end = endOfJson(bytes, 0)
   return end >= 0 && skipSpace(bytes, end) === bytes.length
+}
+
+export function skipSpace(bytes: Buffer, start: number): number {
+  let at = start
+  for (;;) {
+    const byte = bytes[at] as number
+    // Between the tokens of what an API server sends there are none.
+    if (byte > 0x20) return at
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
+    at++
+  }
 }
 
 /** Where the JSON value at `start`, or after spaces there, ends; -1 if there is none. */
@@ -75,7 +93,8 @@ function startOfMember(bytes: Buffer, start: number): number {
   return bytes[at] === colon ? skipSpace(bytes, at + 1) : -1
 }
 
-function endOfString(bytes: Buffer, start: number): number {
+/** After its closing quote; -1 if there is none, or what stands between is no text of JSON. */
+export function endOfString(bytes: Buffer, start: number): number {
   const length = bytes.length
   let at = start + 1
   while (at < length) {

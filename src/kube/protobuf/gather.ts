@@ -2,7 +2,8 @@
  * Passes over an object's JSON bytes once and notes in frames where the value of each field stands; nothing is copied or
  * converted yet. Members that the message does not have are passed over, as Kubernetes' own reader does.
  */
-import { backslash, closeBracket, comma, openBrace, openBracket, quote, skipSpace, skipValue } from '../json/scan.ts'
+import { skipValue } from '../json/scan.ts'
+import { backslash, closeBracket, comma, openBrace, openBracket, quote, skipSpace } from '../json/wellformed.ts'
 import {
   BOOL,
   BYTES,

@@ -10,12 +10,15 @@ import { field, isObject, parseJson, text } from '../../kube/json/json.ts'
 import type { FieldPlan } from '../../kube/object.ts'
 import type { Resource } from '../../kube/resource.ts'
 import { ByResource, type Catalog, type Cataloged, definedResources } from '../../kube/schema/catalog.ts'
+import type { ScalePaths } from '../../kube/schema/scaled.ts'
 import type { Discovered, DiscoveredGroup, DiscoveredVersion } from './discovery/read.ts'
 
 /** The same object until something about it changes. */
 export type KnownResource = Cataloged & {
   /** The fields that are read from its objects at ingest. */
   readonly plan: FieldPlan
+  /** Where a custom resource keeps its replicas, as its definition says. */
+  readonly scale: ScalePaths | undefined
   /** Its definition is known: how its lists are called is no guess. */
   readonly defined: boolean
   /** Another server answers for it, through this one. */
@@ -27,7 +30,7 @@ export type KnownResource = Cataloged & {
 type CatalogEntry = KnownResource & { readonly fingerprint: string }
 
 /** What a definition adds to one of its versions. */
-type Defined = Cataloged & { readonly selectable: readonly string[] }
+type Defined = Cataloged & { readonly selectable: readonly string[]; readonly scale: ScalePaths | undefined }
 
 export class CloudCatalog implements Catalog<KnownResource> {
   #served = new ByResource<CatalogEntry>()
@@ -173,11 +176,11 @@ export class CloudCatalog implements Catalog<KnownResource> {
   #entryOf(resource: Resource, defined: Defined | undefined): CatalogEntry {
     const { group, version, resource: plural, verbs } = resource
     const aggregated = this.#aggregated.has(`${version}.${group}`)
-    const { columns, deprecation, selectable = [] } = defined ?? {}
+    const { columns, deprecation, scale, selectable = [] } = defined ?? {}
     const isDefined = defined !== undefined
     // Another server may show each caller something else: what is not known to be the API server's own is not mirrored.
     const own = isDefined || isKubernetes(group) || this.#local.has(`${version}.${group}`)
-    const fingerprint = JSON.stringify([resource, isDefined, aggregated, own, columns, selectable, deprecation])
+    const fingerprint = JSON.stringify([resource, isDefined, aggregated, own, columns, selectable, deprecation, scale])
     const before = this.#served.get(group, version, plural)
     if (before?.fingerprint === fingerprint) return before
     const readable = (['get', 'list', 'watch'] as const).every((verb) => verbs.includes(verb))
@@ -188,6 +191,7 @@ export class CloudCatalog implements Catalog<KnownResource> {
       plan: planFor([fields.paths]),
       columns,
       deprecation,
+      scale,
       defined: isDefined,
       aggregated,
       // Events are many, short-lived and read by people, who are online when they do.
@@ -237,7 +241,7 @@ function readDefinition(bytes: Buffer): Defined[] {
   return definedResources(crd).map(({ resource: made, version, ...defined }) => {
     const { storageVersionHash: _, ...rest } = made
     const resource = { ...rest, interest: interestOf(made.group, made.version, made.resource) }
-    return { ...defined, resource, selectable: version.selectableFields }
+    return { ...defined, resource, selectable: version.selectableFields, scale: version.scale }
   })
 }
 

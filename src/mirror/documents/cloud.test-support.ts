@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type FakeClock, fakeClock } from '../../base/fakeclock.test-support.ts'
-import { silentLog } from '../../base/log.ts'
+import { createLog } from '../../base/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import type { Store } from '../../store/store.ts'
 import {
@@ -65,6 +65,7 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
       },
       why: '',
       sinceMs: 0,
+      heardAt: 0,
       limitMs: 300,
       suspect: (why) => {
         this.suspicions.push(why)
@@ -133,21 +134,28 @@ export class World {
   readonly clock = fakeClock()
   readonly cloud = new Cloud(this.clock)
   readonly store: Store = openMemory({ historyBytesMax: 0 })
+  /** What is told to an operator. */
+  readonly lines: string[] = []
   catalog = new CloudCatalog()
   documents: CloudDocuments
   #ending = new AbortController()
   #running: Promise<void> = Promise.resolve()
   readonly #heldBytesMax: number | undefined
+  readonly #isAhead: boolean
 
-  constructor(heldBytesMax?: number) {
+  constructor(heldBytesMax?: number, isAhead = false) {
     this.#heldBytesMax = heldBytesMax
+    this.#isAhead = isAhead
     this.documents = this.#documents()
   }
 
   #documents(): CloudDocuments {
     const { clock, cloud: upstream, store, catalog } = this
+    const log = createLog({ level: 'info', write: (line) => this.lines.push(line) })
     const limit = this.#heldBytesMax === undefined ? {} : { heldBytesMax: this.#heldBytesMax }
-    return new CloudDocuments({ store, upstream, catalog, clock, log: silentLog, random: () => 0.5, ...limit })
+    const isAhead = this.#isAhead
+    const random = () => 0.5
+    return new CloudDocuments({ store, upstream, catalog, clock, log, random, isAhead, ...limit })
   }
 
   async start(): Promise<void> {

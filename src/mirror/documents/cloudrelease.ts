@@ -19,8 +19,7 @@ export class CloudRelease {
   readonly #documents: Pick<CloudDocuments, 'answer'>
   readonly #reachability: Pick<Upstream['reachability'], 'observe'>
   readonly #clock: Clock
-  /** Until it is known, whatever can be shown in JSON is. */
-  #isLater = true
+  #minor: number | undefined
 
   constructor(parts: {
     documents: Pick<CloudDocuments, 'answer'>
@@ -32,19 +31,25 @@ export class CloudRelease {
     this.#clock = parts.clock
   }
 
+  /** Of version 1; undefined until it is known. */
+  get minor(): number | undefined {
+    return this.#minor
+  }
+
+  /** Until it is known, whatever can be shown in JSON is. */
   get isLater(): boolean {
-    return this.#isLater
+    return this.#minor === undefined || this.#minor > Number.parseInt(builtinFacts().version.minor ?? '', 10)
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const minor = await this.#minor()
-      if (minor !== undefined) this.#isLater = minor > Number.parseInt(builtinFacts().version.minor ?? '', 10)
+      const minor = await this.#look()
+      this.#minor = minor ?? this.#minor
       await this.#wait(minor === undefined ? lookAgainMs : lookEveryMs, signal)
     }
   }
 
-  async #minor(): Promise<number | undefined> {
+  async #look(): Promise<number | undefined> {
     const answer = await this.#documents
       .answer('/version', noQuery, { accept: 'application/json' })
       .catch(() => undefined)

@@ -14,6 +14,7 @@ import { type DiscoveredGroup, isGoodDocument } from './discovery/read.ts'
 import { type DocumentHead, DocumentStore, etagOf, unpacked } from './documentstore.ts'
 import { type DocumentRequest, type Fetched, Fetcher } from './fetcher.ts'
 import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
+import { OpenApiMirror } from './openapi.ts'
 import { indexPlace, isDiscovery, placeOf, twinOf } from './place.ts'
 import type { Refusal } from './refusals.ts'
 
@@ -30,6 +31,7 @@ export class CloudDocuments {
   readonly #documentStore: DocumentStore
   readonly #fetcher: Fetcher
   readonly #discovery: DiscoveryMirror
+  readonly #openApi: OpenApiMirror | undefined
   readonly #upstream: Pick<Upstream, 'ask' | 'reachability'>
   readonly #clock: Clock
   /** Documents that a reader has waited for in vain: until the answer comes, others hear what is held at once. */
@@ -43,22 +45,20 @@ export class CloudDocuments {
     log: Log
     random?: () => number
     heldBytesMax?: number
+    /** OpenAPI is fetched before a caller asks for it. */
+    isAhead?: boolean
   }) {
-    const { store, upstream, catalog, clock, log, random = Math.random, heldBytesMax } = parts
+    const { store, upstream, catalog, clock, log, random = Math.random, heldBytesMax, isAhead = false } = parts
     this.#upstream = upstream
     this.#clock = clock
-    this.#documentStore = new DocumentStore({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
-    this.#fetcher = new Fetcher({ upstream, documentStore: this.#documentStore, clock })
+    const documentStore = new DocumentStore({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
+    const fetcher = new Fetcher({ upstream, documentStore, clock })
+    this.#documentStore = documentStore
+    this.#fetcher = fetcher
     const { reachability } = upstream
-    this.#discovery = new DiscoveryMirror({
-      documentStore: this.#documentStore,
-      fetcher: this.#fetcher,
-      catalog,
-      reachability,
-      clock,
-      log,
-      random,
-    })
+    const keeping = { documentStore, fetcher, reachability, clock }
+    this.#discovery = new DiscoveryMirror({ ...keeping, catalog, log, random })
+    this.#openApi = isAhead ? new OpenApiMirror(keeping) : undefined
   }
 
   /** What was held before, and the catalog from it: without the network. */
@@ -67,9 +67,9 @@ export class CloudDocuments {
     await this.#discovery.load()
   }
 
-  /** Keeps discovery fresh until the signal. */
-  run(signal: AbortSignal): Promise<void> {
-    return this.#discovery.run(signal)
+  /** Keeps discovery fresh until the signal, and OpenAPI where that is fetched ahead. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#discovery.run(signal), this.#openApi?.run(signal)])
   }
 
   /** Definitions or API services have changed. */

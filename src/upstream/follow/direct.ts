@@ -65,7 +65,27 @@ class Following {
     this.#version = parts.from.held?.version ?? 0
   }
 
-  async *steps(): AsyncGenerator<Followed> {
+  /** One after the other and not one inside the other: an event passes through as few hands as can be. */
+  steps(): AsyncIterableIterator<Followed> {
+    const opening = this.#opening()
+    let watched: AsyncGenerator<Followed> | undefined
+    const begun = async (): Promise<IteratorResult<Followed>> => {
+      const { value, done } = await opening.next()
+      if (done !== true) return { value, done: false }
+      if (value === undefined) return { value, done: true }
+      watched = this.#watched(value)
+      return watched.next()
+    }
+    const steps: AsyncIterableIterator<Followed> = {
+      next: () => (watched === undefined ? begun() : watched.next()),
+      return: () => (watched ?? opening).return(undefined),
+      [Symbol.asyncIterator]: () => steps,
+    }
+    return steps
+  }
+
+  /** Up to where it only remains to watch; undefined where the past is lost. */
+  async *#opening(): AsyncGenerator<Followed, WatchStream | undefined> {
     const { source, from, signal, turns, collection } = this.#parts
     const { held } = from
     let { start } = from
@@ -73,7 +93,10 @@ class Following {
     if (from.check) await this.#parts.confirm?.()
     if (held !== undefined && from.check) {
       const past = await this.#examine(held)
-      if (past === 'lost') return yield { kind: 'lost' }
+      if (past === 'lost') {
+        yield { kind: 'lost' }
+        return undefined
+      }
       yield { kind: 'verified' }
       if (past === 'differs' && start === 'resume') start = 'compare'
     }
@@ -81,19 +104,21 @@ class Following {
     // What is of another namespace has nothing in common with it, and waits for nothing.
     const { group, version, resource, namespace } = collection.scope
     const turn = turns.of(`${group}/${version}/${resource}@${namespace}`)
+    let isOpen = false
     try {
       if (start !== 'resume') {
         const listed = yield* this.#listed({ ...from, start }, turn, (opened) => {
           watch = opened
         })
-        if (listed === 'lost') return
+        if (listed === 'lost') return undefined
         turn.leave()
       }
       watch ??= await source.watch(this.#version, signal)
-      yield* this.#watched(watch)
+      isOpen = true
+      return watch
     } finally {
       turn.leave()
-      watch?.close()
+      if (!isOpen) watch?.close()
     }
   }
 
@@ -188,23 +213,29 @@ class Following {
   async *#watched(watch: WatchStream): AsyncGenerator<Followed> {
     const { clock, collection } = this.#parts
     const openedAtMs = clock.steady()
-    yield { kind: 'live', heardAt: () => watch.heardAt() }
-    for await (const frames of watch.frames) {
-      const plan = collection.plan()
-      const changes: CloudChange[] = []
-      let fault: unknown
-      try {
-        for (const frame of frames) this.#take(frame, plan, changes)
-      } catch (error) {
-        fault = error
+    try {
+      yield { kind: 'live', heardAt: () => watch.heardAt() }
+      for (;;) {
+        const { value: frames, done } = await watch.frames.next()
+        if (done === true) break
+        const plan = collection.plan()
+        const changes: CloudChange[] = []
+        let fault: unknown
+        try {
+          for (const frame of frames) this.#take(frame, plan, changes)
+        } catch (error) {
+          fault = error
+        }
+        // What came whole before something that is not counts.
+        if (changes.length > 0) yield { kind: 'changes', changes, plan }
+        // What is gone in this past and was never deleted in it was never there: the copy has it from another.
+        if (this.#isOverdue()) return yield { kind: 'lost' }
+        if (fault !== undefined) throw fault
       }
-      // What came whole before something that is not counts.
-      if (changes.length > 0) yield { kind: 'changes', changes, plan }
-      // What is gone in this past and was never deleted in it was never there: the copy has it from another.
-      if (this.#isOverdue()) return yield { kind: 'lost' }
-      if (fault !== undefined) throw fault
+      if (clock.steady() - openedAtMs >= 1000 * watchSecondsMin) yield { kind: 'over' }
+    } finally {
+      watch.close()
     }
-    if (clock.steady() - openedAtMs >= 1000 * watchSecondsMin) yield { kind: 'over' }
   }
 
   /** Versions are told in order, one change each: whatever came with the awaited one comes after the deletion or is it. */

@@ -12,6 +12,8 @@ export class HeldWatch {
   #bytes = 0
   #fault: unknown
   #ended = false
+  #isPulling = true
+  #isHandedOver = false
   #wake: (() => void) | undefined
 
   constructor(stream: WatchStream) {
@@ -21,18 +23,21 @@ export class HeldWatch {
 
   async #pull(): Promise<void> {
     try {
-      for (;;) {
+      while (!this.#isHandedOver) {
         const { value, done } = await this.#stream.frames.next()
-        if (done === true) break
+        if (done === true) {
+          this.#ended = true
+          break
+        }
         this.#standing.push(value)
         for (const { object } of value) this.#bytes += object.length
         this.#wake?.()
         if (this.#bytes > heldBytesMax) throw new Busy('too much changed while the list was read', 0)
       }
-      this.#ended = true
     } catch (error) {
       this.#fault = error
     }
+    this.#isPulling = false
     this.#wake?.()
   }
 
@@ -71,28 +76,36 @@ export class HeldWatch {
     this.#stream.close()
   }
 
-  /** The same watch, what was held first. */
+  /** The same watch, what was held first; after that its reader asks the stream itself. */
   handOver(): WatchStream {
-    return { frames: this.#rest(), heardAt: () => this.#stream.heardAt(), close: () => this.close() }
+    this.#isHandedOver = true
+    const frames: AsyncIterableIterator<readonly WatchFrame[]> = {
+      next: () => (this.#isDrained ? this.#stream.frames.next() : this.#nextHeld()),
+      return: async () => {
+        this.close()
+        return over
+      },
+      [Symbol.asyncIterator]: () => frames,
+    }
+    return { frames, heardAt: () => this.#stream.heardAt(), close: () => this.close() }
   }
 
-  async *#rest(): AsyncIterableIterator<readonly WatchFrame[]> {
-    try {
-      for (;;) {
-        const frames = this.#standing.shift()
-        if (frames !== undefined) {
-          for (const { object } of frames) this.#bytes -= object.length
-          yield frames
-          continue
-        }
-        if (this.#fault !== undefined) throw this.#fault
-        if (this.#ended) return
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve
-        })
-      }
-    } finally {
-      this.close()
+  get #isDrained(): boolean {
+    return !this.#isPulling && !this.isOver && this.#standing.length === 0
+  }
+
+  async #nextHeld(): Promise<IteratorResult<readonly WatchFrame[]>> {
+    for (;;) {
+      const value = this.#standing.shift()
+      if (value !== undefined) return { value, done: false }
+      if (this.#fault !== undefined) throw this.#fault
+      if (this.#ended) return over
+      if (this.#isDrained) return await this.#stream.frames.next()
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
     }
   }
 }
+
+const over: IteratorReturnResult<undefined> = { value: undefined, done: true }

@@ -130,7 +130,7 @@ export class Source {
     if (signal.aborted) close()
     try {
       const answer = await this.#ask({ query, headMsMax: watchHeadMsMax, signal: closing.signal })
-      return { frames: framesOf(answer), heardAt: () => answer.heardAt(), close }
+      return { frames: new WatchFrames(answer), heardAt: () => answer.heardAt(), close }
     } catch (error) {
       close()
       throw error
@@ -195,13 +195,40 @@ function startsWith(bytes: Buffer, head: Buffer): boolean {
   return bytes.length >= head.length && bytes.compare(head, 0, head.length, 0, head.length) === 0
 }
 
-async function* framesOf(answer: UpstreamResponse): AsyncIterableIterator<readonly WatchFrame[]> {
-  const reader = new FrameReader()
-  for await (const chunk of answer.body) {
-    const frames = reader.push(chunk)
-    if (frames.length > 0) yield frames
+/** Not a generator: an event on its way passes through each of these, and one costs a few promises more. */
+class WatchFrames implements AsyncIterableIterator<readonly WatchFrame[]> {
+  readonly #body: AsyncIterator<Buffer>
+  readonly #reader = new FrameReader()
+
+  constructor({ body }: UpstreamResponse) {
+    this.#body = body[Symbol.asyncIterator]()
   }
-  reader.end()
+
+  async next(): Promise<IteratorResult<readonly WatchFrame[]>> {
+    for (;;) {
+      const { value, done } = await this.#body.next()
+      if (done === true) {
+        this.#reader.end()
+        return { value: undefined, done: true }
+      }
+      try {
+        const frames = this.#reader.push(value)
+        if (frames.length > 0) return { value: frames, done: false }
+      } catch (error) {
+        await this.return()
+        throw error
+      }
+    }
+  }
+
+  async return(): Promise<IteratorResult<readonly WatchFrame[]>> {
+    await this.#body.return?.()
+    return { value: undefined, done: true }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
 }
 
 type ErrorStatus = {

@@ -64,6 +64,7 @@ test('what found no room is told by the status and by metrics, with how full the
   await reads(world, aliceToken, { count: 320, each: 10 })
   const { budget, passedThrough } = (await world.ask('GET', '/ake/status', { peer: admin })).json
   assert.deepEqual([budget.interests, budget.interestsMax, budget.bytesMax], [300, 1_000, 192 * 1024 * 1024])
-  assert.deepEqual(passedThrough[0], { resource: 'configmaps', group: '', why: 'its caller has 300 interests' })
+  const why = 'its caller has 300 interests'
+  assert.deepEqual(passedThrough[0], { resource: 'configmaps', group: '', why, state: 'noRoom' })
   assert.match(world.interests.budget.figures().join(''), /^ake_turned_away_total 20$/m)
 })

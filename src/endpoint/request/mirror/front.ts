@@ -7,13 +7,16 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
 import type { Cache } from '../../../cache/cache.ts'
 import type { Scope } from '../../../kube/scope.ts'
-import { type StatusError, tooManyRequests } from '../../../kube/status.ts'
+import { qualified, type StatusError, tooManyRequests } from '../../../kube/status.ts'
+import { humanDuration } from '../../../kube/table/duration.ts'
+import type { Contact } from '../../../mirror/contact.ts'
 import { interestOf } from '../../../mirror/interest.ts'
 import type { Interests } from '../../../mirror/interests.ts'
 import { type Mirrored, mirrorLimits } from '../../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../../mirror/mirrored.ts'
 import type { Upstream } from '../../../upstream/upstream.ts'
 import { neverSynced } from '../../forward/offline.ts'
+import { heldOf } from './held.ts'
 
 /** Lists without a version and names that were asked for lately, by caller: the oldest are forgotten first. */
 const repeatsMax = 10_000
@@ -34,6 +37,8 @@ export type Read = {
   readonly ownToken?: boolean
   /** The same text for every credential of one caller. */
   readonly caller: string
+  /** Nothing goes up in its caller's name: what is not mirrored begins to be, and nothing is confirmed. */
+  readonly isKeptHere?: boolean
 }
 
 export type ReadRoute =
@@ -54,12 +59,19 @@ export class Front {
   readonly #interests: Interests
   readonly #upstream: Upstream
   readonly #clock: Clock
+  readonly #contact: Pick<Contact, 'ageMsOf'>
   readonly #repeats = new Map<string, number>()
 
-  constructor(parts: { interests: Interests; upstream: Upstream; clock: Clock }) {
+  constructor(parts: {
+    interests: Interests
+    upstream: Upstream
+    clock: Clock
+    contact: Pick<Contact, 'ageMsOf'>
+  }) {
     this.#interests = parts.interests
     this.#upstream = parts.upstream
     this.#clock = parts.clock
+    this.#contact = parts.contact
   }
 
   /** By which way it is answered now; what is worth mirroring begins to be. */
@@ -78,21 +90,32 @@ export class Front {
     const { scope, key = '', known } = read
     const mirrored = this.#interests.covering(scope)
     if (mirrored !== undefined) this.#interests.asked(mirrored, read)
-    const cache = mirrored?.readable ?? this.#interests.holding(scope, key)
+    let answering = mirrored
+    let cache = mirrored?.readable
     if (cache === undefined) {
-      this.#requireCloud()
+      answering = this.#interests.holding(scope, key)
+      cache = answering?.readable
+    }
+    if (cache === undefined) {
+      this.#requireCloud(read)
       // It is itself forwarded. A name that its caller asks for again is worth an interest, whether it exists or not.
-      if (mirrored === undefined && this.#mayMirror(known, scope) && this.#isRepeated(read)) this.#begin(read)
-      return { kind: 'forward' }
+      const isNew = mirrored === undefined && this.#mayMirror(known, scope)
+      const begun = isNew && (read.isKeptHere || this.#isRepeated(read)) ? this.#begin(read) : mirrored
+      const isHeld = read.isKeptHere && begun !== undefined && !begun.hopeless
+      return isHeld ? { kind: 'hold', mirrored: begun } : { kind: 'forward' }
     }
     // A damaged object is fetched from where it is whole.
     if (cache.isCorrupt(key)) {
-      this.#requireCloud()
+      this.#requireCloud(read)
       return { kind: 'forward' }
     }
-    if (read.state !== 'recent') return { kind: 'local', cache, mirrored }
-    if (this.#upstream.reachability.state === 'reachable') return { kind: 'confirm', cache, mirrored }
-    return { kind: 'local', cache, mirrored, warning: this.ageOf(mirrored) }
+    if (read.state !== 'recent') return { kind: 'local', cache, mirrored: answering }
+    const isReachable = this.#upstream.reachability.state === 'reachable'
+    if (isReachable && !read.isKeptHere) return { kind: 'confirm', cache, mirrored: answering }
+    const why = isReachable
+      ? { why: 'no credential is configured to ask the API server in the name of this caller' }
+      : {}
+    return { kind: 'local', cache, mirrored: answering, warning: this.ageOf(answering, why) }
   }
 
   /** The cloud had what a forwarded GET asked for: from the next time on the copy knows. */
@@ -111,7 +134,7 @@ export class Front {
       return { kind: 'forward' }
     }
     if (cache === undefined) {
-      this.#requireCloud()
+      this.#requireCloud(read)
       return state === 'continue' ? { kind: 'forward' } : { kind: 'hold', mirrored }
     }
     if (this.#isBetterThere(cache)) return { kind: 'forward' }
@@ -125,9 +148,9 @@ export class Front {
 
   #uncoveredList(read: Read, hopeless: MirroredInterest | undefined): ReadRoute {
     const { scope, known, state } = read
-    this.#requireCloud()
+    this.#requireCloud(read)
     if (hopeless !== undefined || !this.#mayMirror(known, scope) || state === 'continue') return { kind: 'forward' }
-    if (state === 'recent' && !this.#isRepeated(read)) return { kind: 'forward' }
+    if (state === 'recent' && !read.isKeptHere && !this.#isRepeated(read)) return { kind: 'forward' }
     const mirrored = this.#begin(read)
     return mirrored === undefined ? { kind: 'forward' } : { kind: 'hold', mirrored }
   }
@@ -139,13 +162,13 @@ export class Front {
       this.#interests.asked(mirrored, read)
       const { readable: cache } = mirrored
       if (cache === undefined) {
-        this.#requireCloud()
+        this.#requireCloud(read)
         return { kind: 'hold', mirrored }
       }
       if (read.state !== 'version' && this.#isBetterThere(cache)) return { kind: 'forward' }
       return { kind: 'local', cache, mirrored }
     }
-    this.#requireCloud()
+    this.#requireCloud(read)
     if (mirrored !== undefined || !this.#mayMirror(known, scope)) return { kind: 'forward' }
     const begun = this.#begin(read, read.state === 'version' ? version : undefined)
     return begun === undefined ? { kind: 'forward' } : { kind: 'hold', mirrored: begun }
@@ -157,9 +180,17 @@ export class Front {
   }
 
   /** Throws what is said of things that were never synced while the cloud is away. */
-  #requireCloud(): void {
+  #requireCloud({ verb, scope, known }: Read): void {
     const { state, why } = this.#upstream.reachability
-    if (state === 'unreachable') throw neverSynced(why)
+    if (state !== 'unreachable') return
+    const { group, version, resource, namespace } = scope
+    const what = qualified(scope)
+    const held = verb === 'get' ? '' : heldOf(scope, this.#interests.of(group, version, resource))
+    if (held !== '') throw neverSynced(why, `all ${what}`, held)
+    // What an option names already only waits for its first list.
+    const isHelped = this.#mayMirror(known, scope) && this.#interests.covering(scope)?.record.standing !== true
+    const option = `--mirror ${what}${namespace && `@${namespace}`}`
+    throw neverSynced(why, what, isHelped ? `for the next time, start the edge with ${option}` : '')
   }
 
   #mayMirror({ mirrorable, resource }: Mirrored, { namespace }: Scope): boolean {
@@ -191,17 +222,30 @@ export class Front {
     return this.#clock.steady() - heardAt <= mirrorLimits.freshMs
   }
 
-  /** `slow`: the API server is there, and has not answered in time. */
-  ageOf(mirrored: MirroredInterest | undefined, { slow = false } = {}): string {
+  /** `why` the API server, which is there, has not told a newer state; without it because of the interest's watch. */
+  ageOf(mirrored: MirroredInterest | undefined, there: { readonly why?: string } = {}): string {
     const { state, why } = this.#upstream.reachability
-    const heardAt = mirrored?.heardAt ?? Number.NEGATIVE_INFINITY
-    const age = Number.isFinite(heardAt)
-      ? `${Math.round((this.#clock.steady() - heardAt) / 1000)} s old`
-      : 'from before the last start'
-    const there = slow ? 'the API server did not answer in time' : 'its watch is silent'
-    const reason = state === 'reachable' ? there : `the API server cannot be asked: ${why}`
+    const ageMs = mirrored === undefined ? undefined : this.#contact.ageMsOf(mirrored)
+    const age = ageMs === undefined ? 'from before the last start' : `${ageText(ageMs)} old`
+    const reason =
+      state === 'reachable' ? (there.why ?? silenceOf(mirrored, why)) : `the API server cannot be asked: ${why}`
     return `served from the local copy, ${age} (${reason})`
   }
+}
+
+/** Exact for as long as a person counts seconds. */
+function ageText(ms: number): string {
+  return ms < 120_000 ? `${Math.round(ms / 1000)} s` : humanDuration(ms)
+}
+
+/** Why nothing comes of a watch while the API server is there; `why` says so of the edge's credential. */
+function silenceOf(mirrored: MirroredInterest | undefined, why: string): string {
+  const now = mirrored?.watch
+  // A retry that breaks off takes back nothing that the API server has said.
+  const watch = now?.kind === 'waiting' ? (mirrored?.refusal ?? now) : now
+  if (watch === undefined || !('why' in watch) || watch.why === '') return 'its watch is silent'
+  if (watch.kind !== 'refused') return `its watch is interrupted: ${watch.why}`
+  return `its watch is refused: ${watch.code === 401 && why !== '' ? why : watch.why}`
 }
 
 /** Held, and then told to come again: nothing empty is ever shown for what is not known yet. */

@@ -36,7 +36,9 @@ test('[I2] every local answer needs a decision for its caller, and a denial is t
   world.cloud.reachability.set('unreachable')
   assert.equal((await bob(c1)).json.value, 'one', 'the last decision holds')
   assert.equal((await bob(`${maps}?resourceVersion=0`)).status, 403)
-  assert.equal((await bob('/api/v1/namespaces/a/pods?resourceVersion=0')).status, 403, 'no decision is a refusal')
+  const { status, json } = await bob('/api/v1/namespaces/a/pods?resourceVersion=0')
+  assert.deepEqual([status, json.reason], [503, 'ServiceUnavailable'], 'no decision is a refusal, and no denial')
+  assert.match(json.message, /^no decision is known for this caller/)
   assert.equal((await world.ask('GET', c1, { token: 'invented' })).status, 401)
 })
 

@@ -43,21 +43,27 @@ export class MirrorAnswers implements Answering, Beyond {
     this.#parts = parts
   }
 
-  /** A caller that speaks for another, and whatever is written, is judged by the API server alone. */
+  /**
+   * A caller that speaks for another, and whatever is written, is judged by the API server alone; without it, what is read in
+   * another's name is judged here too.
+   */
   isOurs(call: Call): boolean | Promise<boolean> {
     const { api, request } = call
     if (!api.isResource) {
       return isOwn(api.path) || (request.method === 'GET' && !call.impersonates && isDocument(api.path))
     }
     const isRead = request.method === 'GET' && (api.verb === 'get' || api.verb === 'list' || api.verb === 'watch')
-    if (!isRead || call.impersonates || api.parts.length > 3 || api.badSegment !== '') return false
-    const { catalog, reading } = this.#parts
+    const { catalog, reading, upstream } = this.#parts
+    const isTheirs = call.impersonates && upstream.reachability.state !== 'unreachable'
+    if (!isRead || isTheirs || api.parts.length > 3 || api.badSegment !== '') return false
     const known = catalog.find(api.group, api.version, api.resource)
     return known === undefined ? this.#isFound(api) : reading.answers(known, api)
   }
 
   pass(call: Call): Promise<Response> {
-    return this.#parts.forwarder.pass(call)
+    const { catalog, reading } = this.#parts
+    const { group, version, resource } = call.api
+    return reading.pass(catalog.find(group, version, resource), call)
   }
 
   connect(call: Call): Promise<Connected> {
@@ -66,10 +72,11 @@ export class MirrorAnswers implements Answering, Beyond {
 
   /** While the API server is there, it says no in its own words, and may have changed its mind; but not about this process. */
   instead(call: Call, verdict: Verdict): Promise<Response> | undefined {
-    const { upstream, forwarder } = this.#parts
+    const { upstream } = this.#parts
     const { state } = upstream.reachability
     if (isOwn(call.api.path)) return undefined
-    if (state === 'reachable') return forwarder.pass(call)
+    // It was asked about a caller in whose name nothing goes up.
+    if (state === 'reachable') return call.identity.kind === 'named' ? undefined : this.pass(call)
     // A review that took too long is no refusal: a 401 would make its client take a good credential for a bad one. The next
     // probe tells whether the API server can be asked.
     if (state === 'suspect' && verdict === 'unknown' && call.identity.kind !== 'anonymous') {
@@ -81,10 +88,10 @@ export class MirrorAnswers implements Answering, Beyond {
   answer(call: Call): Promise<Response> | Response {
     const { api } = call
     if (!api.isResource) return this.#document(call)
-    const { catalog, reading, forwarder } = this.#parts
+    const { catalog, reading } = this.#parts
     const known = catalog.find(api.group, api.version, api.resource)
     // It went while its caller was judged.
-    return known === undefined ? forwarder.pass(call) : reading.read(known, call)
+    return known === undefined ? this.pass(call) : reading.read(known, call)
   }
 
   /** Discovery may be older than the resource, or not there yet: then the first to come waits a moment for it. */

@@ -4,12 +4,13 @@ import type { Clock } from '../../../base/clock.ts'
 import type { Cache } from '../../../cache/cache.ts'
 import { acceptOf } from '../../../kube/negotiate.ts'
 import type { ApiRequest } from '../../../kube/request.ts'
+import { tooOld } from '../../../kube/status.ts'
 import type { KnownResource } from '../../../mirror/documents/catalog.ts'
 import type { CloudRelease } from '../../../mirror/documents/cloudrelease.ts'
-import { scopeOfName } from '../../../mirror/interest.ts'
+import { interestOf, scopeOfName } from '../../../mirror/interest.ts'
 import { mirrorLimits } from '../../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../../mirror/mirrored.ts'
-import type { Upstream } from '../../../upstream/upstream.ts'
+import type { Identity, Upstream } from '../../../upstream/upstream.ts'
 import { piecesOf } from '../../answer/pieces.ts'
 import { warn } from '../../answer/respond.ts'
 import type { Call } from '../../call.ts'
@@ -18,10 +19,14 @@ import type { Response, Served } from '../../endpoint.ts'
 import { Spelling } from '../../forms/spelling.ts'
 import type { Forwarder } from '../../forward/forwarder.ts'
 import type { ReadYourWrites } from '../../forward/readyourwrites.ts'
+import type { ClassView } from '../../views/view.ts'
+import type { Seeing, Views } from '../../views/views.ts'
 import { getItem, getObject } from '../get.ts'
 import { listObjects } from '../list.ts'
-import { watchHeaders, watchObjects } from '../watch.ts'
+import { getScale } from '../scale.ts'
+import { refusedWatch, watchHeaders, watchObjects } from '../watch.ts'
 import { type Front, notSynced, type Read, type ReadRoute } from './front.ts'
+import { asJson, seenReply } from './seenreply.ts'
 
 type Parts = {
   readonly authentication: Authentication
@@ -33,6 +38,8 @@ type Parts = {
   readonly readYourWrites: ReadYourWrites
   readonly clock: Clock
   readonly release: Pick<CloudRelease, 'isLater'>
+  /** Who sees what otherwise; undefined: no caller does. */
+  readonly views?: Pick<Views, 'of'> | undefined
 }
 
 /** A read on its way. */
@@ -40,6 +47,8 @@ type ReadCall = {
   readonly known: KnownResource
   readonly read: Read
   readonly call: Call
+  /** Of a caller who sees otherwise what it asks for. */
+  readonly seeing: Seeing | undefined
 }
 
 export class MirrorReads {
@@ -53,20 +62,25 @@ export class MirrorReads {
     this.#parts = parts
   }
 
-  /** Whether this read could be answered here at all. `status` shows the object itself. */
-  answers({ resource, mirrorable }: KnownResource, api: ApiRequest): boolean {
+  /** Whether this read could be answered here at all. `status` shows the object itself, `scale` is computed from it. */
+  answers(known: KnownResource, api: ApiRequest): boolean {
+    const { resource, mirrorable } = known
     // A namespace is addressed within itself, and nowhere else: rights in one namespace say nothing about another.
     const isItself = resource.group === '' && resource.resource === 'namespaces' && api.namespace === api.name
     const inNamespace = api.namespace !== '' && !isItself
     if (inNamespace && !resource.namespaced) return false
     if (api.verb === 'get' && resource.namespaced && !inNamespace) return false
     if (!mirrorable || api.subresource === '') return mirrorable
-    return api.subresource === 'status' && api.verb === 'get' && resource.subresources.some(isStatus)
+    const { subresource } = api
+    if (api.verb !== 'get' || !resource.subresources.some(({ name }) => name === subresource)) return false
+    return subresource === 'status' || (subresource === 'scale' && (!resource.custom || known.scale !== undefined))
   }
 
   read(known: KnownResource, call: Call): Promise<Response> | Response {
     const read = this.#readOf(known, call)
-    const asked: ReadCall = { known, read, call }
+    // A caller that speaks for another sees what the API server would show it: things as they are.
+    const seeing = call.impersonates ? undefined : this.#parts.views?.of(read.caller, read.scope)
+    const asked: ReadCall = { known, read, call, seeing }
     const route = this.#parts.front.route(read)
     // The common read waits for nothing: it is answered without a promise of its own.
     if (route.kind === 'local') return this.#local(asked, route)
@@ -79,7 +93,8 @@ export class MirrorReads {
    */
   #readOf(known: KnownResource, call: Call): Read {
     try {
-      return readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
+      const read = readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
+      return call.identity.kind === 'named' ? { ...read, isKeptHere: true } : read
     } catch (error) {
       call.formOf(this.#servedBy(known, undefined))
       throw error
@@ -95,7 +110,7 @@ export class MirrorReads {
         case 'confirm':
           return await this.#confirm(asked, route)
         case 'forward': {
-          const answer = await this.#parts.forwarder.pass(call)
+          const answer = await this.#pass(asked)
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
@@ -104,11 +119,39 @@ export class MirrorReads {
           const outcome = await route.mirrored.synced(mirrorLimits.holdMsMax)
           if (outcome === 'late') throw notSynced(known.resource.resource)
           if (outcome === 'refused' || !(await this.#mayStill(asked))) {
-            return await this.#parts.forwarder.pass(call)
+            return await this.#pass(asked)
           }
         }
       }
     }
+  }
+
+  /** What is not answered here, wherever it is judged: the API server's answer, as its caller sees it. */
+  pass(known: KnownResource | undefined, call: Call): Promise<Response> {
+    const { views, forwarder, authentication } = this.#parts
+    const { api, request, identity } = call
+    const isRead = request.method === 'GET' && (api.verb === 'get' || api.verb === 'list' || api.verb === 'watch')
+    if (views === undefined || !isRead || call.impersonates) return forwarder.pass(call)
+    const named = identity.kind === 'certificate' ? identity.name : ''
+    const caller = authentication.callerOf(call)?.name ?? named
+    const { group, version, resource, namespace } = api
+    const seeing = views.of(caller, scopeOfName({ group, version, resource, namespace }, api.name))
+    if (seeing === undefined) return forwarder.pass(call)
+    // How it is spelled is known in a moment, and as it is it must not be seen.
+    if (known === undefined) throw notSynced(resource)
+    return this.#pass({ known, read: readOf(known, call, caller), call, seeing })
+  }
+
+  async #pass(asked: ReadCall): Promise<Response> {
+    const { forwarder } = this.#parts
+    const { known, call, seeing } = asked
+    if (seeing === undefined) return await forwarder.pass(call)
+    const served = this.#seenBy(seeing, this.#servedBy(known, undefined))
+    // What cannot be had is refused before anything is asked.
+    call.formOf(served)
+    const refused = this.#otherwise(served, asked, seeing)
+    if (refused !== undefined) return refused
+    return await seenReply(this.#parts, served, call, await forwarder.pass(call, asJson))
   }
 
   /** What was decided before a read was held may have changed meanwhile. */
@@ -136,28 +179,76 @@ export class MirrorReads {
     return answer
   }
 
-  #spell(served: Served, cache: Cache, { read, call }: ReadCall): Promise<Response> | Response {
+  #spell(plain: Served, cache: Cache, asked: ReadCall): Promise<Response> | Response {
+    const { known, read, call, seeing } = asked
+    const served = seeing === undefined ? plain : this.#seenBy(seeing, plain)
+    const refused = seeing && this.#otherwise(served, asked, seeing)
+    if (refused !== undefined) return refused
     switch (read.verb) {
       case 'get': {
         // What was just written through us and has not come back yet (A7).
         const newer = this.#parts.readYourWrites.newer(read.scope, read.key ?? '', cache)
-        if (newer !== undefined && newer.version >= read.version) return getItem(this.#parts, served, newer, call)
+        const item = newer !== undefined && newer.version >= read.version ? newer : undefined
+        if (call.api.subresource === 'scale') {
+          const { scale } = known
+          return getScale(this.#parts, served, { item: item ?? cache.get(read.key ?? ''), scale }, call)
+        }
+        if (item !== undefined) return getItem(this.#parts, served, item, call)
         return getObject(this.#parts, served, cache, call)
       }
       case 'list':
         return listObjects(this.#parts, served, cache, call)
       case 'watch': {
-        const opened = (end: () => void) => this.#parts.watches.add(call.identity, call.question, end)
+        if (seeing !== undefined) return this.#watchSeen(served, cache, call, seeing)
+        const identity = this.#listenerOf(call)
+        const opened = (end: () => void) => this.#parts.watches.add(identity, call.question, end)
         return watchObjects(this.#parts, served, cache, call, opened)
       }
     }
   }
 
+  /** Whom the API server is asked about while a watch is open. One for another caller was judged here only while it was away. */
+  #listenerOf(call: Call): Identity {
+    const caller = call.impersonates ? this.#parts.authentication.callerOf(call) : undefined
+    return caller === undefined ? call.identity : { kind: 'local', caller }
+  }
+
+  #watchSeen(served: Served, cache: Cache, call: Call, { of }: Seeing): Promise<Response> | Response {
+    return watchObjects(this.#parts, served, cache, call, (end, watcher) => {
+      const over = this.#parts.watches.add(call.identity, call.question, end)
+      const closed = of.opened(watcher)
+      return () => {
+        over()
+        closed()
+      }
+    })
+  }
+
+  /** A watch resumes only what its client has seen in the same way; a list, or one that begins anew, shows it that. */
+  #otherwise(served: Served, { read, call }: ReadCall, { of, caller }: Seeing): Response | undefined {
+    if (read.verb === 'get') return undefined
+    const { name } = interestOf(read.scope)
+    const resumes = read.verb === 'watch' && read.state === 'version' && !call.watchOptions.initialEvents
+    if (!resumes) of.listed(caller, name)
+    else if (of.isOther(caller, name, read.version)) {
+      return refusedWatch(call.formOf(served), tooOld(read.version, read.version + 1))
+    }
+    return undefined
+  }
+
+  #seenBy({ view }: Seeing, served: Served): Served & { readonly view: ClassView } {
+    return { ...served, view }
+  }
+
   /** The most recent state is the API server's to tell; where it does not within the limit, ours is shown, and said to be ours. */
   async #confirm(asked: ReadCall, route: Extract<ReadRoute, { kind: 'confirm' }>): Promise<Response> {
     const { forwarder, front, upstream } = this.#parts
-    const answer = await forwarder.tryPass(asked.call, upstream.reachability.limitMs)
-    return answer ?? (await this.#local(asked, { ...route, warning: front.ageOf(route.mirrored, { slow: true }) }))
+    const { known, call, seeing } = asked
+    const served = seeing && this.#seenBy(seeing, this.#servedBy(known, undefined))
+    const options = served === undefined ? {} : asJson
+    const reply = await forwarder.tryPass(call, upstream.reachability.limitMs, options)
+    const answer = reply && served && call.formOf(served) ? await seenReply(this.#parts, served, call, reply) : reply
+    return answer ?? (await this.#local(asked, { ...route, warning: front.ageOf(route.mirrored, late) }))
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
@@ -180,7 +271,9 @@ export class MirrorReads {
     const { body, status } =
       outcome === 'synced' && cache !== undefined
         ? await this.#local(asked, { cache, mirrored })
-        : await this.#parts.forwarder.pass(asked.call, { accept })
+        : asked.seeing === undefined
+          ? await this.#parts.forwarder.pass(asked.call, { accept })
+          : await this.#pass(asked)
     if (status !== 200) return undefined
     return piecesOf(body)
   }
@@ -202,6 +295,8 @@ export class MirrorReads {
     return served
   }
 }
+
+const late = { why: 'the API server did not answer in time' }
 
 /** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
 const watchListHoldMsMax = 60_000
@@ -237,8 +332,6 @@ function readOf(known: KnownResource, call: Call, caller: string): Read {
   const exact = state.kind === 'exact'
   return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller }
 }
-
-const isStatus = ({ name }: { name: string }) => name === 'status'
 
 function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
   return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))

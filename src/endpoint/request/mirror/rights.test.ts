@@ -170,3 +170,77 @@ test('an edge that may not read roles does without, asks rarely, and says nothin
   await settle()
   assert.equal([...world.interests.all].filter(({ interest }) => interest.group === rbac).length, 4)
 })
+
+/** An edge that mirrors all of the roles by which its API server judges: alice reads the ConfigMaps of a. */
+async function openedWithRoles(): Promise<EdgeWorld> {
+  const cloud = new EdgeCloud()
+  publishRoles(cloud)
+  cloud.publish(rbac, 'v1', { resource: 'roles', kind: 'Role', namespaced: true })
+  cloud.publish(rbac, 'v1', { resource: 'clusterroles', kind: 'ClusterRole', namespaced: false })
+  const rules = [{ verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['configmaps'] }]
+  cloud.server.put('roles', 'a/reads', { more: { rules } })
+  const subjects = [{ kind: 'User', name: 'alice' }]
+  cloud.server.put('rolebindings', 'a/alice-reads', { more: { roleRef: { kind: 'Role', name: 'reads' }, subjects } })
+  cloud.judge.allows = ({ name }, { resourceAttributes: { resource, namespace } = {} }) =>
+    name === 'edge' || (resource === 'configmaps' && namespace === 'a')
+  cloud.server.put('configmaps', 'a/c1', { value: 'one' })
+  cloud.server.put('configmaps', 'b/c2', { value: 'hidden' })
+  const world = await EdgeWorld.open({ cloud })
+  await world.until(() => world.access.evaluation.isCurrent(cloud.clock.steady()), 60)
+  await world.synced('configmaps', 'a')
+  return world
+}
+
+test('[I2] what a caller asks for the first time while the cloud is away is judged by roles, after a restart too', async () => {
+  await using world = await openedWithRoles()
+  world.cloud.reachability.set('unreachable')
+  const judged = async () => {
+    const [one, others] = [await world.get(`${maps}/c1?resourceVersion=0`), await world.get(maps.replace('/a/', '/b/'))]
+    assert.deepEqual([one.status, others.status], [200, 403], `${one.text} ${others.text}`)
+    const text =
+      'configmaps is forbidden: User "alice" cannot list resource "configmaps" in API group "" in the namespace "b"'
+    assert.equal(others.json.message, text)
+  }
+  await judged()
+  await world.restart()
+  await judged()
+})
+
+test('[I2] a binding that was seen to go gives nothing any more when the cloud goes away', async () => {
+  await using world = await openedWithRoles()
+  assert.equal((await world.get(`${maps}?resourceVersion=0`)).status, 200)
+  world.cloud.server.remove('rolebindings', 'a/alice-reads')
+  await world.pass(100)
+  world.cloud.reachability.set('unreachable')
+  assert.equal((await world.get(`${maps}?resourceVersion=0`)).status, 403)
+})
+
+test('[I5] a caller that reads all the time costs a review in minutes where roles are mirrored, not one in seconds', async () => {
+  await using world = await openedWithRoles()
+  const reviews = () => world.cloud.judge.asked.filter((one) => one === 'access alice').length
+  await world.pass(15_000)
+  const before = reviews()
+  for (let seconds = 0; seconds < 170; seconds += 2) {
+    for (const { body } of world.cloud.server.watches) body.heardAtMs = world.cloud.clock.steady()
+    assert.equal((await world.get(`${maps}?resourceVersion=0`)).status, 200)
+    await world.pass(2_000)
+  }
+  assert.equal(reviews() - before, 1)
+})
+
+test('[I1] a watch for another caller is judged by roles while the cloud is away, and by the API server when that is back', async () => {
+  await using world = await openedWithRoles()
+  await world.pass(20_000)
+  world.cloud.reachability.set('unreachable')
+  const as = (user: string) => ({ token: undefined, peer: admin, headers: { 'impersonate-user': user } })
+  const stream = await watch(world, as('alice'), `${maps}?watch=1&resourceVersion=0&allowWatchBookmarks=1`)
+  const others = await world.response('GET', `${maps}?watch=1&resourceVersion=0`, { ...as('mallory'), token: '' })
+  assert.equal(others.status, 403)
+  await world.pass(60_000)
+  assert.equal(stream.over, false)
+  world.cloud.reachability.set('reachable')
+  await world.pass(1_000)
+  assert.equal(stream.over, true)
+  assert.match(stream.frames.at(-1) ?? '', /BOOKMARK/, 'its client goes on from there')
+  assert.ok(!stream.frames.join('').includes('ERROR'))
+})

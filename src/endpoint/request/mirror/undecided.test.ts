@@ -15,6 +15,19 @@ test('[I2] while nobody knows whether the cloud is there, a stranger is asked to
   assert.equal((await world.ask('GET', path, { token: 'never-seen' })).status, 401)
 })
 
+test('a caller whose certificate counts as anonymous is told so where it is refused', async () => {
+  await using world = await EdgeWorld.open()
+  world.cloud.reachability.set('unreachable')
+  const certificate = { name: 'technician', organizations: [], issuedBy: 'clients' as const, expiresMs: Infinity }
+  const { status, json } = await world.ask('GET', path, { peer: { certificate } })
+  assert.equal(status, 403)
+  assert.match(
+    json.message,
+    /"system:anonymous".*; the certificate of "technician" counts as anonymous here: "ake status"/,
+  )
+  assert.doesNotMatch((await world.ask('GET', path)).json.message, /certificate/)
+})
+
 test('[I2] on a long line, where the first review of a caller takes longer than a read may wait, the API server answers itself', async () => {
   await using world = await EdgeWorld.open()
   const { clock, reachability } = world.cloud

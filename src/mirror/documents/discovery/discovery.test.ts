@@ -187,6 +187,20 @@ test('an empty, a broken and a refused answer replace nothing', async () => {
   assert.ok(knowsOxen(world))
 })
 
+test('a refusal that lasts is told once, and again after it was over', async () => {
+  await using world = await started()
+  const told = () => world.lines.splice(0).filter((line) => line.includes('discovery.refused')).length
+  for (const code of [401, 401]) {
+    world.cloud.refusals.set('/apis', code)
+    world.documents.refresh()
+    await world.pass(120_000)
+    assert.equal(told(), 1)
+    world.cloud.refusals.delete('/apis')
+    await world.pass(120_000)
+  }
+  assert.equal(told(), 0)
+})
+
 test('back from an outage: the first who asks hears what changed meanwhile', async () => {
   await using world = await started()
   world.cloud.turn('unreachable')

@@ -52,6 +52,8 @@ export class DiscoveryMirror {
   #doubtful = true
   #dueAt = 0
   #failures = 0
+  /** The status of the refusal that was told: one that lasts is told once. */
+  #refusalTold = 0
   #soughtAt = Number.NEGATIVE_INFINITY
   /** What was refused, by place and header; tried again when discovery has been read again. */
   readonly #refused = new Set<string>()
@@ -151,10 +153,12 @@ export class DiscoveryMirror {
       const [api, apis] = await Promise.all([this.#fetchRoot('/api'), this.#fetchRoot('/apis')])
       if (api.kind === 'refused' || apis.kind === 'refused') {
         const status = api.kind === 'refused' ? api.status : apis.kind === 'refused' ? apis.status : 0
-        this.#log.warn('discovery.refused', { status })
+        this.#log[status === this.#refusalTold ? 'debug' : 'warn']('discovery.refused', { status })
+        this.#refusalTold = status
         return false
       }
       for (const { head } of [api, apis]) if (!isAggregated(head.form)) await this.#fetchVersions(head)
+      this.#refusalTold = 0
       this.#refused.clear()
       if (this.#rootsHeld() !== this.#adopted || !isAggregated(apis.head.form)) await this.#adopt()
       this.#sweeper.ring()

@@ -1,6 +1,6 @@
 /** The simple paths by which a definition says where its resource keeps replicas and selector: `.spec.replicas`. */
 
-import { field, isNumber, isObject, type Json, type JsonObject } from '../kube/json/json.ts'
+import { field, isNumber, isObject, type Json, type JsonObject } from '../json/json.ts'
 
 export function keysOf(path: string): string[] {
   return path.replace(/^\./, '').split('.')

@@ -1,0 +1,86 @@
+/** What a person should do about the status of an edge, the most urgent first; nothing where it can be left alone. */
+import { humanDuration, parseTime } from '../kube/table/duration.ts'
+import type { StatusDocument } from './statusdocument.ts'
+
+/** As long before its end a credential is spoken of, here as in the log. */
+const soonMs = 7 * 24 * 3_600_000
+/** Names in one sentence: a list of fifty is no advice. */
+const namesMax = 6
+
+export function adviceOf(document: StatusDocument, nowMs: number): string[] {
+  const { upstream, cluster, store } = document
+  const advice: string[] = []
+  if (!store.healthy) advice.push('Free space on the disk, or replace it: nothing new is stored until it takes writes.')
+  const renewals = (document.credentials ?? []).flatMap((one) => renewal(one, nowMs))
+  advice.push(...renewals)
+  if (renewals.length === 0 && refusedWith(document, 401).length > 0) {
+    advice.push("Renew the edge's credential in its kubeconfig: the API server does not accept it (401).")
+  }
+  if (cluster?.other !== undefined) {
+    advice.push('Check --server and --kubeconfig: another cluster answers there than the one that is mirrored.')
+  } else if (upstream.state === 'unreachable') {
+    advice.push(
+      `See why the API server cannot be reached (${upstream.why}). What is mirrored is served meanwhile; writes are refused.`,
+    )
+  }
+  const forbidden = refusedWith(document, 403)
+  if (forbidden.length > 0) {
+    advice.push(
+      `Let the edge get, list and watch ${listed(forbidden)} (deploy/edge-rbac.yaml): without that they are gone when the API server is.`,
+    )
+  }
+  const large = passed(document, 'tooLarge')
+  if (large.length > 0) {
+    advice.push(
+      `Raise --mirror-bytes, --first-list-max or --first-list-bytes, or have clients ask for less of ${listed(large)}: a namespace, a selector.`,
+    )
+  }
+  const turnedAway = passed(document, 'noRoom')
+  if (turnedAway.length > 0) {
+    advice.push(
+      `Let clients ask for less, or for more at once, of ${listed(turnedAway)}: there is no room for each wish.`,
+    )
+  }
+  if ((store.damage ?? []).length > 0) {
+    advice.push('Look at the disk: what is damaged here is fetched again from the API server, and may be again.')
+  }
+  return advice
+}
+
+const ways = {
+  edge: 'in its kubeconfig: the file is read again when it changes',
+  caller: 'in the files of --client-credential, which are read again when they change',
+  serving: 'by a restart, which makes a new one',
+} as const
+
+function renewal(one: NonNullable<StatusDocument['credentials']>[number], nowMs: number): string[] {
+  const { use, name, expires } = one
+  const whose =
+    use === 'caller'
+      ? `the credential of ${name}`
+      : use === 'edge'
+        ? "the edge's credential"
+        : 'the serving certificate'
+  const leftMs = (parseTime(expires ?? '') ?? Number.POSITIVE_INFINITY) - nowMs
+  if (leftMs > soonMs) return []
+  const when = leftMs <= 0 ? `expired ${humanDuration(-leftMs)} ago` : `expires in ${humanDuration(leftMs)}`
+  return [`Renew ${whose}, which ${when}, ${ways[use]}.`]
+}
+
+function refusedWith({ interests, passedThrough }: StatusDocument, code: number): string[] {
+  return namesOf([...interests, ...passedThrough].filter((one) => one.code === code))
+}
+
+function passed({ passedThrough }: StatusDocument, state: string): string[] {
+  return namesOf(passedThrough.filter((one) => one.state === state))
+}
+
+function namesOf(all: readonly { readonly resource: string; readonly group: string }[]): string[] {
+  return [...new Set(all.map(({ resource, group }) => (group === '' ? resource : `${resource}.${group}`)))]
+}
+
+function listed(names: readonly string[]): string {
+  return names.length > namesMax
+    ? `${names.slice(0, namesMax).join(', ')} and ${names.length - namesMax} more`
+    : names.join(', ')
+}

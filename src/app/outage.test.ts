@@ -1,0 +1,119 @@
+/** The log of an outage: a few lines, however much is mirrored. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLog } from '../base/log.ts'
+import { aliceToken, EdgeWorld } from '../endpoint/edgeworld.test-support.ts'
+import { Outage } from './outage.ts'
+
+/** A world whose outages are told; `told` is what an operator reads, since it was last asked. */
+async function opened() {
+  const world = await EdgeWorld.open()
+  const { clock, reachability } = world.cloud
+  const log = createLog({ level: 'debug', write: (line) => world.lines.push(line) })
+  const stop = new AbortController()
+  const refused = () => world.measures.unavailable
+  const outage = new Outage({ reachability, interests: () => world.interests, refused, clock, log })
+  const running = outage.run(stop.signal)
+  const told = () =>
+    world.lines
+      .splice(0)
+      .map((line) => line.trim().split(' ').slice(1).join(' '))
+      .filter((line) => !line.startsWith('debug '))
+  const end = async () => {
+    stop.abort()
+    await running
+    await world.stop()
+  }
+  return { world, told, end }
+}
+
+test('an outage is told in a few lines: what is held, how long, what was refused, what came', async () => {
+  const { world, told, end } = await opened()
+  const { reachability, server } = world.cloud
+  for (let at = 0; at < 3; at++) server.put('pods', `a/p${at}`)
+  await world.synced('pods')
+  for (let at = 0; at < 20; at++) await world.synced('configmaps', `n${at}`)
+  told()
+  reachability.set('unreachable')
+  server.cutWatches()
+  for (let at = 0; at < 4; at++) {
+    const { status } = await world.ask('POST', '/api/v1/namespaces/a/pods', { token: aliceToken, body: {} })
+    assert.equal(status, 503)
+  }
+  await world.get('/api/v1/pods')
+  await world.pass(90_000)
+  const [began, ...more] = told()
+  assert.match(String(began), /^warn outage\.began since=\S+ held=21 objects=3 notHeld=0$/)
+  assert.deepEqual(more, [])
+  for (let at = 0; at < 5; at++) server.put('pods', `a/new${at}`)
+  server.remove('pods', 'a/p0')
+  reachability.set('reachable')
+  await world.until(() => world.lines.some((line) => line.includes('outage.caughtUp')))
+  const lines = told()
+  assert.deepEqual(lines.slice(0, 1), ['info outage.over seconds=90 refused=4'])
+  assert.match(lines.slice(1).join('\n'), /^info outage\.caughtUp changes=6 interests=21 seconds=[\d.]+$/)
+  await end()
+})
+
+test('a cut during the return is another outage; what does not catch up is named', async () => {
+  const { world, told, end } = await opened()
+  const { reachability, server } = world.cloud
+  await world.synced('pods')
+  told()
+  for (let cut = 0; cut < 2; cut++) {
+    reachability.set('unreachable')
+    server.cutWatches()
+    await world.pass(5_000)
+    if (cut === 1) server.fault = ({ what }) => (what === 'watch' ? { kind: 'refuse' } : undefined)
+    reachability.set('reachable')
+  }
+  assert.deepEqual(
+    told().map((line) => line.split(' ')[1]),
+    ['outage.began', 'outage.over', 'outage.began', 'outage.over'],
+  )
+  await world.pass(6 * 60_000)
+  assert.match(told().join('\n'), /warn outage\.behind interests=1 first=v1\/pods /)
+  await end()
+})
+
+test('the mirror has not caught up while the API server refuses the credential of the edge', async () => {
+  const { world, told, end } = await opened()
+  const { reachability, server } = world.cloud
+  await world.synced('pods')
+  told()
+  reachability.set('unreachable')
+  server.cutWatches()
+  await world.pass(5_000)
+  server.fault = () => ({ kind: 'status', code: 401 })
+  reachability.set('reachable')
+  await world.pass(60_000)
+  const events = () => told().map((line) => line.split(' ')[1])
+  assert.deepEqual(events(), ['outage.began', 'outage.over', 'mirror.refused'])
+  server.fault = () => undefined
+  world.interests.hurry()
+  await world.until(() => world.lines.some((line) => line.includes('outage.caughtUp')))
+  await end()
+})
+
+test('a refusal is told once for each cause: a credential, or a right to a resource', async () => {
+  const { world, told, end } = await opened()
+  const { server } = world.cloud
+  for (const resource of ['pods', 'configmaps']) {
+    for (let at = 0; at < 5; at++) await world.synced(resource, `n${at}`)
+  }
+  for (const [code, causes] of [
+    [401, 1],
+    [403, 2],
+  ] as const) {
+    await world.pass(10_000)
+    told()
+    server.fault = () => ({ kind: 'status', code })
+    server.cutWatches()
+    await world.pass(60_000)
+    assert.equal([...world.interests.all].filter(({ state }) => state.kind === 'refused').length, 10)
+    assert.equal(told().filter((line) => line.startsWith('warn mirror.refused')).length, causes)
+    server.fault = () => undefined
+    await world.pass(60_000)
+  }
+  await end()
+})

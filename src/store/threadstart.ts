@@ -1,0 +1,4 @@
+/** Where the thread of the index begins. */
+import '../base/resolution.ts'
+
+await import('./worker.ts')

@@ -1,0 +1,87 @@
+/**
+ * Where the API server is and with which credentials it is reached, as the files that say so were last read in a state that can be
+ * used. What is wrong with them is logged once, and told for as long as it holds.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { type Credential, isSameCredential, problemOf } from './credential.ts'
+import { type Files, readUpstreams, type Upstreams } from './profile.ts'
+
+/** What other files bring. */
+export type Renewal = {
+  /** Credentials that are others now; all of them where the way is another one. */
+  readonly names: readonly string[]
+  readonly isElsewhere: boolean
+  readonly hasOtherUrls: boolean
+  /** Another trust, or another proxy. */
+  readonly hasOtherWay: boolean
+}
+
+type Parts = Files & { readonly clock: Clock; readonly log: Log }
+
+export class FollowedProfile {
+  readonly #parts: Parts
+  #upstreams: Upstreams
+  /** By what it is about. */
+  readonly #complaints = new Map<string, string>()
+
+  constructor(parts: Parts, upstreams: Upstreams) {
+    this.#parts = parts
+    this.#upstreams = upstreams
+    for (const [name, credential] of upstreams.credentials) this.#report(name, credential)
+  }
+
+  get upstreams(): Upstreams {
+    return this.#upstreams
+  }
+
+  /** What is wrong with the files, a sentence each with what to do. */
+  get complaints(): readonly string[] {
+    return [...this.#complaints.values()]
+  }
+
+  /** Undefined where nothing has changed that counts. */
+  async reread(): Promise<Renewal | undefined> {
+    let read: Upstreams
+    try {
+      read = await readUpstreams(this.#parts)
+    } catch (error) {
+      this.#complain('files', (error as Error).message)
+      return undefined
+    }
+    this.#complain('files', undefined)
+    const before = this.#upstreams
+    // A pair that does not fit is one half of a renewal: the old one serves until the other half is there.
+    const credentials = new Map(before.credentials)
+    for (const [name, credential] of read.credentials) {
+      this.#report(name, credential)
+      if (credential.missing === undefined || before.credentials.get(name)?.missing !== undefined) {
+        credentials.set(name, credential)
+      }
+    }
+    this.#upstreams = { ...read, credentials }
+    const urls = (upstreams: Upstreams) => upstreams.urls.map(({ href }) => href).join(' ')
+    const way = ({ trust, proxies }: Upstreams) => JSON.stringify([trust, ...proxies])
+    const [hasOtherUrls, hasOtherWay] = [urls(before) !== urls(read), way(before) !== way(read)]
+    const isElsewhere = hasOtherUrls || hasOtherWay
+    const changed = [...credentials].filter(([name, now]) => !isSameCredential(now, before.credentials.get(name)))
+    if (!isElsewhere && changed.length === 0) return undefined
+    const names = isElsewhere ? [...credentials.keys()] : changed.map(([name]) => name)
+    return { names, isElsewhere, hasOtherUrls, hasOtherWay }
+  }
+
+  #report(name: string, credential: Credential): void {
+    const problem = problemOf(credential, this.#parts.clock.now(), name === 'edge' ? undefined : 'its')
+    const flag = name === 'edge' ? '--kubeconfig' : name.replace('certificate/', '--client-credential ')
+    this.#complain(name, problem === undefined ? undefined : `${flag}: ${problem}`)
+  }
+
+  /** Once per complaint: files are read again and again while an operator repairs them. */
+  #complain(about: string, why: string | undefined): void {
+    if (why === this.#complaints.get(about)) return
+    this.#complaints.delete(about)
+    if (why === undefined) return
+    this.#complaints.set(about, why)
+    this.#parts.log.warn('upstream.credential', { why })
+  }
+}
