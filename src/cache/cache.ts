@@ -14,7 +14,7 @@ import { Dispatch } from './dispatch.ts'
 import type { Event, Form } from './event.ts'
 import type { Filter } from './filter.ts'
 import { History } from './history.ts'
-import { type Item, makeItem } from './item.ts'
+import { damagedItem, type Item, makeItem } from './item.ts'
 import { Ordered } from './ordered.ts'
 import type { Pace } from './pace.ts'
 import type { Progress } from './progress.ts'
@@ -88,7 +88,7 @@ export class Cache {
     this.#plan = plan
     this.#terms = new Terms(plan)
     this.#dispatch = new Dispatch(plan)
-    this.#corrupt = new Map(loaded?.corrupt.map((key) => [key, nameOnly(key, plan)]))
+    this.#corrupt = new Map(loaded?.corrupt.map((key) => [key, damagedItem(key)]))
     this.isDoubted = loaded?.isDoubted ?? false
     this.lastPosition = loaded?.lastPosition ?? 0
     this.lastVersion = loaded?.lastVersion ?? 0
@@ -313,13 +313,6 @@ export class Cache {
       `the stored bytes of ${this.interest} "${key}" are damaged: delete it, or restore the data folder`,
     )
   }
-}
-
-function nameOnly(key: string, plan: FieldPlan): Item {
-  const slash = key.indexOf('/')
-  const place = slash < 0 ? {} : { namespace: key.slice(0, slash) }
-  const metadata = { name: key.slice(slash + 1), ...place, resourceVersion: '0' }
-  return makeItem(Buffer.from(JSON.stringify({ metadata })), 0, plan)
 }
 
 function byKey(a: Item, b: Item): number {

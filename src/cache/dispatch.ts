@@ -62,7 +62,12 @@ export class Dispatch<R extends Receiver> {
 
   send(event: Event): void {
     for (const receiver of this.#all) receiver.receive(event)
-    for (const group of this.#groups.values()) {
+    for (const [on, group] of this.#groups) {
+      // It may have had any label and any field: all who ask for one may have had it.
+      if (event.previous?.isDamaged === true && on.includes(':')) {
+        for (const receivers of group.byValue.values()) this.#sendTo(receivers, event)
+        continue
+      }
       const before = event.previous && group.read(event.previous)
       const after = event.item && group.read(event.item)
       if (after !== undefined) this.#sendTo(group.byValue.get(after), event)

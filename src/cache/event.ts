@@ -3,6 +3,7 @@
  * and each frame built once per form however many streams it goes to.
  */
 import type { Gap } from '../store/store.ts'
+import { type Filter, mayHave } from './filter.ts'
 import { type Item, relabel } from './item.ts'
 
 export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED'
@@ -100,9 +101,9 @@ export class Event {
   }
 
   /** What a watcher with this filter sees of the change: entering is ADDED, leaving is DELETED (A4). */
-  typeFor(matches: (item: Item) => boolean): FrameType | undefined {
-    const was = this.previous !== undefined && matches(this.previous)
-    const is = this.item !== undefined && matches(this.item)
+  typeFor(filter: Filter): FrameType | undefined {
+    const was = this.previous !== undefined && mayHave(filter, this.previous)
+    const is = this.item !== undefined && filter.matches(this.item)
     if (is) return was ? 'MODIFIED' : 'ADDED'
     return was ? 'DELETED' : undefined
   }

@@ -24,6 +24,16 @@ export type Filter = {
   matches(item: Item): boolean
 }
 
+/**
+ * Whether a reader with this filter may have had the object. Of a damaged one only the place is known: that it is gone, or
+ * something else now, is told to a reader too many rather than to one too few, who would keep it for ever.
+ */
+export function mayHave(filter: Filter, item: Item): boolean {
+  if (!item.isDamaged) return filter.matches(item)
+  const { namespace, key } = filter
+  return (namespace === undefined || namespace === item.namespace) && (key === undefined || key === item.key)
+}
+
 export const everything: Filter = {
   namespace: undefined,
   key: undefined,

@@ -69,7 +69,7 @@ test('an event reaches exactly the watchers whose filter it concerns', () => {
       const receivers = filters.map((one, index) => ({
         filter: filterFor(one),
         receive: (event: Event) => {
-          if (event.typeFor(filterFor(one).matches) !== undefined) (heard[index] as number)++
+          if (event.typeFor(filterFor(one)) !== undefined) (heard[index] as number)++
         },
       }))
       for (const receiver of receivers) dispatch.add(receiver)
@@ -77,7 +77,7 @@ test('an event reaches exactly the watchers whose filter it concerns', () => {
       const item = now && itemOf(at, now, 2)
       const event = new Event({ position: 1, version: 2, key: at, item, previous })
       dispatch.send(event)
-      const concerned = receivers.map(({ filter }) => (event.typeFor(filter.matches) === undefined ? 0 : 1))
+      const concerned = receivers.map(({ filter }) => (event.typeFor(filter) === undefined ? 0 : 1))
       assert.deepEqual(heard, concerned)
       for (const receiver of receivers) dispatch.delete(receiver)
       assert.equal(dispatch.size, 0)

@@ -3,7 +3,7 @@
  * changed after it is made; histories, watchers and answers share it. There are tens of thousands of these, so what can be
  * read from the key or the bytes when a reader wants it is not kept besides.
  */
-import { type FieldPlan, type Labels, type Scan, scanObject, uidIn } from '../kube/object.ts'
+import { type FieldPlan, type Labels, noFields, type Scan, scanObject, uidIn } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { SharedBody } from '../store/store.ts'
 
@@ -14,6 +14,9 @@ export type Sharing = SharedBody & {
   /** One holder less. */
   letGo(): void
 }
+
+/** By this very list an item is known whose labels and fields nothing is known of: a member of its own would cost every item. */
+const unknownFields: readonly string[] = []
 
 export class Item {
   readonly key: string
@@ -59,6 +62,11 @@ export class Item {
     return slash < 0 ? '' : this.key.slice(0, slash)
   }
 
+  /** Its stored bytes are damaged: all that is known of it is its name. It may have been whatever a selector asks for. */
+  get isDamaged(): boolean {
+    return this.fields === unknownFields
+  }
+
   get uid(): string {
     return this.metadataStart < 0 ? '' : uidIn(this.bytes, this.metadataStart)
   }
@@ -67,6 +75,15 @@ export class Item {
 export function makeItem(bytes: Buffer, version: number, plan: FieldPlan): Item {
   const scan = scanObject(bytes, plan)
   return new Item(objectKey(scan.namespace, scan.name), version, bytes, scan)
+}
+
+/** What stands for an object whose stored bytes are damaged. */
+export function damagedItem(key: string): Item {
+  const slash = key.indexOf('/')
+  const place = slash < 0 ? {} : { namespace: key.slice(0, slash) }
+  const metadata = { name: key.slice(slash + 1), ...place, resourceVersion: '0' }
+  const bytes = Buffer.from(JSON.stringify({ metadata }))
+  return new Item(key, 0, bytes, { ...scanObject(bytes, noFields), fields: unknownFields })
 }
 
 /** The same as `makeItem` of the form, of an object scanned as it came: `cut` bytes of its front are missing. */

@@ -11,7 +11,7 @@ import { type StatusError, tooOld } from '../kube/status.ts'
 import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
 import type { Dispatch, Receiver } from './dispatch.ts'
 import type { Bookmark, Event, SharedEvent, WatchEvent } from './event.ts'
-import type { Filter } from './filter.ts'
+import { type Filter, mayHave } from './filter.ts'
 import { type History, pageLimit } from './history.ts'
 import { type Item, relabel } from './item.ts'
 import type { Progress } from './progress.ts'
@@ -145,7 +145,7 @@ export abstract class Subscription implements Receiver {
     this.#mode = reading
     const { position } = this.#cursor
     return events.flatMap(({ previous }): WatchEvent[] => {
-      if (previous === undefined || !this.filter.matches(previous)) return []
+      if (previous === undefined || !mayHave(this.filter, previous)) return []
       const item = relabel(previous, version)
       return [{ type: 'DELETED', item, previous, version, position, isRelabelled: true }]
     })
@@ -165,7 +165,7 @@ export abstract class Subscription implements Receiver {
       if (!hasRoom(page, bytes)) return page
       seen++
       this.#cursor = { version: event.version, position: event.position }
-      const type = event.typeFor(this.filter.matches)
+      const type = event.typeFor(this.filter)
       if (type === undefined) continue
       const one = event.seen(type)
       page.push(one)
@@ -184,7 +184,7 @@ export abstract class Subscription implements Receiver {
   }
 
   receive(event: Event): void {
-    const type = event.typeFor(this.filter.matches)
+    const type = event.typeFor(this.filter)
     if (type !== undefined) this.hear(event.shared(type))
   }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { makeItem } from '../../cache/item.ts'
+import { damagedItem, makeItem, relabel } from '../../cache/item.ts'
 import { builtinFacts } from '../../kube/builtin.ts'
 import { FrameReader } from '../../kube/frames.ts'
 import { listItemForm, readListPage } from '../../kube/listpage.ts'
@@ -128,5 +128,15 @@ test('the bookmark of every built-in resource is a frame', () => {
     const [frame] = new FrameReader().push(new Spelling(of).bookmark(7, true))
     const object = JSON.parse(frame?.object.toString() ?? '')
     assert.deepEqual([frame?.type, object.kind, object.metadata.resourceVersion], ['BOOKMARK', of.kind, '7'])
+  }
+})
+
+test('[D4] of a damaged object a frame tells what kind of thing is gone: clients refuse one that does not', () => {
+  const gone = relabel(damagedItem('pbwork/o1'), 330)
+  const metadata = '"metadata":{"name":"o1","namespace":"pbwork","resourceVersion":"330"}}}'
+  const head = '{"type":"DELETED","object":{"apiVersion":"pbwork.example.com/v1","kind":"OddThing",'
+  const converting = new Spelling(odd, () => assert.fail('there is nothing to convert'))
+  for (const spelling of [new Spelling(odd, undefined, { verbatim: true }), new Spelling(odd), converting]) {
+    assert.equal(spelling.frame('DELETED', gone).toString(), `${head}${metadata}\n`)
   }
 })

@@ -52,7 +52,9 @@ export class Spelling implements Form {
   /** The same in protobuf: there is none of custom resources, as negotiation has seen. */
   get protobuf(): ProtobufSpelling {
     const convert = this.#convert
-    this.#protobuf ??= resourceInProtobuf(this.#resource, ({ bytes }) => convert?.(bytes) ?? bytes)
+    this.#protobuf ??= resourceInProtobuf(this.#resource, ({ bytes, isDamaged }) =>
+      isDamaged ? bytes : (convert?.(bytes) ?? bytes),
+    )
     return this.#protobuf
   }
 
@@ -120,13 +122,14 @@ export class Spelling implements Form {
 
   /** The members after kind and apiVersion; undefined when the stored bytes are already the whole object. */
   #body(item: Item): Buffer | undefined {
-    if (this.#convert !== undefined) return this.#convert(item.bytes).subarray(1)
+    if (this.#convert !== undefined && !item.isDamaged) return this.#convert(item.bytes).subarray(1)
     if (this.#resource.custom && this.#isOwn(item)) return undefined
     return item.bytes.subarray(item.bodyStart)
   }
 
   #isOwn(item: Item): boolean {
-    return this.#verbatim || item.bytes.subarray(0, this.#head.length).equals(this.#head)
+    if (this.#verbatim) return !item.isDamaged
+    return item.bytes.subarray(0, this.#head.length).equals(this.#head)
   }
 }
 

@@ -61,8 +61,8 @@ test('each version of an object is made once, and its frames are shared by all w
 
 test('[A4] selectors select what is seen: entering is ADDED, leaving or being hidden is DELETED', () => {
   const { view } = coloured()
-  const { matches, terms } = view.filter(green)
-  assert.deepEqual(terms, [], 'an index knows objects as they are')
+  const filter = view.filter(green)
+  assert.deepEqual(filter.terms, [], 'an index knows objects as they are')
   const typeOf = (from: string | undefined, to: string | undefined) => {
     const [previous, item] = [from && itemOf('x', from, 1), to && itemOf('x', to, 2)]
     return new Event({
@@ -71,7 +71,7 @@ test('[A4] selectors select what is seen: entering is ADDED, leaving or being hi
       key: 'a/x',
       item: item || undefined,
       previous: previous || undefined,
-    }).typeFor(matches)
+    }).typeFor(filter)
   }
   assert.equal(typeOf(undefined, 'red'), 'ADDED')
   assert.equal(typeOf('red', 'green'), 'MODIFIED')

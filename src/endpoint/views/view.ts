@@ -34,7 +34,7 @@ export class ClassView {
 
   /** undefined: hidden. */
   see(item: Item): Item | undefined {
-    if (!this.#sight.concerns(item.namespace, item.name)) return item
+    if (item.isDamaged || !this.#sight.concerns(item.namespace, item.name)) return item
     if (this.#seen.has(item)) return this.#seen.get(item)
     const bytes = this.#sight.see(item)
     // What is seen otherwise has no selectable fields but its name; those of others would be read by the plan of their cache.
