@@ -65,6 +65,34 @@ test('[A1] a LIST is held for 10 s, and then told to come again: 429 with Retry-
   assert.deepEqual([status, headers['retry-after'], json.reason], [429, '1', 'TooManyRequests'])
 })
 
+test('[A3] a watch that begins with what there is has begun when its headers come: what is made then it tells in order', async () => {
+  await using world = await opened()
+  world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 4_000 } : undefined)
+  let isOpen = false
+  const opening = world.response('GET', `${maps}?watch=1`, { token: aliceToken }).then((response) => {
+    isOpen = true
+    return response
+  })
+  await world.pass(3_000)
+  assert.equal(isOpen, false, 'its state is not known yet')
+  await world.pass(2_000)
+  const { status, body } = await opening
+  assert.equal(status, 200)
+  const frames = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+  let text = ''
+  const reading = (async () => {
+    while (!text.includes('"DELETED"')) text += (await frames.next()).value
+  })()
+  world.cloud.server.put('configmaps', 'a/later', { value: 'x' })
+  world.cloud.server.put('configmaps', 'a/c0', { value: 'x' })
+  world.cloud.server.remove('configmaps', 'a/later')
+  await world.pass(1_000)
+  await reading
+  const told = [...text.matchAll(/"type":"(\w+)".*?"name":"(\w+)"/g)].map(([, type, name]) => `${type} ${name}`)
+  assert.deepEqual(told, ['ADDED c1', 'ADDED c2', 'ADDED later', 'ADDED c0', 'DELETED later'])
+  await frames.return?.()
+})
+
 test('[A1] a WatchList gets its headers at once and the rest from the first sync', async () => {
   await using world = await opened()
   world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'slow', ms: 15_000 } : undefined)

@@ -333,8 +333,9 @@ function readOf(known: KnownResource, call: Call, caller: string): Read {
   return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller }
 }
 
-function isWatchList({ verb, state }: Read, api: ApiRequest): boolean {
-  return verb === 'watch' && (state !== 'version' || api.query.has('sendInitialEvents'))
+/** A watch that only begins with what there is has begun once its headers are out: what is written then it tells in order. */
+function isWatchList({ verb }: Read, api: ApiRequest): boolean {
+  return verb === 'watch' && api.query.has('sendInitialEvents')
 }
 
 /** A body that begins when it can be made; one that cannot be made ends at once, and its client comes again. */

@@ -131,6 +131,8 @@ test('[I5] without such a change a watch ends within minutes, and none ends whil
   assert.equal(stream.over, true)
 })
 
+const watchList = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+
 test('[I5] who loses the right while a first sync is awaited gets nothing of it', async () => {
   await using world = await opened()
   await seesRoles(world)
@@ -138,7 +140,7 @@ test('[I5] who loses the right while a first sync is awaited gets nothing of it'
   world.cloud.server.fault = ({ resource }) => (resource === 'pods' ? { kind: 'slow', ms: 5_000 } : undefined)
   world.cloud.server.put('pods', 'a/p1', { value: 'hidden' })
   const list = world.later('GET', '/api/v1/namespaces/a/pods?resourceVersion=0')
-  const stream = await watch(world, {}, '/api/v1/namespaces/b/pods?watch=1&resourceVersion=0')
+  const stream = await watch(world, {}, `/api/v1/namespaces/b/pods?${watchList}`)
   await world.pass(1_000)
   takeAway(world)
   world.cloud.server.remove('clusterrolebindings', 'all')
