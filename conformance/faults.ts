@@ -92,8 +92,13 @@ class Ledger {
 
   /** A watch has told of everything that was acknowledged. */
   async heardBy(watch: Watch): Promise<void> {
-    const names = () => new Set(watch.frames.map(({ object }) => object.metadata.name))
-    await watch.until(() => [...this.#told.keys()].every((name) => names().has(name)))
+    // Asked with each frame that comes: what was heard is noted once.
+    const missing = new Set(this.#told.keys())
+    let heard = 0
+    await watch.until((frames) => {
+      for (; heard < frames.length; heard++) missing.delete(frames[heard]?.object.metadata.name ?? '')
+      return missing.size === 0
+    })
   }
 }
 
