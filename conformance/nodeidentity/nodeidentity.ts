@@ -25,7 +25,7 @@ const execute = promisify(execFile)
 const packages: readonly Package[] = [...nodePackages, { name: 'nftables', file: '/usr/sbin/nft' }]
 const deployed = (file: string) => join(import.meta.dirname, '..', '..', 'deploy', file)
 
-export const step: Step = { name: 'node-identity', tier: 'node', minutes: 6, missing: () => missing(packages), run }
+export const step: Step = { name: 'node-identity', tier: 'node', minutes: 5, missing: () => missing(packages), run }
 
 async function run(context: StepContext): Promise<StepResult> {
   const { dir, signal, progress } = context

@@ -64,7 +64,7 @@ export class NodeScene {
     context.progress('power on, the API server is there')
     await site.boot()
     for (const within of [namespace, 'kube-system']) {
-      await this.#holds(`the cluster's authority is published in ${within}`, () => isThere(oracle, rootCa(within)))
+      await this.#found(`the cluster's authority is published in ${within}`, () => isThere(oracle, rootCa(within)))
     }
     await create(allPods())
     const containers = await this.#found('online: all pods are ready', () => agreed(site.node.containers, oracle))
@@ -73,11 +73,15 @@ export class NodeScene {
     const first = await this.#operator('online: the operator is synced, has written and finds a service by name', works)
     findings.equal(first.host, 'https://10.96.0.1:443', 'it knows the service alone')
     findings.equal(first.lists, informers, 'each of its informers listed once')
-    findings.equal([first.read, first.secret], [200, 403], 'it has its own rights, and no others')
+    this.#checkRefusal('online', first)
+    findings.check(
+      (await this.#lists()).some((line) => line.includes('endpointslices')),
+      'lists are told by the edge',
+    )
     await create([configMap('online', namespace, { value: 'yes' })])
     await this.#operator('online: the operator hears of a change', ({ values }) => values.online === 'yes')
     findings.equal(await site.resolve(web.name), [web.address], 'online: the cluster’s DNS answers the node, too')
-    await this.#holds('online: the node would survive a reboot, says ake check', async () => {
+    await this.#found('online: the node would survive a reboot, says ake check', async () => {
       await site.node.check()
       return true
     })
@@ -130,11 +134,11 @@ export class NodeScene {
       ({ write }) => write === 'ok',
     )
     await site.machine.setLine('silent')
-    await this.#holds('cut: the edge finds the cloud away', async () => (await site.cloudState()) === 'unreachable')
+    await this.#found('cut: the edge finds the cloud away', async () => (await site.cloudState()) === 'unreachable')
     await this.#operator('cut: a write is refused', ({ write }) => write !== 'ok')
     await pause(goesOnMs, undefined, { signal: context.signal })
     const after = await this.#judged('cut')
-    findings.equal(after.misses, before.misses, 'cut: no name was ever without an answer')
+    this.#checkMisses('cut', before, after)
     findings.equal(after.lists, informers, 'cut: no informer of the operator listed again')
     findings.equal(after.watches, before.watches, 'cut: its watches stayed open')
     findings.equal(await site.resolve(web.name), [web.address], 'cut: DNS answers the node')
@@ -151,22 +155,19 @@ export class NodeScene {
     const running = ids(await site.node.containers.running())
     await site.node.killEdge()
     site.node.startEdge()
-    await this.#holds(`${when}: the edge serves again`, async () => (await site.node.page('/readyz')) === 'ok')
+    await this.#found(`${when}: the edge serves again`, async () => (await site.node.page('/readyz')) === 'ok')
     const resumed = (now: OperatorState) => now.watches >= before.watches + informers
     const after = await this.#operator(`${when}: every watch of the operator is open again`, resumed)
-    await this.#judged(`${when}, the edge restarted`)
+    await this.#judged(`${when}, the edge restarted`, when === 'back' ? 'taken' : 'refused')
     await pause(goesOnMs, undefined, { signal: context.signal })
     const last = await this.#operator(`${when}: the operator still goes on`, ({ rounds }) => rounds > after.rounds)
     findings.equal(last.lists, before.lists, `${when}: the edge's restart made no informer of the operator list again`)
-    findings.equal(last.misses, before.misses, `${when}: nor was a name without an answer`)
+    this.#checkMisses(`${when}, the edge restarted`, before, last)
     findings.equal(await site.begun(), begun, `${when}: nor did kubelet or kube-proxy begin anew`)
-    const asked = askedOf(await site.node.metrics())
-    const lists = asked.filter((line) => / list (?!events)/.test(line) && /, 200:/.test(line))
-    findings.equal(lists, [], `${when}: nobody listed anything at the edge since its restart`)
+    findings.equal(await this.#lists(), [], `${when}: nobody listed anything at the edge since its restart`)
     findings.equal(ids(await site.node.containers.running()), running, `${when}: no container was restarted for it`)
-    findings.note(
-      `${when}: after the edge's restart ${begun.kubelet} informers of the kubelet, ${begun['kube-proxy']} of kube-proxy, ${informers} of the operator: 0 relists`,
-    )
+    const looked = `${begun.kubelet} informers of the kubelet, ${begun['kube-proxy']} of kube-proxy, ${informers} of the operator`
+    findings.note(`${when}: the edge's restart was outlived by ${looked}, and those of CoreDNS`)
   }
 
   async #happenMeanwhile(): Promise<void> {
@@ -220,25 +221,23 @@ export class NodeScene {
   async #comeBack(running: readonly Container[]): Promise<void> {
     const { context, oracle, site, findings } = this.#parts
     context.progress('the line is back')
-    const [before] = [await this.#operator('rebooted: the operator goes on until the line is back', () => true)]
+    const before = await this.#operator('rebooted: the operator goes on until the line is back', () => true)
     await site.machine.setLine('open')
     const backMs = Date.now()
     const heard = ({ values, wrote }: OperatorState) => values.meanwhile === 'yes' && wrote > 0
     await this.#operator('back: what happened meanwhile arrives, and writes go on', heard)
-    await this.#holds(
+    await this.#found(
       'back: DNS answers the name of a service made meanwhile',
       async () => (await site.resolve('later')).length === 1,
     )
-    await this.#holds('back: the node is Ready by its own word', () => isNodeReady(oracle, nodeName, backMs))
+    await this.#found('back: the node is Ready by its own word', () => isNodeReady(oracle, nodeName, backMs))
     await this.#found('back: the API server knows all pods as they are', () => agreed(site.node.containers, oracle))
     await pause(goesOnMs, undefined, { signal: context.signal })
     findings.equal(ids(await site.node.containers.running()), ids(running), 'back: the return restarted nothing')
     findings.equal((await podsOf(oracle)).length, podCount, 'back: and ended nothing')
     const last = await this.#operator('back: the operator finds a service by name', isResolved)
     findings.equal(last.lists, informers, 'back: no informer of the operator listed again')
-    findings.note(
-      `back: ${last.misses - before.misses} lookups of the operator went without an answer around the return`,
-    )
+    this.#checkMisses('back', before, last)
   }
 
   /** The edge passed on what others wrote, each in the writer's own name, and wrote nothing itself. */
@@ -274,17 +273,39 @@ export class NodeScene {
     findings.note(`audit: ${done.length} writes, by ${[...new Set(done.map(({ user }) => user))].length} users`)
   }
 
+  #checkMisses(when: string, before: OperatorState, { misses, lastMiss }: OperatorState): void {
+    const more = misses - before.misses
+    this.#parts.findings.check(more === 0, `${when}: no name was without an answer`, `${more} were: ${lastMiss}`)
+  }
+
+  /** What was listed at the edge since its start, by whomever. */
+  async #lists(): Promise<string[]> {
+    const asked = askedOf(await this.#parts.site.node.metrics())
+    return asked.filter((line) => / list /.test(line) && /, 200:/.test(line))
+  }
+
+  /** Its pod mounts that Secret, and so the edge has it: refused is who asks. */
+  #checkRefusal(when: string, { read, secret, refused }: OperatorState): void {
+    const { findings } = this.#parts
+    findings.equal([read, secret], [200, 403], `${when}: the operator has its own rights, and no others`)
+    findings.check(
+      refused.includes(`User "${operatorUser}" cannot get`),
+      `${when}: and is refused by its name`,
+      refused,
+    )
+  }
+
   /** From now on: what it asked before is over. */
-  async #judged(when: string): Promise<OperatorState> {
+  async #judged(when: string, writes: 'taken' | 'refused' = 'refused'): Promise<OperatorState> {
     const { rounds } = await this.#operator(`${when}: the operator runs`, () => true)
-    const isCut = when !== 'back, the edge restarted'
     const judged = (now: OperatorState) =>
-      now.rounds > rounds + 1 &&
-      now.read === 200 &&
-      now.secret === 403 &&
-      isResolved(now) &&
-      (now.write === 'ok') !== isCut
-    return await this.#operator(`${when}: the operator has its own rights, and DNS`, judged)
+      now.rounds > rounds + 1 && now.read === 200 && isResolved(now) && (now.write === 'ok') === (writes === 'taken')
+    const now = await this.#operator(
+      `${when}: the operator reads past its informers and finds a service by name`,
+      judged,
+    )
+    this.#checkRefusal(when, now)
+    return now
   }
 
   /** Waits for it; what does not come is said with what there was, and the rest cannot be looked at. */
@@ -297,10 +318,6 @@ export class NodeScene {
     return await this.#found(what, look).catch((error: Error) => {
       throw new Error(`${error.message}; the operator says ${JSON.stringify(last)}`)
     })
-  }
-
-  async #holds(what: string, look: () => Promise<boolean>): Promise<void> {
-    await this.#found(what, look)
   }
 
   async #found<Found>(what: string, look: () => Promise<Found | false | undefined>): Promise<Found> {

@@ -12,7 +12,7 @@ import { busybox } from '../node/packages.ts'
 import type { Oracle } from '../oracle.ts'
 import { dnsAddress, nodeName } from './objects.ts'
 
-export const podAddress = '169.254.77.1'
+const podAddress = '169.254.77.1'
 const edgePort = Number(new URL(edgeUrl).port)
 /** Of a log's end: some lines of the operator. */
 const tailBytes = 8 * 1024
@@ -28,9 +28,11 @@ type Parts = {
 export type OperatorState = PodState & {
   readonly watches: number
   readonly read: number
+  readonly refused: string
   readonly found: readonly string[] | null
   readonly missed: string
   readonly misses: number
+  readonly lastMiss: string
 }
 
 export class IdentitySite {

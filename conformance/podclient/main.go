@@ -45,10 +45,13 @@ type state struct {
 	Write   string            `json:"write"`
 	Read    int               `json:"read"`
 	Secret  int               `json:"secret"`
+	Refused string            `json:"refused"`
 	// Of the name: addresses, or why there are none.
 	Found  []string `json:"found"`
 	Missed string   `json:"missed"`
-	Misses int      `json:"misses"`
+	// How often there were none, and why the last time.
+	Misses   int    `json:"misses"`
+	LastMiss string `json:"lastMiss"`
 }
 
 // counter counts what begins from nothing (plain lists, and watches that ask for everything first) and what goes on.
@@ -132,11 +135,11 @@ func run(all asked) error {
 	now := state{Host: config.Host}
 	for {
 		now.write(client, all.namespace)
-		now.Read = read(func(ctx context.Context) error {
+		now.Read, _ = read(func(ctx context.Context) error {
 			_, err := client.CoreV1().ConfigMaps(all.namespace).Get(ctx, "written", metav1.GetOptions{})
 			return err
 		})
-		now.Secret = read(func(ctx context.Context) error {
+		now.Secret, now.Refused = read(func(ctx context.Context) error {
 			_, err := client.CoreV1().Secrets(all.other).Get(ctx, "hidden", metav1.GetOptions{})
 			return err
 		})
@@ -196,23 +199,23 @@ func (s *state) lookup(name string) {
 	slices.Sort(found)
 	s.Found, s.Missed = found, ""
 	if err != nil {
-		s.Missed = err.Error()
+		s.Missed, s.LastMiss = err.Error(), err.Error()
 		s.Misses++
 	}
 }
 
-// read is the code with which a read is answered: 200, or that of the refusal; 0 where nobody answered.
-func read(get func(context.Context) error) int {
+// read is the code with which a read is answered: 200, or that of the refusal with its words; 0 where nobody answered.
+func read(get func(context.Context) error) (int, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	err := get(ctx)
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
-		return http.StatusOK
+		return http.StatusOK, ""
 	case errors.As(err, &status):
-		return int(status.Status().Code)
+		return int(status.Status().Code), err.Error()
 	default:
-		return 0
+		return 0, err.Error()
 	}
 }
