@@ -1,6 +1,9 @@
 /** What etcd, kube-apiserver and kube-controller-manager are started with, alone on loopback. */
 import { join } from 'node:path'
 
+/** Where the API server says that it is: an address of the documentation range. */
+export const nowhere = '192.0.2.1'
+
 export type Places = {
   /** Keys, kubeconfig and etcd's files. */
   readonly dir: string
@@ -30,8 +33,8 @@ export function apiserverArguments({ dir, port, store }: Places): string[] {
     `--etcd-servers=http://127.0.0.1:${store}`,
     '--bind-address=127.0.0.1',
     `--secure-port=${port}`,
-    // It refuses to advertise loopback; so it advertises an address of the documentation range and reconciles nothing.
-    '--advertise-address=192.0.2.1',
+    // It refuses to advertise loopback, and is told to reconcile nothing.
+    `--advertise-address=${nowhere}`,
     '--endpoint-reconciler-type=none',
     '--authorization-mode=Node,RBAC',
     '--enable-admission-plugins=NodeRestriction',

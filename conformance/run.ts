@@ -31,6 +31,7 @@ import { step as kubectl } from './kubectl.ts'
 import { step as edgenight } from './night/night.ts'
 import { step as node } from './node.ts'
 import { step as nodeauthorizer } from './nodeauthorizer/nodeauthorizer.ts'
+import { step as nodeidentity } from './nodeidentity/nodeidentity.ts'
 import { type Oracle, startOracle } from './oracle.ts'
 import { step as protobufclients } from './protobuf/clients.ts'
 import { longStep as longprotobuffuzz, step as protobuffuzz } from './protobuf/fuzz.ts'
@@ -83,10 +84,13 @@ const steps: readonly Step[] = [
   gettingstarted,
   edgenight,
   node,
+  nodeidentity,
 ]
 
 const usage = `usage: npm run conformance -- [--all] [--node] [--write] [STEP | STEP/PART]…
 ${steps.map(({ name, tier, minutes }) => `  ${name.padEnd(16)} about ${minutes} min${tier === 'default' ? '' : ` (--${tier})`}`).join('\n')}`
+
+const nodeSteps = steps.filter(({ tier }) => tier === 'node').map(({ name }) => name)
 
 const asked = process.argv.slice(2)
 const flags = ['--all', '--node', '--write']
@@ -100,7 +104,7 @@ process.exit(
     asked.includes('--all'),
     asked
       .filter((word) => word !== '--all' && word !== '--write')
-      .map((word) => (word === '--node' ? node.name : word)),
+      .flatMap((word) => (word === '--node' ? nodeSteps : [word])),
   ),
 )
 

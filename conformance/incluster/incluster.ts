@@ -6,6 +6,7 @@
 import { mkdir } from 'node:fs/promises'
 import { until } from '../../src/base/until.test-support.ts'
 import { buildKubernetes } from '../build.ts'
+import { nowhere } from '../controlplane.ts'
 import { Findings } from '../findings.ts'
 import { buildGoProgram } from '../goprogram.ts'
 import { type Link, startLink } from '../link.ts'
@@ -25,8 +26,6 @@ const packages: readonly Package[] = [
 const waiting = { withinMs: 60_000, everyMs: 200 }
 const maps = `/api/v1/namespaces/${namespace}/configmaps`
 const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
-/** Where the API server says that it is: an address of the documentation range. */
-const nowhere = '192.0.2.1'
 
 export const step: Step = { name: 'in-cluster', tier: 'default', minutes: 2, missing: () => missing(packages), run }
 

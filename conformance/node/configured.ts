@@ -14,14 +14,20 @@ const criPlugin = 'plugins."io.containerd.grpc.v1.cri"'
 /** Paths as both the machine and the host name them. */
 export type Configured = { readonly containerd: string; readonly kubelet: string }
 
-export async function configure(machine: Machine, dir: string, clientCa: string): Promise<Configured> {
+export type Wished = {
+  readonly clientCa: string
+  /** Fields of the kubelet's configuration besides, or instead. */
+  readonly kubelet: object
+}
+
+export async function configure(machine: Machine, dir: string, wished: Wished): Promise<Configured> {
   const networks = join(dir, 'networks')
   await mkdir(networks, { recursive: true })
   await writeFile(join(networks, '10-pods.conf'), JSON.stringify(network))
   const containerd = join(dir, 'containerd.toml')
   await writeFile(containerd, containerdToml(networks))
   const kubelet = join(dir, 'kubelet.json')
-  await writeFile(kubelet, JSON.stringify(kubeletConfiguration(machine, clientCa), null, 2))
+  await writeFile(kubelet, JSON.stringify(kubeletConfiguration(machine, wished), null, 2))
   return { containerd, kubelet }
 }
 
@@ -56,7 +62,7 @@ conf_dir = "${networks}"
 `
 }
 
-function kubeletConfiguration(machine: Machine, clientCa: string): object {
+function kubeletConfiguration(machine: Machine, { clientCa, kubelet }: Wished): object {
   return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -75,5 +81,6 @@ function kubeletConfiguration(machine: Machine, clientCa: string): object {
     // The disk and the memory are those of the host, and not what this proof is about.
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'memory.available': '1Mi', 'nodefs.available': '0.1%', 'imagefs.available': '0.1%' },
+    ...kubelet,
   }
 }

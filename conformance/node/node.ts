@@ -10,7 +10,7 @@ import { Machine } from './machine.ts'
 import { busybox } from './packages.ts'
 
 const starting = { withinMs: 30_000, everyMs: 20 }
-const edgeUrl = 'https://127.0.0.1:10005'
+export const edgeUrl = 'https://127.0.0.1:10005'
 const edgeData = '/var/lib/ake'
 const ake = join(import.meta.dirname, '..', '..', 'bin', 'ake')
 
@@ -19,6 +19,14 @@ type Parts = {
   readonly bin: string
   readonly name: string
   readonly oracle: Oracle
+  /** Besides what every edge of such a node is told. */
+  readonly edgeArgs?: readonly string[]
+  /** Fields of the kubelet's configuration. */
+  readonly kubelet?: object
+  /** Archives of what its pods run, besides busybox. */
+  readonly images?: readonly string[]
+  /** What an init system does between the network and the edge. */
+  readonly prepareNetwork?: (machine: Machine) => Promise<void>
 }
 
 export class EdgeNode {
@@ -28,8 +36,9 @@ export class EdgeNode {
   readonly #parts: Parts
   #configured: Configured | undefined
   #credentials: { readonly node: Credential; readonly edge: Credential } | undefined
-  #image: string | undefined
+  #images: readonly string[] = []
   #boots = 0
+  #edges = 0
   #edgePid = () => Promise.resolve(0)
 
   constructor(parts: Parts) {
@@ -40,10 +49,10 @@ export class EdgeNode {
   }
 
   async prepare(): Promise<void> {
-    const { dir, oracle, name } = this.#parts
+    const { dir, oracle, name, kubelet = {}, images = [] } = this.#parts
     await mkdir(join(dir, 'image'), { recursive: true })
-    this.#image = await makeImage(join(dir, 'image'), busybox)
-    this.#configured = await configure(this.machine, dir, join(oracle.dir, 'ca.crt'))
+    this.#images = [await makeImage(join(dir, 'image'), busybox), ...images]
+    this.#configured = await configure(this.machine, dir, { clientCa: join(oracle.dir, 'ca.crt'), kubelet })
     const edge = await oracle.userCredential('edge-1', ['ake:edges'])
     this.#credentials = { node: await oracle.nodeCredential(name), edge }
     await this.#writeDirect('edge.kubeconfig', edge)
@@ -55,11 +64,12 @@ export class EdgeNode {
     const { dir, bin, name } = this.#parts
     await this.machine.boot()
     this.#boots++
+    await this.#parts.prepareNetwork?.(this.machine)
     this.machine.start('containerd', ['--config', this.#configured!.containerd], this.#log('containerd'))
-    if (through === 'edge') this.#startEdge()
+    if (through === 'edge') this.startEdge()
     await until(() => ctr(this.machine, 'version').catch(() => undefined), 'containerd has started', starting)
-    if (this.#image !== undefined) await ctr(this.machine, 'images', 'import', this.#image)
-    this.#image = undefined
+    for (const image of this.#images) await ctr(this.machine, 'images', 'import', image)
+    this.#images = []
     if (through === 'edge') await this.#writeThroughEdge()
     const kubeconfig = join(dir, through === 'edge' ? 'kubelet.kubeconfig' : 'direct.kubeconfig')
     const args = [
@@ -78,10 +88,29 @@ export class EdgeNode {
     return this.machine.run(ake, ['status', '--data', edgeData])
   }
 
+  /** What `ake check` prints; throws where the node would not survive a reboot. */
+  check(): Promise<string> {
+    return this.machine.run(ake, ['check', '--data', edgeData])
+  }
+
   /** The edge's own metrics. */
   metrics(): Promise<string> {
-    const kubeconfig = `${edgeData}/admin.kubeconfig`
-    return this.machine.run(join(this.#parts.bin, 'kubectl'), ['--kubeconfig', kubeconfig, 'get', '--raw', '/metrics'])
+    return this.page('/metrics')
+  }
+
+  /** What the edge tells of itself. */
+  page(path: string): Promise<string> {
+    return this.kubectl(`${edgeData}/admin.kubeconfig`, 'get', '--raw', path)
+  }
+
+  /** On the node. */
+  kubectl(kubeconfig: string, ...args: readonly string[]): Promise<string> {
+    return this.machine.run(join(this.#parts.bin, 'kubectl'), ['--kubeconfig', kubeconfig, ...args])
+  }
+
+  /** The authority that the edge has made for itself. */
+  edgeCa(): Promise<string> {
+    return readFile(join(this.machine.lib, 'ake', 'pki', 'ca.crt'), 'utf8')
   }
 
   /** The outcomes of probes, as the kubelet counts them. */
@@ -95,14 +124,23 @@ export class EdgeNode {
     return Math.round(Number(/RssAnon:\s+(\d+)/.exec(text)?.[1] ?? 0) / 1024)
   }
 
-  #startEdge(): void {
-    const { dir, oracle, name } = this.#parts
+  /** By SIGKILL, alone: the rest of the node goes on. */
+  async killEdge(): Promise<void> {
+    const pid = await this.#edgePid()
+    if (pid === 0) throw new Error('the edge had ended before: see its log')
+    process.kill(pid, 'SIGKILL')
+    await until(async () => (await this.#edgePid()) === 0, 'the edge has ended', starting)
+  }
+
+  /** Without waiting for it. */
+  startEdge(): void {
+    const { dir, oracle, name, edgeArgs = [] } = this.#parts
     const { node } = this.#credentials!
     const callers = ['--client-credential', `system:node:${name}=${node.certFile},${node.keyFile}`]
     const upstream = ['--kubeconfig', join(dir, 'edge.kubeconfig')]
     const listen = ['--listen', new URL(edgeUrl).host, '--data', edgeData]
-    const args = ['edge', ...upstream, ...listen, '--client-ca', join(oracle.dir, 'ca.crt'), ...callers]
-    this.#edgePid = this.machine.start(ake, args, this.#log('edge')).pid
+    const args = ['edge', ...upstream, ...listen, '--client-ca', join(oracle.dir, 'ca.crt'), ...callers, ...edgeArgs]
+    this.#edgePid = this.machine.start(ake, args, join(dir, `edge-${++this.#edges}.log`)).pid
   }
 
   #log(program: string): string {
@@ -118,8 +156,7 @@ export class EdgeNode {
 
   /** Waits for the edge's certificate, which its first start makes, and not for the edge: neither does an init system. */
   async #writeThroughEdge(): Promise<void> {
-    const file = join(this.machine.lib, 'ake', 'pki', 'ca.crt')
-    const ca = await until(() => readFile(file, 'utf8').catch(() => undefined), 'ake edge has started', starting)
+    const ca = await until(() => this.edgeCa().catch(() => undefined), 'ake edge has started', starting)
     const { cert, key } = this.#credentials!.node
     await writeFor(join(this.#parts.dir, 'kubelet.kubeconfig'), { server: edgeUrl, ca, cert, key })
   }

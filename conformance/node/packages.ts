@@ -12,7 +12,7 @@ export const busybox = '/usr/bin/busybox'
 /** By what tells that they are there; a busybox that is not static would run in no container. */
 export type Package = { readonly name: string; readonly file: string }
 
-const packages: readonly Package[] = [
+export const nodePackages: readonly Package[] = [
   { name: 'containerd', file: '/usr/bin/containerd' },
   { name: 'runc', file: '/usr/sbin/runc' },
   { name: 'containernetworking-plugins', file: `${plugins}/bridge` },
@@ -21,7 +21,7 @@ const packages: readonly Package[] = [
 ]
 
 /** Empty where a node can run, or whatever needs these; else sentences. */
-export async function missing(needed: readonly Package[] = packages): Promise<string[]> {
+export async function missing(needed: readonly Package[] = nodePackages): Promise<string[]> {
   const absent = await absentPackages(needed)
   return [
     ...(process.platform === 'linux' ? [] : ['Linux']),
@@ -31,7 +31,7 @@ export async function missing(needed: readonly Package[] = packages): Promise<st
 }
 
 /** Only where root asked for this proof by name: nobody else's system is changed. */
-export async function install(progress: (line: string) => void, needed = packages): Promise<void> {
+export async function install(progress: (line: string) => void, needed = nodePackages): Promise<void> {
   const absent = await absentPackages(needed)
   if (absent.length === 0) return
   progress(`installing ${absent.join(', ')}`)

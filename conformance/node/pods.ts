@@ -24,8 +24,10 @@ export const needed = (): readonly object[] => [
   { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'words', namespace }, stringData: { word: 'sesame' } },
 ]
 
-export const pods = (node: string): readonly object[] => [
+/** `more` is for the spec of both. */
+export const pods = (node: string, more: object = {}): readonly object[] => [
   pod(node, 'full', {
+    ...more,
     serviceAccountName: account,
     containers: [
       {
@@ -46,6 +48,7 @@ export const pods = (node: string): readonly object[] => [
     ],
   }),
   pod(node, 'plain', {
+    ...more,
     serviceAccountName: account,
     automountServiceAccountToken: false,
     containers: [{ name: 'main', image, imagePullPolicy: 'Never', command: ['sleep', '100000'] }],
