@@ -19,8 +19,8 @@ const jobMsMax = 420_000
 const lastWordsMs = 5_000
 /** From its start, with nothing compiled yet, to its end. */
 const roleMsMax = 60_000
-/** Scenarios mostly wait for processes and lines: one more than there are cores fills what they leave. */
-const atOnce = availableParallelism() + 1
+/** Scenarios mostly wait for processes and lines, and so do some rooms: with one more than cores a quarter lay idle. */
+const atOnce = availableParallelism() + 2
 const slowestShown = 10
 /** The part of random lives that a run of everything lives; a chosen test lives all of them, and so does the gate. */
 const livesOfAll = '0.1'
@@ -29,14 +29,18 @@ const memory = '/dev/shm'
 const memoryBytesMin = 2 * 2 ** 30
 /** Begun first, so that nothing long is begun last. */
 const longest = [
+  'test/edge.test',
   'src/store',
   'src/endpoint',
-  'test/disk',
-  'test/edge.test',
-  'src/mirror',
   'test/othercluster',
+  'test/disk',
+  'src/upstream',
+  'src/mirror',
+  'test/sealed.test',
+  'test/pressure',
+  'test/node',
   'src/kube',
-  'test/budget',
+  'test/peers',
   'test/edgefaults',
 ]
 
