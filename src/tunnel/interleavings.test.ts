@@ -226,7 +226,7 @@ test('[L16, L17] bytes arrive whole, in order and once, whatever two ends do and
         assert.equal(tunnel.next(true), undefined)
       }
     }),
-    { numRuns: lives(300) },
+    { numRuns: lives(1_000) },
   )
   assert.ok(ended > 0 && reset > 0, `${ended} directions ended, ${reset} were reset, ${peak} bytes were held at most`)
 })

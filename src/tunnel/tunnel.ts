@@ -134,7 +134,9 @@ export class Tunnel {
     const { state } = stream
     if (state === 'over') {
       if (stream.unread === 0) this.#emptied(stream)
-    } else if ((state === 'open' || state === 'ended') && this.#windows.read(stream)) this.#control.add(stream)
+    } else if (stream.hasHeardEnd) {
+      if (stream.unread === 0) this.#windows.end(stream)
+    } else if (this.#windows.read(stream)) this.#control.add(stream)
   }
 
   /** Whether `next` has something. */
@@ -304,6 +306,9 @@ export class Tunnel {
     }
     if (isLast) {
       effects.push({ type: 'ended', stream })
+      // No credit is of use any more.
+      this.#control.delete(stream)
+      if (stream.unread === 0) this.#windows.end(stream)
       if (stream.state === 'ended') this.#finish(stream)
       else stream.state = 'heard'
     }
