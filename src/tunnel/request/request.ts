@@ -4,7 +4,7 @@
  * that a small request is one frame and a long one goes by credit like anything else. A side that wants no more resets the
  * stream. This file is what both ends agree on; the hub's end is `serve.ts`, the edge's is `upstream/linked`.
  *
- * In whose name: a bearer token goes beside the head, by number. The head itself names nobody: what is no token is the link's
+ * In whose name: a bearer token goes beside the head, by number. The head itself bears no name: what is no token is the link's
  * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for any of them is
  * the hub's to decide.
  */
