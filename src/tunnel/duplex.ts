@@ -34,7 +34,8 @@ export class TunnelDuplex extends Duplex {
   #goOn: (() => void) | undefined
 
   constructor(parts: Parts) {
-    super({ highWaterMark: waitingBytesMax })
+    // What Node holds for a reader counts as read: no more than a piece.
+    super({ readableHighWaterMark: 1, writableHighWaterMark: waitingBytesMax })
     this.#parts = parts
     // One that its owner listens to no more must not end the process.
     this.on('error', () => {})
@@ -98,9 +99,10 @@ export class TunnelDuplex extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     const { tunnel, stream, changed, closed } = this.#parts
     this.#received.length = 0
-    const why = error instanceof StreamBroken && error.reason !== 'link' ? error : undefined
     // An error of its owner may hold anything, and stays here.
-    tunnel.reset(stream, why === undefined ? 'cancelled' : (why.reason as ResetReason), sentenceOf(why?.message ?? ''))
+    if (error instanceof StreamBroken && error.reason !== 'link')
+      tunnel.reset(stream, error.reason, sentenceOf(error.message))
+    else tunnel.reset(stream, 'cancelled', '')
     changed()
     closed()
     done(error)

@@ -1,4 +1,4 @@
-/** What the streams of one link may cost, each with its reason. A side tells the other what it takes (`begin`); tests have smaller ones. */
+/** What the streams of one link may cost, each with its reason. A side tells the other what it takes (`begin`). */
 
 /**
  * Of one data frame. At 1 Mbit/s it takes 0.13 s, and an event that comes meanwhile waits no longer than that behind it; the
@@ -30,7 +30,8 @@ export const standardTunnelLimits = {
   windowBytesMax: 256 * 1024,
   /**
    * By how much all windows of a link together grow beyond their beginning. With this and the two above a link holds at most
-   * 2 × 256 × 16 KiB + 1 MiB of bytes that are not read, 9 MiB; a stream whose reader reads holds nothing for long.
+   * 2 × 256 × 16 KiB + 1 MiB of bytes that are not read, 9 MiB, and of each stream a piece that Node has ready for its
+   * reader; a stream whose reader reads holds nothing for long.
    */
   grownBytesMax: 1024 * 1024,
   /**

@@ -12,6 +12,8 @@ export type PairParts = {
   readonly delayMs?: number
   /** Of new streams and data on the way in one direction. */
   readonly bulkBytesMax?: number
+  /** It is cut when so many frames have arrived. */
+  readonly framesMax?: number | undefined
 }
 
 export class TunnelPair {
@@ -24,6 +26,7 @@ export class TunnelPair {
   readonly #parts: PairParts
   readonly #waiting = { edge: 0, hub: 0 }
   readonly #held: (() => void)[] = []
+  #arrived = 0
 
   constructor(parts: PairParts = {}) {
     this.#parts = parts
@@ -56,6 +59,7 @@ export class TunnelPair {
       sent.bytes += message.length
       this.#waiting[from] += message.length
       this.#later(() => {
+        if (this.#arrived++ === this.#parts.framesMax) this.cut()
         this.#waiting[from] -= message.length
         // The system's buffers are written to again: other bytes must not change these.
         this[from === 'edge' ? 'hub' : 'edge'].receive(decodeFrame(Buffer.from(message)) as CarriedFrame)

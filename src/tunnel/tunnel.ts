@@ -6,7 +6,8 @@
  *
  * `Tunnel` is the whole of the rules as a state machine without sockets, timers or promises: what came goes into `receive`,
  * what a stream's owner does into `open`, `write`, `end`, `reset` and `read`, and the link takes frames out with `next` when it
- * has room for them. `TunnelStreams` (`streams.ts`) drives it and shows each stream as a Duplex of Node.
+ * has room for them. Nothing depends on the time: how long a stream may be silent is its owner's affair. `TunnelStreams`
+ * (`streams.ts`) drives it and shows each stream as a Duplex of Node.
  *
  * Each direction of a stream ends by itself (`end`), both at once by `reset`, which is answered by a reset, so that a side knows
  * when nothing more can come: what crossed a reset is passed over, and any other frame about a stream that is over is a fault.

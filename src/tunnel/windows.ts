@@ -1,7 +1,8 @@
 /**
  * How much the other side may send in each stream. Every stream has a small window from its beginning, which no other stream
- * can take from it: a reader that sleeps holds its own window and delays no one else's. A reader that keeps up is given more, out of what
- * all streams of the link may have grown by. There is no credit of the link as a whole: a few readers that sleep would hold it.
+ * can take from it: a reader that sleeps holds its own window and delays no other. A reader that keeps up is given more, out
+ * of what all streams of the link may have grown by. There is no credit of the link as a whole: a few readers that sleep
+ * would hold it.
  */
 import { LinkFault } from '../link/frames/bytes.ts'
 import type { TunnelLimits } from './limits.ts'

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import { headBytesMax } from './request.ts'
 
-/** Resolves with the bytes of the head without their length; undefined where the stream ends or breaks off before. Throws `LinkFault`. */
+/** The bytes of the head without their length; undefined where the stream ends or breaks off before. Throws `LinkFault`. */
 export async function takeHead(stream: Readable): Promise<Buffer | undefined> {
   let come: Buffer = Buffer.alloc(0)
   for (;;) {

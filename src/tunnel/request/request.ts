@@ -5,8 +5,8 @@
  * stream. This file is what both ends agree on; the hub's end is `serve.ts`, the edge's is `upstream/linked`.
  *
  * In whose name: a bearer token goes beside the head, by number. The head itself bears no name: what is no token is the link's
- * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for any of them is
- * the hub's to decide.
+ * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for
+ * any of them is the hub's to decide.
  */
 import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
 import { count, type Layout, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'

@@ -1,7 +1,7 @@
 /** Many requests at once over a link that is cut at some moment: each is answered whole, or its asker knows what may have been done. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { systemClock } from '../../base/clock.ts'
 import { lives } from '../../base/lives.test-support.ts'
@@ -16,21 +16,22 @@ const life = fc.record({
     fc.record({
       sent: fc.nat(60_000),
       answered: fc.nat(60_000),
-      startMs: fc.nat(6),
+      startTurns: fc.nat(20),
       isRefused: fc.boolean(),
-      isLeft: fc.boolean(),
+      /** After so many turns of the loop; most stay. */
+      leftTurns: fc.option(fc.nat(30), { nil: undefined, freq: 1 }),
     }),
     { minLength: 1, maxLength: 12, size: 'max' },
   ),
-  cutMs: fc.nat(20),
-  delayMs: fc.option(fc.nat(3), { nil: undefined }),
+  /** It is cut in the middle of what it would carry, or not at all. */
+  framesMax: fc.option(fc.nat(150), { nil: undefined }),
   windowBytes: fc.constantFrom(50, 1_000, 16_384),
 })
 
 test('[L20] whatever a cut falls into, an answer is whole or none, and unsent is what the hub never passed on', async () => {
   const outcomes = { whole: 0, unsent: 0, sent: 0 }
   await fc.assert(
-    fc.asyncProperty(life, async ({ requests, cutMs, delayMs, windowBytes }) => {
+    fc.asyncProperty(life, async ({ requests, framesMax, windowBytes }) => {
       const passed = new Set<string>()
       const server = new RequestServer({
         callerRequestsMax: 100,
@@ -50,17 +51,17 @@ test('[L20] whatever a cut falls into, an answer is whole or none, and unsent is
       const pair = new TunnelPair({
         hubAccepts: (incoming) => server.accept(incoming),
         limits: { windowBytes },
-        ...(delayMs !== undefined && { delayMs }),
+        framesMax,
       })
       const linked = new LinkedRequests({
         ...{ streams: () => pair.edge, heardAt: () => 0, node: 'node', userAgent: 'ake', clock: systemClock },
       })
-      const asking = requests.map(async ({ sent, answered, startMs, isLeft }, at) => {
-        await pause(startMs)
+      const asking = requests.map(async ({ sent, answered, startTurns, leftTurns, isRefused }, at) => {
+        await turns(startTurns)
         const path = `/${at}`
         const token = `token-${at % 3}`
         const leaving = new AbortController()
-        if (isLeft) setTimeout(() => leaving.abort(), 3)
+        if (leftTurns !== undefined) void turns(leftTurns).then(() => leaving.abort())
         try {
           const answer = await linked.ask({
             ...{ method: 'POST', path, identity: { kind: 'token', token }, signal: leaving.signal },
@@ -70,15 +71,20 @@ test('[L20] whatever a cut falls into, an answer is whole or none, and unsent is
           outcomes.whole++
         } catch (error) {
           assert.ok(error instanceof Unreachable, String(error))
+          const isExpected = framesMax !== undefined || isRefused || leftTurns !== undefined
+          assert.ok(isExpected, error.message)
           if (!error.sent) assert.equal(passed.has(path), false, error.message)
           outcomes[error.sent ? 'sent' : 'unsent']++
         }
       })
-      await pause(cutMs)
-      pair.cut()
       await Promise.all(asking)
+      pair.cut()
     }),
     { numRuns: lives(60) },
   )
   for (const [outcome, count] of Object.entries(outcomes)) assert.ok(count > 0, `none was ${outcome}`)
 })
+
+async function turns(count: number): Promise<void> {
+  for (let left = count; left > 0; left--) await turn()
+}

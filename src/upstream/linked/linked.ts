@@ -1,9 +1,9 @@
 /**
- * The way to the API server through a hub: each request is a stream of the edge's link (`tunnel/request`). The hub passes it on as its
- * caller; how far the link and the API server behind it can be reached is told elsewhere.
+ * The way to the API server through a hub: each request is a stream of the edge's link (`tunnel/request`). The hub passes it
+ * on as its caller; how far the link and the API server behind it can be reached is told elsewhere.
  *
- * What is not answered is told honestly: unsent is a request of which nothing was handed to the link, or of which the hub said that
- * it passed nothing on. Of any other the API server may have seen all.
+ * What is not answered is told honestly: unsent is a request of which nothing was handed to the link, or of which the hub said
+ * that it passed nothing on. Of any other the API server may have seen all.
  */
 import type { Clock } from '../../base/clock.ts'
 import { tooManyRequests } from '../../kube/status.ts'
