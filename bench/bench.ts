@@ -17,6 +17,7 @@ export type Contestant =
   | 'without the edge'
   | 'gzip'
   | 'JSON'
+  | 'HTTP/2'
 
 /** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
 export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }

@@ -37,10 +37,11 @@ import { sealed } from './sealed.ts'
 import { openStage } from './stage.ts'
 import { start } from './start.ts'
 import { table } from './table.ts'
+import { tunnel } from './tunnel.ts'
 import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
-  ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize, link],
+  ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize, link, tunnel],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

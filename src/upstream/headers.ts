@@ -65,7 +65,8 @@ export function answerHeaders(raw: readonly string[]): Record<string, string | r
   const kept: Record<string, string | string[]> = {}
   for (const [name, value] of pairs) {
     if (name.startsWith(':') || hop.has(name) || named.has(name)) continue
-    const before = kept[name]
+    // Whatever a server calls it: what every object has by itself is no header that came before.
+    const before = Object.hasOwn(kept, name) ? kept[name] : undefined
     if (before === undefined) kept[name] = value
     else if (typeof before === 'string') kept[name] = [before, value]
     else before.push(value)

@@ -1,0 +1,69 @@
+/**
+ * A request as a stream of a link: a head (method, path, headers, in whose name), then its body; back come a head (status,
+ * headers) and a body, and after a 101 bytes both ways. Each head stands behind its length among the bytes of the stream, so
+ * that a small request is one frame and a long one goes by credit like anything else. A side that wants no more resets the
+ * stream. This file is what both ends agree on; the hub's end is `serve.ts`, the edge's is `upstream/linked`.
+ *
+ * In whose name: a bearer token goes beside the head, by number. The head itself bears no name: what is no token is the link's
+ * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for
+ * any of them is the hub's to decide.
+ */
+import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
+import { count, type Layout, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
+
+/** What streams are opened for. An upgrade has no body of its own, and its answer may be bytes both ways. */
+export const requestPurpose = 'request'
+export const upgradePurpose = 'upgrade'
+
+/**
+ * Of a head: what a server of ours takes of one (64 KiB), with room for how it is written here. While it comes it is held
+ * beside what the stream's window counts.
+ */
+export const headBytesMax = 96 * 1024
+
+/** More fit into no head: each takes at least 4 bytes. */
+const headersMax = 4_096
+
+/** An older hub takes for anonymous what it does not know. */
+const actor = oneOf(['anonymous', 'token', 'node', 'administrator'], 'anonymous')
+export type TunnelledActor = ValueOf<typeof actor>
+
+const header = record({ name: text(headBytesMax), value: text(headBytesMax) })
+const headers = list(header, { entriesMax: headersMax, bytesMax: headBytesMax })
+const requestHead = record({ method: text(64), path: text(headBytesMax), actor, hasBody: count, headers })
+const replyHead = record({ status: count, headers })
+
+export type RequestHead = ValueOf<typeof requestHead>
+export type ReplyHead = ValueOf<typeof replyHead>
+/** Lower-case, in order; one that comes several times stands there several times. */
+export type HeaderLines = ReplyHead['headers']
+
+export const encodeRequestHead = (head: RequestHead): Buffer => encode(requestHead, head)
+export const decodeRequestHead = (bytes: Buffer): RequestHead => requestHead.read(new ByteReader(bytes))
+export const encodeReplyHead = (head: ReplyHead): Buffer => encode(replyHead, head)
+export const decodeReplyHead = (bytes: Buffer): ReplyHead => replyHead.read(new ByteReader(bytes))
+
+/** Behind its length. Throws `LinkFault` where it is too long. */
+function encode<Value>(layout: Layout<Value>, value: Value): Buffer {
+  const to = new ByteWriter(headBytesMax)
+  to.sized(() => layout.write(to, value))
+  return to.whole()
+}
+
+export function headerLines(headers: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderLines {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [value].flat().map((one) => ({ name, value: one })),
+  )
+}
+
+/** By name; one that comes several times becomes an array. */
+export function headersByName(lines: HeaderLines): Record<string, string | readonly string[]> {
+  const found: Record<string, string | string[]> = {}
+  for (const { name, value } of lines) {
+    // Also `__proto__` is nothing but a name.
+    const before = Object.hasOwn(found, name) ? found[name] : undefined
+    const next = before === undefined ? value : [before, value].flat()
+    Object.defineProperty(found, name, { value: next, enumerable: true, writable: true, configurable: true })
+  }
+  return found
+}
