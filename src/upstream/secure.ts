@@ -41,9 +41,10 @@ export function secure(securing: Securing): Promise<Secured> {
     let socket: TLSSocket | undefined
     const fail = (error: Error) => {
       end()
+      // Before anything is closed, which is told at once and says less.
+      reject(error)
       wire?.destroy()
       socket?.destroy()
-      reject(error)
     }
     // A dial that is given up says itself what it was waiting for.
     const giveUp = (error: Error) => (wire === undefined ? dialling.abort(error) : fail(error))

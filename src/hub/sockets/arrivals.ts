@@ -85,39 +85,39 @@ export class Arrivals {
     for (const { socket } of this.#all.values()) socket.destroy()
   }
 
+  /** Read until its turn, also in line: so it is heard that an edge has given up. */
   #listen(arrival: Arrival): void {
     const { socket } = arrival
     let bytes: Buffer = Buffer.alloc(0)
+    const begin = () => {
+      socket.off('readable', look)
+      // TLS reads it from there.
+      socket.unshift(bytes)
+      this.#parts.begin(socket)
+    }
     const look = () => {
       const chunk = socket.read() as Buffer | null
       if (chunk === null) return
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
+      if (arrival.kind !== 'part') return void socket.destroy() // a client has no more to say before it is answered
       arrival.kind = helloKind(bytes)
-      if (arrival.kind === 'part') return
-      socket.off('readable', look)
-      this.#silent.delete(arrival)
-      if (arrival.kind === 'other') return void socket.destroy()
-      // TLS reads it from there.
-      socket.unshift(bytes)
-      this.#enter(arrival)
+      if (arrival.kind === 'other') socket.destroy()
+      else if (arrival.kind !== 'part') this.#enter(arrival, begin)
     }
     socket.on('readable', look)
   }
 
-  #enter(arrival: Arrival): void {
-    const { socket } = arrival
+  #enter(arrival: Arrival, begin: () => void): void {
+    this.#silent.delete(arrival)
     const line = arrival.kind === 'resuming' ? this.#resumed : this.#full
-    const leave = line.enter(() => {
-      if (!socket.destroyed) this.#parts.begin(socket)
-    })
+    const leave = line.enter(begin)
     if (leave !== undefined) arrival.leaveLine = leave
-    else this.#turnAway(socket)
+    else this.#turnAway(arrival.socket)
   }
 
   #turnAway(socket: Socket): void {
     this.turnedAway++
     socket.end(busyAlert)
-    socket.resume()
     this.#parts.clock.setTimer(this.#parts.limits.lastWordsMsMax, () => socket.destroy())
   }
 

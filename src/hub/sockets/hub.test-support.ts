@@ -1,4 +1,5 @@
 /** A hub's listener and edges before it, over real TLS on loopback, with nothing behind them. */
+import { after } from 'node:test'
 import type { Clock } from '../../base/clock.ts'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -48,6 +49,14 @@ export type HubParts = {
   readonly now?: number
 }
 
+/** A test that fails leaves nothing behind that would keep its room from ending. */
+const open = new Set<HubListener>()
+export const ended = new AbortController()
+after(async () => {
+  ended.abort()
+  await Promise.all([...open].map((listener) => listener.close('the tests are over')))
+})
+
 export async function startHub(parts: HubParts = {}) {
   const { state = makeState(Date.now()), hosts = ['127.0.0.1', 'localhost'], port = 0, now = Date.now() } = parts
   const links: Heard<EdgePeer>[] = []
@@ -57,8 +66,13 @@ export async function startHub(parts: HubParts = {}) {
     accepted: (link) => void links.push(new Heard(link)),
   })
   const [at] = await listener.listen()
+  open.add(listener)
+  const close = () => {
+    open.delete(listener)
+    return listener.close('the test ends')
+  }
   const address = (host = '127.0.0.1') => new URL(`wss://${host}:${at?.port}`)
-  return { state, listener, links, address, port: at?.port ?? 0, close: () => listener.close('the test ends') }
+  return { state, listener, links, address, port: at?.port ?? 0, close }
 }
 
 export function credentialOf(state: HubState, name = 'edge-1', now = Date.now()) {
@@ -68,7 +82,7 @@ export function credentialOf(state: HubState, name = 'edge-1', now = Date.now())
 export function dialling(state: HubState, more: Partial<HubDialParts> & { readonly address: URL }): HubDialParts {
   return {
     ...{ dial: dialTcp(), credential: credentialOf(state), tickets: new HubTicketPouch(), now: Date.now },
-    ...{ clock: systemClock, signal: new AbortController().signal },
+    ...{ clock: systemClock, signal: ended.signal },
     ...more,
   }
 }

@@ -6,7 +6,7 @@ import { type Backoff, backoff } from '../../base/backoff.ts'
 import { sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { LinkSocket } from '../../link/socket/linksocket.ts'
-import { type ProxyVariables, proxyFor } from '../proxychoice.ts'
+import { type ForwardProxy, type ProxyVariables, proxyFor } from '../proxychoice.ts'
 import { reasonOf } from '../reason.ts'
 import { dialHub, type HubDialParts, type HubPeer, HubRefusal } from './hubdial.ts'
 import { HubTicketPouch } from './tickets.ts'
@@ -26,13 +26,17 @@ export class Hubs {
   readonly #parts: Parts
   readonly #tickets = new HubTicketPouch()
   readonly #backoff: Backoff
+  readonly #proxies: ReadonlyMap<string, ForwardProxy | undefined>
   /** By address, when each may be asked again, by the steady clock. */
   readonly #notBefore = new Map<string, number>()
   #current = 0
   #isFirst = true
 
+  /** Throws a sentence for a variable that names no proxy. */
   constructor(parts: Parts) {
+    const { addresses, environment } = parts
     this.#parts = parts
+    this.#proxies = new Map(addresses.map((address) => [address.href, proxyFor(address, { environment })]))
     this.#backoff = backoff(parts.wait ?? standardWait)
   }
 
@@ -63,10 +67,10 @@ export class Hubs {
   }
 
   async #try(address: URL, signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {
-    const { clock, log, environment } = this.#parts
+    const { clock, log } = this.#parts
     if ((this.#notBefore.get(address.href) ?? 0) > clock.steady()) return undefined
     try {
-      const proxy = proxyFor(address, { environment })
+      const proxy = this.#proxies.get(address.href)
       return await dialHub({ ...this.#parts, address, proxy, tickets: this.#tickets, signal })
     } catch (error) {
       if (signal.aborted) return undefined
