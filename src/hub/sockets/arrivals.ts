@@ -5,8 +5,8 @@
  */
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
-import { Admission } from './admission.ts'
 import { type HelloKind, helloKind } from './clienthello.ts'
+import { HandshakeLine } from './handshakeline.ts'
 import type { HubSocketLimits } from './limits.ts'
 
 type Parts = {
@@ -16,7 +16,7 @@ type Parts = {
   readonly begin: (socket: Socket) => void
 }
 
-type Arrival = {
+type ArrivingSocket = {
   readonly socket: Socket
   kind: HelloKind
   leaveLine: () => void
@@ -28,19 +28,19 @@ const busyAlert = Buffer.of(21, 3, 3, 0, 2, 2, 80)
 
 export class Arrivals {
   readonly #parts: Parts
-  readonly #full: Admission
-  readonly #resumed: Admission
+  readonly #full: HandshakeLine
+  readonly #resumed: HandshakeLine
   /** By the other end's address, which the TLS socket over it has as well. */
-  readonly #all = new Map<string, Arrival>()
-  readonly #silent = new Set<Arrival>()
+  readonly #all = new Map<string, ArrivingSocket>()
+  readonly #silent = new Set<ArrivingSocket>()
   /** Told to come back, since it was made. */
   turnedAway = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
     const { fullPerSecond, resumedPerSecond, lineMsMax } = parts.limits
-    this.#full = new Admission({ perSecond: fullPerSecond, lineMsMax, clock: parts.clock })
-    this.#resumed = new Admission({ perSecond: resumedPerSecond, lineMsMax, clock: parts.clock })
+    this.#full = new HandshakeLine({ perSecond: fullPerSecond, lineMsMax, clock: parts.clock })
+    this.#resumed = new HandshakeLine({ perSecond: resumedPerSecond, lineMsMax, clock: parts.clock })
   }
 
   get size(): number {
@@ -60,25 +60,25 @@ export class Arrivals {
       oldest.socket.destroy()
     }
     const cancelTimer = clock.setTimer(limits.arrivalMsMax, () => socket.destroy())
-    const arrival: Arrival = { socket, kind: 'part', leaveLine: () => {}, cancelTimer }
+    const newcomer: ArrivingSocket = { socket, kind: 'part', leaveLine: () => {}, cancelTimer }
     const key = keyOf(socket)
-    this.#all.set(key, arrival)
-    this.#silent.add(arrival)
-    socket.once('close', () => this.#over(key, arrival))
-    this.#listen(arrival)
+    this.#all.set(key, newcomer)
+    this.#silent.add(newcomer)
+    socket.once('close', () => this.#over(key, newcomer))
+    this.#listen(newcomer)
   }
 
   /** TLS is there; `resumed` as it turned out. */
   secured(socket: Socket, resumed: boolean): void {
-    const arrival = this.#all.get(keyOf(socket))
-    if (arrival?.kind === 'resuming' && !resumed) this.#full.charge()
+    const newcomer = this.#all.get(keyOf(socket))
+    if (newcomer?.kind === 'resuming' && !resumed) this.#full.charge()
   }
 
   /** It is a link from now on, and its time does not count any more. */
   arrived(socket: Socket): void {
     const key = keyOf(socket)
-    const arrival = this.#all.get(key)
-    if (arrival !== undefined) this.#over(key, arrival)
+    const newcomer = this.#all.get(key)
+    if (newcomer !== undefined) this.#over(key, newcomer)
   }
 
   end(): void {
@@ -86,8 +86,8 @@ export class Arrivals {
   }
 
   /** Read until its turn, also in line: so it is heard that an edge has given up. */
-  #listen(arrival: Arrival): void {
-    const { socket } = arrival
+  #listen(newcomer: ArrivingSocket): void {
+    const { socket } = newcomer
     let bytes: Buffer = Buffer.alloc(0)
     const begin = () => {
       socket.off('readable', look)
@@ -99,20 +99,20 @@ export class Arrivals {
       const chunk = socket.read() as Buffer | null
       if (chunk === null) return
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
-      if (arrival.kind !== 'part') return void socket.destroy() // a client has no more to say before it is answered
-      arrival.kind = helloKind(bytes)
-      if (arrival.kind === 'other') socket.destroy()
-      else if (arrival.kind !== 'part') this.#enter(arrival, begin)
+      if (newcomer.kind !== 'part') return void socket.destroy() // a client has no more to say before it is answered
+      newcomer.kind = helloKind(bytes)
+      if (newcomer.kind === 'other') socket.destroy()
+      else if (newcomer.kind !== 'part') this.#enter(newcomer, begin)
     }
     socket.on('readable', look)
   }
 
-  #enter(arrival: Arrival, begin: () => void): void {
-    this.#silent.delete(arrival)
-    const line = arrival.kind === 'resuming' ? this.#resumed : this.#full
+  #enter(newcomer: ArrivingSocket, begin: () => void): void {
+    this.#silent.delete(newcomer)
+    const line = newcomer.kind === 'resuming' ? this.#resumed : this.#full
     const leave = line.enter(begin)
-    if (leave !== undefined) arrival.leaveLine = leave
-    else this.#turnAway(arrival.socket)
+    if (leave !== undefined) newcomer.leaveLine = leave
+    else this.#turnAway(newcomer.socket)
   }
 
   #turnAway(socket: Socket): void {
@@ -121,11 +121,11 @@ export class Arrivals {
     this.#parts.clock.setTimer(this.#parts.limits.lastWordsMsMax, () => socket.destroy())
   }
 
-  #over(key: string, arrival: Arrival): void {
-    arrival.cancelTimer()
-    arrival.leaveLine()
-    this.#silent.delete(arrival)
-    if (this.#all.get(key) === arrival) this.#all.delete(key)
+  #over(key: string, newcomer: ArrivingSocket): void {
+    newcomer.cancelTimer()
+    newcomer.leaveLine()
+    this.#silent.delete(newcomer)
+    if (this.#all.get(key) === newcomer) this.#all.delete(key)
   }
 }
 

@@ -9,7 +9,7 @@ import { connect, credentialOf, startHub } from './hub.test-support.ts'
 
 const edges = 200
 
-test('200 full handshakes at once: the rate of them gets through, in line, the others hear when to come back', async () => {
+test('[L21] 200 full handshakes at once: the rate of them gets through, in line, the others hear when to come back', async () => {
   const hub = await startHub({ limits: { fullPerSecond: 10, lineMsMax: 1_000 } })
   const credential = credentialOf(hub.state)
   const startedMs = performance.now()
@@ -32,7 +32,7 @@ test('200 full handshakes at once: the rate of them gets through, in line, the o
   await hub.close()
 })
 
-test('while full handshakes wait in line those with a ticket get through; tickets that are worth nothing do not help', async () => {
+test('[L21] while full handshakes wait in line those with a ticket get through; tickets that are worth nothing do not help', async () => {
   const hub = await startHub({ limits: { fullPerSecond: 2, lineMsMax: 30_000, arrivalMsMax: 60_000 } })
   const credential = credentialOf(hub.state)
   const tickets = new HubTicketPouch()

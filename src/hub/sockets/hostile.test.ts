@@ -167,7 +167,7 @@ test('a driver that sends on all the same loses the link, not the memory', () =>
     socket.terminate()
   }))
 
-test('who says nothing goes: before TLS, in it, before a request, in one, and before the first frame', () =>
+test('[L20] who says nothing goes: before TLS, in it, before a request, in one, and before the first frame', () =>
   besides({ limits: { arrivalMsMax: 300, firstFrameMsMax: 300 } }, async (hub) => {
     const tcp = () => connectTcp(hub.port, '127.0.0.1').on('error', () => {})
     const half = tcp()

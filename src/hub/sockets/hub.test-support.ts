@@ -79,7 +79,7 @@ export function credentialOf(state: HubState, name = 'edge-1', now = Date.now())
   return parseCredential(credentialText({ ca: state.ca.cert, pair: edgePair(state, name, now), title: '' }), 'test')
 }
 
-export function dialling(state: HubState, more: Partial<HubDialParts> & { readonly address: URL }): HubDialParts {
+function dialling(state: HubState, more: Partial<HubDialParts> & { readonly address: URL }): HubDialParts {
   return {
     ...{ dial: dialTcp(), credential: credentialOf(state), tickets: new HubTicketPouch(), now: Date.now },
     ...{ clock: systemClock, signal: ended.signal },

@@ -3,10 +3,10 @@
 export const standardHubLimits = {
   /** A bare link takes some 60 KB: 1.2 GB. One more is told to come back, at another replica perhaps. */
   linksMax: 20_000,
-  /** Full handshakes take the hub about 3 ms each: a third of a core, while all edges come back. */
+  /** Full handshakes take the hub 3 to 4.5 ms each (`bench/hublink`): less than half a core, while all edges come back. */
   fullPerSecond: 100,
-  /** Those that show a ticket take a third of that. */
-  resumedPerSecond: 300,
+  /** Those that show a ticket take half of that. */
+  resumedPerSecond: 200,
   /** How long one may wait for its turn, as a share of the 10 s within which an edge gives up a dial. */
   lineMsMax: 4_000,
   /** Connections that have not become a link yet, those in line included: some 10 KB each. */

@@ -61,7 +61,7 @@ test('frames both ways, who is there, and an end with its reason on both sides',
     await until(() => hub.listener.links === 0)
   }))
 
-test('a session is resumed after a restart of the hub with the same state, and by another hub with it', async () => {
+test('[L22] a session is resumed after a restart of the hub with the same state, and by another hub with it', async () => {
   const first = await startHub()
   const { tickets, credential } = await ticketed(first)
   await first.close()
@@ -131,7 +131,7 @@ test('a name has tickets of its own: the certificate was judged under it', () =>
       )
   }))
 
-test("an edge's certificate that ended is refused on a resumed session too, by the hub's clock", async () => {
+test("[L22] an edge's certificate that ended is refused on a resumed session too, by the hub's clock", async () => {
   let nowMs = Date.now()
   const clock = { ...systemClock, now: () => nowMs }
   await withHub({ clock }, async (hub) => {
@@ -148,7 +148,7 @@ test("an edge's certificate that ended is refused on a resumed session too, by t
   })
 })
 
-test('a certificate that was taken back is refused, resumed or not; the hook hears which it is', async () => {
+test('[L22] a certificate that was taken back is refused, resumed or not; the hook hears which it is', async () => {
   const revoked = new Set<string>()
   const hook = ({ certificate }: { certificate: { serial: string } }) =>
     revoked.has(certificate.serial) ? 'the certificate was taken back' : undefined
@@ -210,7 +210,7 @@ test('a certificate of this authority that names no node is refused', () =>
     assert.equal(hub.links.length, 0)
   }))
 
-test("the hub's certificate: its name, its use, and its time by what the edge trusts and not by its clock", async () => {
+test("[L22] the hub's certificate: its name, its use, and its time by what the edge trusts and not by its clock", async () => {
   const state = makeState(Date.now())
   await withHub({ state, hosts: ['hub.example'] }, async (hub) => {
     await assert.rejects(connect(state, { address: hub.address() }), /its certificate is for another name/)
@@ -248,7 +248,7 @@ test("the hub's certificate: its name, its use, and its time by what the edge tr
   })
 })
 
-test('a hub that drains, or is full, says when to come back; what it has stays', () =>
+test('[L21] a hub that drains, or is full, says when to come back; what it has stays', () =>
   withHub({ limits: { linksMax: 1, crowdedMs: 4_000 } }, async (hub) => {
     const edge = await connect(hub.state, { address: hub.address() })
     const refused = async (most: number) => {

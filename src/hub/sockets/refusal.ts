@@ -3,11 +3,11 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { STATUS_CODES } from '../../base/http.ts'
 
-type Refusal = { readonly status: number; readonly sentence: string; readonly retryAfterMs?: number }
+type LinkRefusal = { readonly status: number; readonly sentence: string; readonly retryAfterMs?: number }
 
 export function refuse(
   socket: Duplex,
-  { status, sentence, retryAfterMs }: Refusal,
+  { status, sentence, retryAfterMs }: LinkRefusal,
   lastWordsMsMax: number,
   clock: Clock,
 ): void {

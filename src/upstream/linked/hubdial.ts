@@ -200,6 +200,6 @@ async function sentenceOf(body: AsyncIterable<Buffer>): Promise<string> {
     .trim()
 }
 
-export function hostOf({ hostname }: URL): string {
+function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
 }

@@ -23,7 +23,7 @@ function hubsOf(hub: Hub, addresses: readonly URL[], more: Partial<ConstructorPa
   return { hubs, lines, ending }
 }
 
-/** An address at which nobody listens. */
+/** An address without a listener. */
 async function nowhere(): Promise<URL> {
   const server = createServer()
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))

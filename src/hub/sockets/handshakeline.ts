@@ -1,9 +1,9 @@
-/** Lets so many through in a second, the others in their turn; whoever would wait for too long hears so at once. */
+/** Lets so many through in a second, the others in their turn; one that would wait for too long hears so at once. */
 import type { Clock } from '../../base/clock.ts'
 
 type Parts = { readonly perSecond: number; readonly lineMsMax: number; readonly clock: Clock }
 
-export class Admission {
+export class HandshakeLine {
   readonly #parts: Parts
   readonly #lineMax: number
   /** A set, since those who leave do so from anywhere in it. */

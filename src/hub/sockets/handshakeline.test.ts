@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeClock } from '../../base/fakeclock.test-support.ts'
-import { Admission } from './admission.ts'
 import { helloKind } from './clienthello.ts'
+import { HandshakeLine } from './handshakeline.ts'
 
 test('so many in a second, in their turn; a line that is full is said at once', () => {
   const clock = fakeClock()
-  const admission = new Admission({ perSecond: 100, lineMsMax: 500, clock })
+  const line = new HandshakeLine({ perSecond: 100, lineMsMax: 500, clock })
   const gone: number[] = []
-  const answers = Array.from({ length: 100 }, (_, at) => admission.enter(() => gone.push(at)))
+  const answers = Array.from({ length: 100 }, (_, at) => line.enter(() => gone.push(at)))
   assert.equal(gone.length, 10, 'a tenth of a second at once')
   assert.equal(answers.filter((answer) => answer === undefined).length, 100 - 10 - 50)
   clock.advance(100)
@@ -23,16 +23,16 @@ test('so many in a second, in their turn; a line that is full is said at once', 
 
 test('who leaves the line keeps nobody; what went by another way does', () => {
   const clock = fakeClock()
-  const admission = new Admission({ perSecond: 10, lineMsMax: 1_000, clock })
+  const line = new HandshakeLine({ perSecond: 10, lineMsMax: 1_000, clock })
   const gone: string[] = []
-  admission.enter(() => gone.push('first'))
-  const leave = admission.enter(() => gone.push('left'))
-  admission.enter(() => gone.push('second'))
+  line.enter(() => gone.push('first'))
+  const leave = line.enter(() => gone.push('left'))
+  line.enter(() => gone.push('second'))
   leave?.()
   clock.advance(100)
   assert.deepEqual(gone, ['first', 'second'])
-  for (let charged = 0; charged < 100; charged++) admission.charge()
-  admission.enter(() => gone.push('third'))
+  for (let charged = 0; charged < 100; charged++) line.charge()
+  line.enter(() => gone.push('third'))
   clock.advance(900)
   assert.equal(gone.length, 2)
   clock.advance(300)
