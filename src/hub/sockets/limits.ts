@@ -3,7 +3,7 @@
 export const standardHubLimits = {
   /** A bare link takes some 60 KB: 1.2 GB. One more is told to come back, at another replica perhaps. */
   linksMax: 20_000,
-  /** Full handshakes take the hub 3 to 4.5 ms each (`bench/hublink`): less than half a core, while all edges come back. */
+  /** Full handshakes take the hub about 3 ms each (`bench/hublink`): a third of a core, while all edges come back. */
   fullPerSecond: 100,
   /** Those that show a ticket take half of that. */
   resumedPerSecond: 200,

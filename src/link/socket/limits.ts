@@ -2,8 +2,11 @@
 import { frameBytesMax } from '../frames/frames.ts'
 
 export const standardLinkLimits = {
-  /** From here on `send` answers false: at 1 Mbit/s two seconds, above what the system's own buffers hold. */
-  fullBytes: 256 * 1024,
+  /**
+   * From here on `send` answers false: two frames, a second at 1 Mbit/s, above what the system's own buffers hold. Node tells of
+   * what it wrote together, so this is also the step in which an edge on a slow line is seen to take something: 16 s at 64 kbit/s.
+   */
+  fullBytes: 2 * frameBytesMax,
   /** A driver that goes on all the same loses the link: memory is bounded by this and not by its good will. */
   heldBytesMax: 4 * 1024 * 1024,
   /** As for any reader (decision 5): one that takes nothing for this long is gone or stuck. */
