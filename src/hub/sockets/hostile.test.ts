@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect as connectTcp, type Socket } from 'node:net'
+import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
@@ -40,6 +40,18 @@ async function hostile({ state, port, links }: Hub) {
 const tlsTo = ({ state, port }: Hub) => {
   const { pair, ca } = credentialOf(state)
   return connectTls({ port, host: '127.0.0.1', ca, ...pair, ALPNProtocols: ['http/1.1'] }).on('error', () => {})
+}
+
+/** What a client of TLS says first. */
+async function clientHello(): Promise<Buffer> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connectTls(server.address() as AddressInfo).on('error', () => {})
+  const [socket] = (await once(server, 'connection')) as [Socket]
+  const [bytes] = (await once(socket, 'data')) as [Buffer]
+  client.destroy()
+  server.close()
+  return bytes
 }
 
 /** A frame of WebSocket from a client, with a mask of zeros. */
@@ -181,12 +193,15 @@ test('[L20] who says nothing goes: before TLS, in it, before a request, in one, 
     const tcp = () => connectTcp(hub.port, '127.0.0.1').on('error', () => {})
     const half = tcp()
     half.write(Buffer.of(22, 3, 1, 2, 0, 1))
+    // Its handshake begins, and never goes on.
+    const stuck = tcp()
+    stuck.write(await clientHello())
     const secured = tlsTo(hub)
     const asking = tlsTo(hub)
     await Promise.all([secured, asking].map((socket) => once(socket, 'secureConnect')))
     asking.write('GET /link HTTP/1.1\r\nUpgrade: webso')
     const { closed } = await hostile(hub)
-    const gone = [tcp(), half, secured, asking].map(
+    const gone = [tcp(), half, stuck, secured, asking].map(
       (socket: Socket) => new Promise((resolve) => socket.resume().once('close', resolve)),
     )
     assert.equal(hub.listener.arriving.all >= 3, true)
