@@ -27,6 +27,7 @@ import { edgewatch } from './edge/watch.ts'
 import { edgewatchlist } from './edge/watchlist.ts'
 import { forms } from './forms.ts'
 import { get } from './get.ts'
+import { hublink } from './hublink.ts'
 import { link } from './link.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
@@ -41,7 +42,8 @@ import { tunnel } from './tunnel.ts'
 import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
-  ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize, link, tunnel],
+  ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
+  ...[link, tunnel, hublink],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

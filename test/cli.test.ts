@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { parseCredential } from '../src/pki/credentialfile.ts'
 import { writeKubeconfig } from '../src/pki/kubeconfig.ts'
 import { openPki } from '../src/pki/pki.ts'
 
@@ -28,7 +29,7 @@ test('help goes to stdout', () => {
   const overview = ake(['help'])
   assert.equal(overview.status, 0)
   assert.equal(overview.stderr, '')
-  for (const command of ['serve', 'edge', 'status', 'demo', 'version', 'help'])
+  for (const command of ['serve', 'edge', 'status', 'hub', 'demo', 'version', 'help'])
     assert.match(overview.stdout, new RegExp(`^ {2}${command} `, 'm'))
   const serve = ake(['serve', '--help'])
   assert.equal(serve.status, 0)
@@ -66,6 +67,16 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
       /^ake: the kubeconfig \/nonexistent cannot be read \(no such file or directory\): check --kubeconfig\n$/,
     ],
     [['status', '--data', '/nonexistent'], /\/nonexistent has no admin\.kubeconfig.*--data/],
+    [['hub'], /"ake hub" issues credentials: write "ake hub issue NAME/],
+    [['hub', 'run', '--state', 'x'], /write "ake hub issue NAME/],
+    [['hub', 'issue', '--state', 'x'], /write "ake hub issue NAME/],
+    [['hub', 'issue', 'edge-1', '--out', 'x'], /"ake hub issue" needs --state: give the hub's state/],
+    [
+      ['hub', 'issue', 'edge-1', '--state', 'secret:ake', '--out', 'x'],
+      /--state cannot be "secret:ake": give DIR\|secret/,
+    ],
+    [['hub', 'issue', 'edge-1', '--state', 'secret:ake/hub', '--out', 'x'], /a state in a Secret needs --kubeconfig/],
+    [['hub', 'issue', 'Edge_1', '--state', '/nonexistent', '--out', 'x'], /"Edge_1" cannot be the name of a node/],
     [['serve', '--config', '/nonexistent.yaml'], /cannot read the configuration file \/nonexistent.yaml/],
   ]
   for (const [args, sentence] of cases) {
@@ -74,6 +85,41 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
     assert.equal(stdout, '')
     assert.match(stderr, sentence)
     assert.match(stderr, /^ake: [^\n]+\n$/)
+  }
+})
+
+test('hub issue: a credential that is its owner’s, of one authority, and never in the place of a file unasked', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-cli-'))
+  try {
+    const [state, out] = [join(folder, 'hub'), join(folder, 'edge-1.pem')]
+    const issue = (...more: string[]) => ake(['hub', 'issue', 'edge-1', '--state', state, '--out', out, ...more])
+    const first = issue()
+    assert.deepEqual([first.status, first.stderr], [0, ''])
+    assert.match(first.stdout, /^made a new hub's state in .*hub\.json: no edge and no other hub knows it yet\nwrote /)
+    assert.match(
+      first.stdout,
+      /wrote .*edge-1\.pem: credential of the edge edge-1 at its hub, until 20\d\d-\d\d-\d\d\n$/,
+    )
+    assert.doesNotMatch(first.stdout, /PRIVATE/)
+    assert.equal(statSync(out).mode & 0o777, 0o600)
+    const text = readFileSync(out, 'utf8')
+    const again = issue()
+    assert.equal(again.status, 2)
+    assert.match(
+      again.stderr,
+      /^ake: .*edge-1\.pem is there already: give another file with --out, or --force[^\n]*\n$/,
+    )
+    assert.equal(readFileSync(out, 'utf8'), text)
+    const forced = issue('--force')
+    assert.equal(forced.status, 0)
+    assert.match(forced.stdout, /^wrote /)
+    const [before, after] = [text, readFileSync(out, 'utf8')].map((one) => parseCredential(one, out))
+    assert.equal(after?.ca, before?.ca)
+    assert.notEqual(after?.pair.key, before?.pair.key)
+    assert.equal(after?.certificate.subject, 'O=system:nodes\nCN=system:node:edge-1')
+    assert.deepEqual(readdirSync(folder).sort(), ['edge-1.pem', 'hub'])
+  } finally {
+    rmSync(folder, { recursive: true })
   }
 })
 

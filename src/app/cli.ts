@@ -13,6 +13,8 @@ type Command = {
   readonly summary: string
   /** More than the summary says, for `ake help COMMAND`. */
   readonly about: string
+  /** What follows its name, and under which name its options stand in the table, where that is another. */
+  readonly form?: { readonly words: string; readonly options: string }
 } & (
   | { run(args: readonly string[]): Promise<void> }
   /** Answers the exit code. */
@@ -90,6 +92,22 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
       const { text, code } = await check(config)
       ;(code === undefined ? process.stderr : process.stdout).write(text)
       return code ?? 2
+    },
+  },
+  hub: {
+    summary: 'issue the credential of an edge at its hub (a hub itself cannot be run yet)',
+    about: `NAME is the edge's node in the cluster. FILE gets the certificate of system:node:NAME, its key and the hub's authority, and
+is to be carried to that edge and to nobody else: who has it is that node to the hub, until the day that is printed.
+The state is made where there is none; keep it as you keep the key of a cluster's authority.
+Try: ake hub issue edge-1 --state ./hub --out ./edge-1.pem`,
+    form: { words: 'issue NAME', options: 'hub issue' },
+    async run([action, name, ...args]) {
+      if (action !== 'issue' || name === undefined || name.startsWith('-')) {
+        throw new UsageError('"ake hub" issues credentials: write "ake hub issue NAME --state … --out FILE"')
+      }
+      const config = await readConfig('hub issue', { args, env: process.env })
+      const { hubIssue } = await import('./hubissue.ts')
+      process.stdout.write(await hubIssue(name, config))
     },
   },
   demo: {
@@ -216,8 +234,9 @@ function overview(): string {
 }
 
 function helpFor(name: string): string {
-  const { summary, about } = find(name)
-  const options = optionsHelp(name)
-  const usage = options === '' ? `usage: ake ${name}\n` : `usage: ake ${name} [options]\n\n${options}`
+  const { summary, about, form } = find(name)
+  const options = optionsHelp(form?.options ?? name)
+  const call = form === undefined ? `ake ${name}` : `ake ${name} ${form.words}`
+  const usage = options === '' ? `usage: ${call}\n` : `usage: ${call} [options]\n\n${options}`
   return `ake ${name}: ${summary}\n\n${usage}\n${about}\n`
 }

@@ -4,19 +4,22 @@
  */
 import { readFile } from 'node:fs/promises'
 import { reasonOf, UsageError } from '../base/fault.ts'
-import { type ConfigOf, kinds, type Option, optionsOf } from './options.ts'
+import { kinds } from './optionkinds.ts'
+import { type ConfigOf, type Option, optionsOf } from './options.ts'
 
 export type ServeConfig = ConfigOf<'serve'>
 export type EdgeConfig = ConfigOf<'edge'>
 export type DemoConfig = ConfigOf<'demo'>
 export type StatusConfig = ConfigOf<'status'>
 export type CheckConfig = ConfigOf<'check'>
+export type HubIssueConfig = ConfigOf<'hub issue'>
 export type Configs = {
   serve: ServeConfig
   edge: EdgeConfig
   demo: DemoConfig
   status: StatusConfig
   check: CheckConfig
+  'hub issue': HubIssueConfig
 }
 
 export type Sources = { readonly args: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> }
@@ -56,7 +59,8 @@ function separated({ type }: Option, text: string): string[] {
 function fallback(command: string, option: Option): Given[] {
   const text = option.commands[command]
   if (text !== undefined) return [{ text, where: 'default' }]
-  if (option.required !== undefined) throw new UsageError(`"ake ${command}" needs --${option.name}: ${option.required}`)
+  const missing = option.required?.[command]
+  if (missing !== undefined) throw new UsageError(`"ake ${command}" needs --${option.name}: ${missing}`)
   return []
 }
 
@@ -70,13 +74,13 @@ function parseFlags(command: string, args: readonly string[]): Map<string, Given
     const equals = arg.indexOf('=')
     const name = arg.slice(2, equals < 0 ? undefined : equals)
     const option = known(command, name, (close) => `unknown option --${name} of "ake ${command}"${close}`)
-    const next = args[at + 1]
+    const next = option.type === 'switch' ? 'true' : args[at + 1]
     if (equals < 0 && (next === undefined || next.startsWith('--'))) {
       throw new UsageError(`--${name} needs a value: write --${name} ${kinds[option.type].placeholder}`)
     }
     const given = { text: equals < 0 ? (next ?? '') : arg.slice(equals + 1), where: `--${name}` }
     found.set(name, [...(found.get(name) ?? []), given])
-    if (equals < 0) at++
+    if (equals < 0 && option.type !== 'switch') at++
   }
   return found
 }

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
-import type { KeySource } from './options.ts'
+import type { KeySource } from './optionkinds.ts'
 
 /** More than are in use at once: the one that seals, and those before it until everything is sealed anew. */
 const keysMax = 16

@@ -4,7 +4,7 @@ import { isLoopback } from '../base/loopback.ts'
 import type { InCluster } from '../endpoint/views/views.ts'
 import { isWildcard, machineAddresses } from '../pki/pki.ts'
 import type { EdgeConfig } from './config.ts'
-import type { HostPort } from './options.ts'
+import type { HostPort } from './optionkinds.ts'
 
 type Parts = {
   readonly config: Pick<EdgeConfig, 'node' | 'inCluster'>

@@ -2,7 +2,7 @@
 import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { isNear } from './config.ts'
 import type { TellMisconfigured } from './misconfigured.ts'
-import type { MirrorTarget } from './options.ts'
+import type { MirrorTarget } from './optionkinds.ts'
 
 type Parts = {
   readonly catalog: CloudCatalog

@@ -13,6 +13,8 @@ test('help shows each option of the command with its variable and default', () =
   assert.doesNotMatch(optionsHelp('demo'), /--data/)
   assert.equal(optionsHelp('version'), '')
   assert.match(optionsHelp('edge'), /^ {2}--kubeconfig FILE +.*\(AKE_KUBECONFIG, required\)$/m)
+  assert.doesNotMatch(optionsHelp('hub issue'), /--kubeconfig .*required/)
+  assert.match(optionsHelp('hub issue'), /^ {2}--force +.*\(AKE_FORCE\)$/m)
   assert.match(optionsHelp('edge'), /^ {2}--server URL +.*\(AKE_SERVER, may be repeated\)$/m)
 })
 
@@ -23,6 +25,9 @@ test('docs/options.md has a row for each option', () => {
     /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), edge \(`127.0.0.1:10005`\), demo \(`127.0.0.1:0`\) \|/m,
   )
   assert.match(table, /^\| `--config FILE` \| `AKE_CONFIG` \| serve, edge \|/m)
-  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge \(required\) \|/m)
+  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge \(required\), hub issue \|/m)
   assert.match(table, /^\| `--server URL` \| `AKE_SERVER` \| edge \| .*; may be repeated \|$/m)
+  // A bar would end the cell.
+  assert.match(table, /^\| `--state DIR\\\|secret:NAMESPACE\/NAME` \| `AKE_STATE` \| hub issue \(required\) \|/m)
+  assert.match(table, /^\| `--force` \| `AKE_FORCE` \| hub issue \|/m)
 })

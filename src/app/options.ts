@@ -2,46 +2,7 @@
  * The option table, the one place that knows an option: from it come the types, the flags, the `AKE_*` variables, the
  * keys of the YAML file, the text of `--help` and the table of docs/options.md.
  */
-import { resolve } from 'node:path'
-import { UsageError } from '../base/fault.ts'
-import { type LogLevel, logLevels } from '../base/log.ts'
-
-export type HostPort = { readonly host: string; readonly port: number }
-
-/** What to hold from the start: `pods`, `gateways.example.com`; in one namespace, or in all of them (''). */
-export type MirrorTarget = { readonly resource: string; readonly namespace: string }
-
-/** Which certificate goes upstream for callers whose own bears this common name. */
-export type ClientCredential = { readonly name: string; readonly cert: string; readonly key: string }
-
-/** Where the keys that seal what is stored lie: in a file, or in a credential of the unit. */
-export type KeySource = { readonly file: string } | { readonly credential: string }
-
-/** How each type is written and read; a reader answers undefined for a text that is none of its kind. */
-export const kinds = {
-  address: { placeholder: 'HOST:PORT', example: '127.0.0.1:10005', parse: parseAddress },
-  url: { placeholder: 'URL', example: 'https://10.0.0.1:6443', parse: parseUrl },
-  folder: { placeholder: 'DIR', example: './ake-data', parse: parsePath },
-  file: { placeholder: 'FILE', example: './ake.yaml', parse: parsePath },
-  bytes: { placeholder: 'BYTES', example: '128Mi', parse: parseBytes },
-  count: { placeholder: 'COUNT', example: '50000', parse: parseCount },
-  duration: { placeholder: 'DURATION', example: '500ms, 5s or 2m', parse: parseDuration },
-  resource: { placeholder: 'RESOURCE[@NAMESPACE]', example: 'secrets@shop-7', parse: parseResource },
-  name: { placeholder: 'NAME', example: 'edge-1', parse: parseName },
-  credential: {
-    placeholder: 'NAME=CERT,KEY',
-    example: 'system:node:edge-1=./node.crt,./node.key',
-    parse: parseCredential,
-  },
-  key: { placeholder: 'FILE', example: '/etc/ake/key or credential:ake-key', parse: parseKeySource },
-  clients: { placeholder: 'CLIENTS', example: 'remote or all', parse: parseClients },
-  incluster: { placeholder: 'WAY', example: 'service, ca or off', parse: parseInCluster },
-  user: { placeholder: 'USER', example: 'system:serviceaccount:kube-system:cilium', parse: parseUser },
-  audience: { placeholder: 'AUDIENCE', example: 'https://kubernetes.default.svc', parse: parseUser },
-  output: { placeholder: 'FORM', example: 'text or json', parse: parseOutput },
-  authorization: { placeholder: 'MODE', example: 'open or rbac', parse: parseAuthorization },
-  level: { placeholder: 'LEVEL', example: logLevels.join(', '), parse: parseLevel },
-} as const
+import { kinds } from './optionkinds.ts'
 
 type OptionKind = keyof typeof kinds
 
@@ -53,8 +14,8 @@ export type Option = {
   readonly commands: { readonly [command: string]: string | undefined }
   /** May be given several times: a flag again, a variable with commas, a sequence in the file. */
   readonly list?: true
-  /** What to do where it is missing, for one that has to be given. */
-  readonly required?: string
+  /** By command: what to do where it is missing, for one that has to be given. */
+  readonly required?: { readonly [command: string]: string }
   readonly help: string
 }
 
@@ -63,9 +24,9 @@ const options = [
     name: 'kubeconfig',
     env: 'AKE_KUBECONFIG',
     type: 'file',
-    commands: { edge: undefined },
-    required: 'give the kubeconfig with which this node reaches its cluster, or set AKE_KUBECONFIG',
-    help: "the cluster and the edge's own credential in it; read again when it changes",
+    commands: { edge: undefined, 'hub issue': undefined },
+    required: { edge: 'give the kubeconfig with which this node reaches its cluster, or set AKE_KUBECONFIG' },
+    help: "the cluster and the edge's own credential in it; read again when it changes. For a hub's state in a Secret: who may read and write that",
   },
   {
     name: 'server',
@@ -228,6 +189,29 @@ const options = [
     help: 'objects mirrored in all: beyond it what was asked for least recently goes, then reads are passed through (Ki, Mi, Gi)',
   },
   {
+    name: 'state',
+    env: 'AKE_STATE',
+    type: 'state',
+    commands: { 'hub issue': undefined },
+    required: { 'hub issue': "give the hub's state: a folder, or secret:NAMESPACE/NAME" },
+    help: 'what makes hubs one: authority, serving key, keys of tickets and digests; a folder for one hub, a Secret for several. Made where there is none',
+  },
+  {
+    name: 'out',
+    env: 'AKE_OUT',
+    type: 'file',
+    commands: { 'hub issue': undefined },
+    required: { 'hub issue': 'give the file to write the credential to' },
+    help: "file for the edge's credential: its certificate and key, and the hub's authority (PEM, 0600)",
+  },
+  {
+    name: 'force',
+    env: 'AKE_FORCE',
+    type: 'switch',
+    commands: { 'hub issue': 'false' },
+    help: 'replaces the file of --out if there is one',
+  },
+  {
     name: 'output',
     env: 'AKE_OUTPUT',
     type: 'output',
@@ -254,7 +238,9 @@ type Taking<Command extends string, O = Options> = O extends { name: 'config' }
   : O extends { commands: { [C in Command]: string | undefined } }
     ? O
     : never
-type IsGiven<Command extends string, O> = O extends { required: string } | { commands: { [C in Command]: string } }
+type IsGiven<Command extends string, O> = O extends
+  | { required: { [C in Command]: string } }
+  | { commands: { [C in Command]: string } }
   ? true
   : false
 type Taken<Command extends string, O> = O extends { list: true }
@@ -276,16 +262,21 @@ export function optionsOf(command: string): readonly Option[] {
 export function optionsHelp(command: string): string {
   const rows = optionsOf(command).map((option) => {
     const notes = [option.env, ...notesOf(option, command)]
-    const left = `--${option.name} ${kinds[option.type].placeholder}`
+    const left = flagOf(option)
     return { left, right: `${option.help} (${notes.join(', ')})` }
   })
   const width = Math.max(0, ...rows.map((row) => row.left.length))
   return rows.map((row) => `  ${row.left.padEnd(width)}  ${row.right}\n`).join('')
 }
 
-function notesOf({ required, list, commands }: Option, command: string): string[] {
-  const fallback = commands[command]
-  const notes = required === undefined ? [] : ['required']
+/** As it is written, with what stands for its value. */
+function flagOf({ name, type }: Option): string {
+  return `--${name} ${kinds[type].placeholder}`.trimEnd()
+}
+
+function notesOf({ required, list, type, commands }: Option, command: string): string[] {
+  const fallback = type === 'switch' ? undefined : commands[command]
+  const notes = required?.[command] === undefined ? [] : ['required']
   if (fallback !== undefined) notes.push(`default ${fallback}`)
   if (list === true) notes.push('may be repeated')
   return notes
@@ -295,94 +286,12 @@ function notesOf({ required, list, commands }: Option, command: string): string[
 export function optionsMarkdown(): string {
   const rows = options.map((option: Option) => {
     const defaults = Object.entries(option.commands).map(([name, value]) => {
-      const note = value !== undefined ? `\`${value}\`` : option.required !== undefined ? 'required' : undefined
+      if (option.type === 'switch') return name
+      const note = value !== undefined ? `\`${value}\`` : option.required?.[name] !== undefined ? 'required' : undefined
       return note === undefined ? name : `${name} (${note})`
     })
     const help = option.list === true ? `${option.help}; may be repeated` : option.help
-    return `| \`--${option.name} ${kinds[option.type].placeholder}\` | \`${option.env}\` | ${defaults.join(', ')} | ${help} |`
+    return `| \`${flagOf(option).replaceAll('|', '\\|')}\` | \`${option.env}\` | ${defaults.join(', ')} | ${help} |`
   })
   return ['| option | variable | commands (default) | meaning |', '| --- | --- | --- | --- |', ...rows, ''].join('\n')
-}
-
-function parseAddress(text: string): HostPort | undefined {
-  const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text)
-  const host = match?.[1] ?? match?.[2]
-  const port = Number(match?.[3])
-  return host === undefined || port > 65535 ? undefined : { host, port }
-}
-
-/** Only what can keep a credential secret, and nothing that would hold one. */
-function parseUrl(text: string): string | undefined {
-  if (!/^https:\/\/[\w.:[\]%-]+(\/[\w./~%-]*)?$/.test(text) || !URL.canParse(text)) return undefined
-  return text.replace(/\/+$/, '')
-}
-
-function parsePath(text: string): string | undefined {
-  return text === '' ? undefined : resolve(text)
-}
-
-function parseKeySource(text: string): KeySource | undefined {
-  // Before it is told anywhere.
-  if (/^[A-Za-z0-9+/]{43}=$/.test(text)) throw new UsageError('give --encryption-key a file with the key, not the key')
-  const credential = /^credential:([\w.-]+)$/.exec(text)?.[1]
-  if (credential !== undefined) return { credential }
-  return text === '' || text.startsWith('credential:') ? undefined : { file: resolve(text) }
-}
-
-function parseBytes(text: string): number | undefined {
-  const match = /^(\d{1,15})(Ki|Mi|Gi)?$/.exec(text)
-  if (!match) return undefined
-  const bytes = Number(match[1]) * { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 }[(match[2] ?? '') as '' | 'Ki']
-  return bytes > 0 && Number.isSafeInteger(bytes) ? bytes : undefined
-}
-
-function parseCount(text: string): number | undefined {
-  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
-}
-
-function parseDuration(text: string): number | undefined {
-  const match = /^([1-9]\d{0,8})(ms|s|m|h)$/.exec(text)
-  return match ? Number(match[1]) * { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as 's'] : undefined
-}
-
-function parseResource(text: string): MirrorTarget | undefined {
-  const match = /^([a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9.-]*)?)(?:@([a-z0-9][a-z0-9-]*))?$/.exec(text)
-  return match ? { resource: match[1] as string, namespace: match[2] ?? '' } : undefined
-}
-
-/** As Kubernetes names nodes. */
-function parseName(text: string): string | undefined {
-  return text.length <= 253 && /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(text) ? text : undefined
-}
-
-function parseCredential(text: string): ClientCredential | undefined {
-  const match = /^([^=,]+)=([^,]+),([^,]+)$/.exec(text)
-  return match
-    ? { name: match[1] as string, cert: resolve(match[2] as string), key: resolve(match[3] as string) }
-    : undefined
-}
-
-function parseClients(text: string): 'remote' | 'all' | undefined {
-  return text === 'remote' || text === 'all' ? text : undefined
-}
-
-function parseInCluster(text: string): 'service' | 'ca' | 'off' | undefined {
-  return text === 'service' || text === 'ca' || text === 'off' ? text : undefined
-}
-
-/** As the API server names a caller, or itself to those who hold tokens; commas separate several. */
-function parseUser(text: string): string | undefined {
-  return /^[^\s,]{1,253}$/.test(text) ? text : undefined
-}
-
-function parseAuthorization(text: string): 'open' | 'rbac' | undefined {
-  return text === 'open' || text === 'rbac' ? text : undefined
-}
-
-function parseOutput(text: string): 'text' | 'json' | undefined {
-  return text === 'text' || text === 'json' ? text : undefined
-}
-
-function parseLevel(text: string): LogLevel | undefined {
-  return logLevels.find((level) => level === text)
 }

@@ -10,7 +10,7 @@ import type { Log } from '../base/log.ts'
 import type { Server } from '../endpoint/sockets/server.ts'
 import { nearest, serverUrl, writeKubeconfig } from '../pki/kubeconfig.ts'
 import { isServing, openPki, type Pki } from '../pki/pki.ts'
-import type { HostPort } from './options.ts'
+import type { HostPort } from './optionkinds.ts'
 
 /** An address, or a clock that is set at last, is noticed before a person has found the cause of what fails meanwhile. */
 const lookEveryMs = 5_000

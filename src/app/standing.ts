@@ -10,7 +10,7 @@ import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import type { CloudDocuments } from '../mirror/documents/documents.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
-import type { MirrorTarget } from './options.ts'
+import type { MirrorTarget } from './optionkinds.ts'
 
 type Parts = {
   readonly interests: Interests

@@ -9,7 +9,7 @@ import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { EdgeSubject } from './granting.ts'
 import type { NodeNeeds } from './node.ts'
-import type { MirrorTarget } from './options.ts'
+import type { MirrorTarget } from './optionkinds.ts'
 import { type CredentialFact, type Need, type RebootCheck, type Survival, survivalOf } from './survival.ts'
 
 /** A disk fills in minutes at the fastest, and may take its time to answer. */

@@ -34,8 +34,14 @@ export type Issuer = { readonly name: CertificateName; readonly key: KeyObject }
 
 /** A new key and its certificate, signed by `issuer` or, for an authority, by itself. */
 export function issueCertificate(request: CertificateRequest, issuer?: Issuer): KeyPair {
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const signer = issuer ?? { name: request.subject, key: privateKey }
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const cert = certify(privateKey, request, issuer ?? { name: request.subject, key: privateKey })
+  return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
+}
+
+/** The certificate (PEM) of a P-256 key that exists. */
+export function certify(privateKey: KeyObject, request: CertificateRequest, signer: Issuer): string {
+  const publicKey = createPublicKey(privateKey)
   const body = sequence(
     tagged(0, integer(Uint8Array.of(2))), // version 3
     integer(serialNumber()),
@@ -46,8 +52,7 @@ export function issueCertificate(request: CertificateRequest, issuer?: Issuer): 
     publicKey.export({ type: 'spki', format: 'der' }),
     tagged(3, sequence(...extensions(request, keyId(publicKey), keyId(createPublicKey(signer.key))))),
   )
-  const der = sequence(body, ecdsaWithSha256, bitString(sign('sha256', body, signer.key)))
-  return { cert: pem(der), key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
+  return pem(sequence(body, ecdsaWithSha256, bitString(sign('sha256', body, signer.key))))
 }
 
 const ecdsaWithSha256 = sequence(oid('1.2.840.10045.4.3.2'))

@@ -1,11 +1,30 @@
 /** Small files with secrets: readable by their owner only, and whole or absent whatever happens while they are written. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { reasonOf, UsageError } from '../base/fault.ts'
 
 /** Temporary file, sync, rename, sync of the folder: a power cut leaves the old content or the new. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
+  await written(path, text, (temporary) => rename(temporary, path))
+}
+
+/** The same, but never in the place of a file that is there: answers false then. Of several writers one gets true. */
+export async function createPrivateFile(path: string, text: string): Promise<boolean> {
+  return await written(path, text, async (temporary) => {
+    try {
+      await link(temporary, path)
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      throw error
+    } finally {
+      await rm(temporary, { force: true })
+    }
+  })
+}
+
+async function written<T>(path: string, text: string, place: (temporary: string) => Promise<T>): Promise<T> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`)
   try {
     const file = await open(temporary, 'wx', 0o600)
@@ -15,8 +34,9 @@ export async function writePrivateFile(path: string, text: string): Promise<void
     } finally {
       await file.close()
     }
-    await rename(temporary, path)
+    const placed = await place(temporary)
     await syncFolder(dirname(path))
+    return placed
   } catch (error) {
     await rm(temporary, { force: true })
     throw new UsageError(`cannot write ${path} (${reasonOf(error)}): check the folder's owner and free space`)
@@ -34,11 +54,11 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
 }
 
 /** A folder for its owner only; one that exists keeps the mode it has. */
-export async function makePrivateFolder(path: string): Promise<void> {
+export async function makePrivateFolder(path: string, option = '--data'): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new UsageError(`cannot create the folder ${path} (${reasonOf(error)}): choose another with --data`)
+    throw new UsageError(`cannot create the folder ${path} (${reasonOf(error)}): choose another with ${option}`)
   }
 }
 

@@ -1,5 +1,5 @@
 /** One TLS connection to an API server, over a wire of its own, with the protocol that both sides speak. */
-import { connect, type TLSSocket } from 'node:tls'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Clock } from '../base/clock.ts'
 import type { Dial, Wire } from './dial.ts'
 import type { UpstreamLimits } from './limits.ts'
@@ -25,10 +25,15 @@ export type Securing = {
   readonly clock: Clock
   readonly limits: UpstreamLimits
   readonly signal: AbortSignal
+  /** What this kind of connection has besides. */
+  readonly options?: Pick<ConnectionOptions, 'session' | 'secureContext'>
+  /** Says instead of Node and its clock whether the other side is believed: why not, or undefined. */
+  readonly judge?: (socket: TLSSocket) => DialFault | undefined
 }
 
 /** The signal ends it until it is secured, its time does too; afterwards its user does. */
-export function secure({ dial, url, trust, pair, protocols, clock, limits, signal }: Securing): Promise<Secured> {
+export function secure(securing: Securing): Promise<Secured> {
+  const { dial, url, trust, pair, protocols, clock, limits, signal, options, judge } = securing
   return new Promise((resolve, reject) => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const dialling = new AbortController()
@@ -36,9 +41,10 @@ export function secure({ dial, url, trust, pair, protocols, clock, limits, signa
     let socket: TLSSocket | undefined
     const fail = (error: Error) => {
       end()
+      // Before anything is closed, which is told at once and says less.
+      reject(error)
       wire?.destroy()
       socket?.destroy()
-      reject(error)
     }
     // A dial that is given up says itself what it was waiting for.
     const giveUp = (error: Error) => (wire === undefined ? dialling.abort(error) : fail(error))
@@ -63,13 +69,22 @@ export function secure({ dial, url, trust, pair, protocols, clock, limits, signa
           ...(trust.serverName !== undefined && { servername: trust.serverName }),
           ...(trust.ca !== undefined && { ca: trust.ca }),
           ...pair,
-          rejectUnauthorized: !trust.insecure,
+          ...options,
+          rejectUnauthorized: !trust.insecure && judge === undefined,
           ALPNProtocols: [...protocols],
         })
         socket = begun
         begun.on('error', fail)
         begun.once('close', () => fail(dialled.errored ?? new Error('closed'))) // TLS is closed before the wire has told why
         begun.once('secureConnect', () => {
+          const fault = judge?.(begun)
+          if (fault !== undefined) {
+            reject(fault)
+            begun.destroy()
+            // Later: to close what is below TLS while TLS is calling ends the process (Node 26).
+            setImmediate(() => fail(fault))
+            return
+          }
           end()
           begun.removeAllListeners('close')
           begun.off('error', fail)

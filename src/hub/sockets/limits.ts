@@ -1,0 +1,26 @@
+/** What edges, and strangers, may ask of a hub's sockets, each with its reason. Tests shorten the times. */
+
+export const standardHubLimits = {
+  /** A bare link takes some 60 KB: 1.2 GB. One more is told to come back, at another replica perhaps. */
+  linksMax: 20_000,
+  /** Full handshakes take the hub about 3 ms each (`bench/hublink`): a third of a core, while all edges come back. */
+  fullPerSecond: 100,
+  /** Those that show a ticket take half of that. */
+  resumedPerSecond: 200,
+  /** How long one may wait for its turn, as a share of the 10 s within which an edge gives up a dial. */
+  lineMsMax: 4_000,
+  /** Connections that have not become a link yet, those in line included: some 10 KB each. */
+  arrivalsMax: 4_096,
+  /** From the first byte of TCP to a WebSocket, the time in line included. */
+  arrivalMsMax: 20_000,
+  /** Then for the first frame, a hello. */
+  firstFrameMsMax: 10_000,
+  /** Of a request for a WebSocket. */
+  headerBytesMax: 8 * 1024,
+  /** For a refusal to be read before the connection is cut. */
+  lastWordsMsMax: 1_000,
+  /** What who is one too many is asked to wait for, at least; as much again by chance. */
+  crowdedMs: 15_000,
+}
+
+export type HubSocketLimits = Readonly<typeof standardHubLimits>

@@ -1,0 +1,131 @@
+/**
+ * The state of a hub as its process holds it: opened or made at the start, and followed. The ticket key has no overlap of old
+ * and new: one hub rotates it, every replica takes it over from where the state is kept, and edges shake hands in full once.
+ */
+import { X509Certificate } from 'node:crypto'
+import { type Clock, sleep } from '../../base/clock.ts'
+import { reasonOf, Unavailable, UsageError } from '../../base/fault.ts'
+import type { Log } from '../../base/log.ts'
+import { type HubState, makeState, makeTickets, readState, type StateTexts, textsOf, ticketTexts } from './state.ts'
+
+/** Where a state is kept. What goes wrong is `UsageError` (the operator's) or `Unavailable`. */
+export interface StateStore {
+  /** For people. */
+  readonly name: string
+  /** Undefined: there is none, and never was. */
+  read(): Promise<StoredState | undefined>
+  /** False: another process was first. */
+  create(texts: StateTexts): Promise<boolean>
+  replace(before: StoredState, texts: StateTexts): Promise<boolean>
+}
+
+export type StoredState = {
+  readonly texts: StateTexts
+  /** What it was when it was read: one that has changed since is not replaced. */
+  readonly version: string
+}
+
+type Parts = { readonly store: StateStore; readonly clock: Clock; readonly log: Log }
+
+/** As long as a ticket lives at most. */
+const ticketDays = 7
+const ticketMsMax = ticketDays * 24 * 3600 * 1000
+/** How long replicas may hold different ticket keys: an edge that moves then shakes hands in full, no more. */
+const lookEveryMs = 60_000
+/** Several processes start at once: each loses to one that got further. */
+const opensMax = 5
+
+export class KeptState {
+  readonly #parts: Parts
+  readonly #listeners = new Set<() => void>()
+  #state: HubState
+  #told = ''
+  /** It was not there, and is now. */
+  readonly isNew: boolean
+
+  private constructor(parts: Parts, state: HubState, isNew: boolean) {
+    this.#parts = parts
+    this.#state = state
+    this.isNew = isNew
+  }
+
+  static async open(parts: Parts): Promise<KeptState> {
+    const { store, clock } = parts
+    for (let made = false, opens = 0; opens < opensMax; opens++) {
+      const stored = await store.read()
+      if (stored !== undefined) {
+        const state = readState(stored.texts, store.name)
+        refuseExpired(state, store.name, clock.now())
+        return new KeptState(parts, state, made)
+      }
+      // What was made is read again: it counts as it lies there.
+      made = await store.create(textsOf(makeState(clock.now())))
+    }
+    throw new Unavailable(`the hub's state in ${store.name} can neither be read nor made: try again`)
+  }
+
+  get current(): HubState {
+    return this.#state
+  }
+
+  /** Hears that there is another ticket key; answers how to stop hearing. */
+  observe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.look()
+      await sleep(this.#parts.clock, lookEveryMs, signal)
+    }
+  }
+
+  /** Takes over what has changed, and rotates what is due. What cannot be read or written leaves all as it is. */
+  async look(): Promise<void> {
+    const { store, clock, log } = this.#parts
+    try {
+      let stored = await store.read()
+      if (stored === undefined) throw new UsageError(`the hub's state in ${store.name} is gone: restore it`)
+      let state = this.#checked(stored.texts)
+      // A clock that was set back a long way counts as well, or the key would live until that time comes again.
+      if (Math.abs(clock.now() - state.tickets.madeAtMs) >= ticketMsMax) {
+        const tickets = makeTickets(clock.now())
+        if (await store.replace(stored, { ...stored.texts, ...ticketTexts(tickets) })) {
+          state = { ...state, tickets }
+        } else {
+          stored = await store.read()
+          if (stored !== undefined) state = this.#checked(stored.texts)
+        }
+      }
+      this.#adopt(state)
+      this.#told = ''
+    } catch (error) {
+      const why = reasonOf(error)
+      if (why !== this.#told) log.error('hub.state', { why })
+      this.#told = why
+    }
+  }
+
+  #checked(texts: StateTexts): HubState {
+    const { name } = this.#parts.store
+    const state = readState(texts, name)
+    if (state.ca.cert === this.#state.ca.cert && state.sessionIdContext === this.#state.sessionIdContext) return state
+    throw new UsageError(`the hub's state in ${name} is another one now: restart this hub, or restore it`)
+  }
+
+  #adopt(state: HubState): void {
+    if (state.tickets.key.equals(this.#state.tickets.key)) return
+    this.#state = state
+    this.#parts.log.info('hub.tickets', { made: new Date(state.tickets.madeAtMs).toISOString() })
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+function refuseExpired({ ca }: HubState, where: string, now: number): void {
+  const end = new X509Certificate(ca.cert).validToDate
+  if (end.getTime() >= now) return
+  throw new UsageError(
+    `the authority in ${where} expired on ${end.toISOString()}: begin with a new state, and issue every edge a new credential`,
+  )
+}

@@ -1,0 +1,148 @@
+/**
+ * What makes several processes one hub to its edges, and one hub the same after a restart: its authority, the key it serves
+ * with, the key of its TLS tickets and the context they count in, the secret of its digests. It is made once, in one step; what
+ * is there but cannot be used is refused with a sentence, since a new authority would lock out every edge.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
+import { UsageError } from '../../base/fault.ts'
+import { issueCertificate, type KeyPair } from '../../pki/certificate.ts'
+
+export type HubState = {
+  readonly ca: KeyPair
+  /** P-256. */
+  readonly servingKey: KeyObject
+  readonly tickets: HubTickets
+  /** Node resumes a session only where this and the ticket key are those it was begun with. */
+  readonly sessionIdContext: string
+  readonly digestSecret: Buffer
+}
+
+/** The key of TLS tickets (48 bytes, as Node takes it), and when it was made. */
+export type HubTickets = { readonly key: Buffer; readonly madeAtMs: number }
+
+/** A state as it is kept: texts by name, those of a later release among them. */
+export type StateTexts = Readonly<Record<string, string>>
+
+const format = '1'
+const curve = 'prime256v1'
+const ticketKeyBytes = 48
+/** OpenSSL takes 32 bytes of a context. */
+const contextBytesMax = 32
+const digestSecretBytes = 32
+
+const dayMs = 24 * 3600 * 1000
+const authorityDays = 3650 // a new one has to be brought to every edge
+const earliestNowMs = Date.UTC(2026, 0, 1)
+/** From 1970 on: what an edge without a clock is shown must count there. What is made before today vouches for nothing yet. */
+export const validFromMs = 0
+
+const authorityName = { commonName: 'ake-hub-ca' }
+
+/** An end that is not past where the clock of this machine says 1970. */
+export function endAfter(now: number, days: number): number {
+  return Math.max(now, earliestNowMs) + days * dayMs
+}
+
+export function makeState(now: number): HubState {
+  const dates = { notBefore: validFromMs, notAfter: endAfter(now, authorityDays) }
+  return {
+    ca: issueCertificate({ ...dates, use: 'authority', subject: authorityName }),
+    servingKey: generateKeyPairSync('ec', { namedCurve: curve }).privateKey,
+    tickets: makeTickets(now),
+    sessionIdContext: randomBytes(contextBytesMax / 2).toString('hex'),
+    digestSecret: randomBytes(digestSecretBytes),
+  }
+}
+
+export function makeTickets(now: number): HubTickets {
+  return { key: randomBytes(ticketKeyBytes), madeAtMs: now }
+}
+
+export function textsOf({ ca, servingKey, tickets, sessionIdContext, digestSecret }: HubState): StateTexts {
+  return {
+    format,
+    'ca.crt': ca.cert,
+    'ca.key': ca.key,
+    'serving.key': servingKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    'session.context': sessionIdContext,
+    'digest.key': digestSecret.toString('base64'),
+    ...ticketTexts(tickets),
+  }
+}
+
+export function ticketTexts({ key, madeAtMs }: HubTickets): StateTexts {
+  return { 'tickets.key': key.toString('base64'), 'tickets.made': new Date(madeAtMs).toISOString() }
+}
+
+/** `where` names what it was read from. Throws `UsageError`; no text of the state is in it. */
+export function readState(texts: StateTexts, where: string): HubState {
+  const found = new Reading(texts, where)
+  if (found.text('format') !== format) {
+    throw new UsageError(`${where} was written by a later release of ake: use that one`)
+  }
+  const ca = { cert: found.text('ca.crt'), key: found.text('ca.key') }
+  if (!isAuthority(ca)) throw found.fault('ca.crt and ca.key are not an authority and its key')
+  const madeAtMs = Date.parse(found.text('tickets.made'))
+  if (Number.isNaN(madeAtMs)) throw found.fault('tickets.made is no date')
+  const sessionIdContext = found.text('session.context')
+  if (!/^[0-9a-f]{1,32}$/.test(sessionIdContext)) throw found.fault('session.context is none')
+  return {
+    ca,
+    servingKey: found.key('serving.key'),
+    tickets: { key: found.bytes('tickets.key', ticketKeyBytes), madeAtMs },
+    sessionIdContext,
+    digestSecret: found.bytes('digest.key', digestSecretBytes),
+  }
+}
+
+class Reading {
+  readonly #texts: StateTexts
+  readonly #where: string
+
+  constructor(texts: StateTexts, where: string) {
+    this.#texts = texts
+    this.#where = where
+  }
+
+  text(name: string): string {
+    const text = this.#texts[name]
+    if (typeof text === 'string' && text !== '') return text
+    throw this.fault(`it has no ${name}`)
+  }
+
+  bytes(name: string, length: number): Buffer {
+    const bytes = Buffer.from(this.text(name), 'base64')
+    if (bytes.length === length) return bytes
+    throw this.fault(`${name} has not ${length} bytes`)
+  }
+
+  key(name: string): KeyObject {
+    try {
+      const key = createPrivateKey(this.text(name))
+      if (key.asymmetricKeyDetails?.namedCurve === curve) return key
+    } catch (error) {
+      if (error instanceof UsageError) throw error
+    }
+    throw this.fault(`${name} is no P-256 key`)
+  }
+
+  fault(why: string): UsageError {
+    return damaged(this.#where, why)
+  }
+}
+
+/** There is a state, or was one, and it cannot be used. */
+export function damaged(where: string, why: string): UsageError {
+  return new UsageError(
+    `the hub's state in ${where} is damaged (${why}): restore it. A new one is not made in its place, since no edge would know it`,
+  )
+}
+
+function isAuthority({ cert, key }: KeyPair): boolean {
+  try {
+    const parsed = new X509Certificate(cert)
+    return parsed.ca && parsed.checkPrivateKey(createPrivateKey(key))
+  } catch {
+    return false // one of them is no PEM
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The way to a hub that may be at several addresses: tried in turn, from the one that was last good, then a wait that grows. A
+ * hub that asks to be left alone is; the others are asked meanwhile.
+ */
+import { type Backoff, backoff } from '../../base/backoff.ts'
+import { sleep } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { LinkSocket } from '../../link/socket/linksocket.ts'
+import { type ForwardProxy, type ProxyVariables, proxyFor } from '../proxychoice.ts'
+import { reasonOf } from '../reason.ts'
+import { dialHub, type HubDialParts, type HubPeer, HubRefusal } from './hubdial.ts'
+import { HubTicketPouch } from './tickets.ts'
+
+type Parts = Omit<HubDialParts, 'address' | 'proxy' | 'tickets' | 'signal'> & {
+  /** At least one. */
+  readonly addresses: readonly URL[]
+  readonly environment?: ProxyVariables
+  readonly log: Log
+  readonly wait?: { readonly firstMs: number; readonly maxMs: number }
+}
+
+/** The first is short, since most cuts are; but all edges of a hub that ends come back within it. */
+const standardWait = { firstMs: 1_000, maxMs: 60_000 }
+
+export class Hubs {
+  readonly #parts: Parts
+  readonly #tickets = new HubTicketPouch()
+  readonly #backoff: Backoff
+  readonly #proxies: ReadonlyMap<string, ForwardProxy | undefined>
+  /** By address, when each may be asked again, by the steady clock. */
+  readonly #notBefore = new Map<string, number>()
+  #current = 0
+  #isFirst = true
+
+  /** Throws a sentence for a variable that names no proxy. */
+  constructor(parts: Parts) {
+    const { addresses, environment } = parts
+    this.#parts = parts
+    this.#proxies = new Map(addresses.map((address) => [address.href, proxyFor(address, { environment })]))
+    this.#backoff = backoff(parts.wait ?? standardWait)
+  }
+
+  /** Resolves with a link, however long that takes; undefined at the signal. */
+  async connect(signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {
+    const { clock, addresses } = this.#parts
+    while (!signal.aborted) {
+      // Nor at once after a link was lost: every edge of that hub has just lost it.
+      if (!this.#isFirst) await sleep(clock, this.#backoff.next(), signal)
+      this.#isFirst = false
+      for (let tried = 0; tried < addresses.length && !signal.aborted; tried++) {
+        const link = await this.#try(addresses[this.#current] as URL, signal)
+        if (link !== undefined) return link
+        this.#current = (this.#current + 1) % addresses.length
+      }
+    }
+    return undefined
+  }
+
+  /** The link was of use: the next wait is the first again. A hub that takes links and drops them does not get there. */
+  lived(): void {
+    this.#backoff.reset()
+  }
+
+  /** This hub asks its edges to move: the next one is tried first. */
+  moveOn(): void {
+    this.#current = (this.#current + 1) % this.#parts.addresses.length
+  }
+
+  async #try(address: URL, signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {
+    const { clock, log } = this.#parts
+    if ((this.#notBefore.get(address.href) ?? 0) > clock.steady()) return undefined
+    try {
+      const proxy = this.#proxies.get(address.href)
+      return await dialHub({ ...this.#parts, address, proxy, tickets: this.#tickets, signal })
+    } catch (error) {
+      if (signal.aborted) return undefined
+      const isRefusal = error instanceof HubRefusal
+      if (isRefusal) this.#notBefore.set(address.href, clock.steady() + error.retryAfterMs)
+      log.info('hub.unreached', { address: address.href, why: isRefusal ? error.message : reasonOf(error) })
+      return undefined
+    }
+  }
+}
