@@ -51,6 +51,10 @@ export class Checker implements Reachability {
     return this.#judgement.heardAt
   }
 
+  get refusesEdge(): boolean {
+    return this.#judgement.refusesEdge
+  }
+
   get limitMs(): number {
     return limitMsOf(this.#judgement)
   }
