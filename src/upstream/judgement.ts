@@ -32,7 +32,7 @@ export type Judgement = {
   readonly rttMs: number | undefined
   /** When a probe was last answered, by the steady clock; -Infinity: never. */
   readonly heardAt: number
-  /** The probe that was answered last was refused as that of nobody known. */
+  /** The probe that was answered last got 401. */
   readonly refusesEdge: boolean
 }
 

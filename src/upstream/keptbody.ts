@@ -3,9 +3,9 @@
  * not process it, it is sent again whole. Beyond its limits it is passed on all the same, once only.
  */
 
-type Link = { readonly piece: Buffer | undefined; next?: Promise<Link> }
+type KeptPiece = { readonly piece: Buffer | undefined; next?: Promise<KeptPiece> }
 
-/** What all bodies of one pool may keep together. A body for which there is no room is not kept, and holds up nobody. */
+/** What all bodies of one pool may keep together. A body for which there is no room is not kept. */
 export class KeptRoom {
   readonly bodyBytesMax: number
   #free: number
@@ -30,7 +30,7 @@ export class KeptBody {
   readonly #source: AsyncIterator<Buffer>
   readonly #room: KeptRoom
   /** Before the first piece; undefined once another attempt would not have all of it, or none comes. */
-  #first: Link | undefined = { piece: undefined }
+  #first: KeptPiece | undefined = { piece: undefined }
   #bytes = 0
   #readers = 0
 
@@ -47,15 +47,15 @@ export class KeptBody {
   /** From its beginning. One that is left behind may still wait for a piece: the next attempt gets that too. */
   async *attempt(): AsyncGenerator<Buffer, void, void> {
     // Not a parameter: a generator would hold it, and with it every piece of a body of any length.
-    let link = this.#first
-    if (link === undefined) throw new Error('a body that is not kept is sent once')
+    let at = this.#first
+    if (at === undefined) throw new Error('a body that is not kept is sent once')
     this.#readers++
     try {
       for (;;) {
-        link.next ??= this.#pull()
-        link = await link.next
-        if (link.piece === undefined) return
-        yield link.piece
+        at.next ??= this.#pull()
+        at = await at.next
+        if (at.piece === undefined) return
+        yield at.piece
       }
     } finally {
       this.#readers--
@@ -69,7 +69,7 @@ export class KeptBody {
     this.#leaveIfDone()
   }
 
-  async #pull(): Promise<Link> {
+  async #pull(): Promise<KeptPiece> {
     const { value, done } = await this.#source.next()
     if (done === true) return { piece: undefined }
     const piece = value as Buffer
@@ -89,7 +89,7 @@ export class KeptBody {
     this.#bytes = 0
   }
 
-  /** Its source is told where nobody reads it to its end. */
+  /** Its source is told that it is not read any further. */
   #leaveIfDone(): void {
     if (this.#readers === 0 && !this.isWhole) this.#source.return?.()?.catch(() => {})
   }
