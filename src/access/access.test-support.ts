@@ -61,6 +61,7 @@ export class FakeCloud implements Upstream {
       why: '',
       sinceMs: 0,
       heardAt: 0,
+      refusesEdge: false,
       limitMs: 300,
       suspect: (why) => {
         this.suspicions.push(why)

@@ -108,6 +108,7 @@ export class Switch implements Reachability {
   state: ReachabilityState = 'reachable'
   why = ''
   sinceMs = 0
+  refusesEdge = false
   limitMs = 300
   #lostAt = Number.NEGATIVE_INFINITY
   answersProbes = true

@@ -5,6 +5,7 @@ import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { Checker } from './checker.ts'
 import type { Sign } from './judgement.ts'
+import { answersWell } from './upstream.ts'
 
 const good: Sign = { kind: 'probe answered', rttMs: 10 }
 const silent: Sign = { kind: 'probe failed', why: 'silence', certain: false, alive: false }
@@ -91,6 +92,23 @@ test('[L4] a line on which everything fails while probes are answered is not pro
   }
   assert.ok(asked() - before <= 125, `${asked() - before} probes in a minute`)
   assert.ok(asked() - before >= 50, `${asked() - before} probes in a minute`)
+  await end()
+})
+
+test('what a probe of an earlier credential finds does not count, and another one follows it at once', async () => {
+  const { clock, checker, asked, answer, end } = world()
+  await answer(good)
+  checker.probeAnew()
+  assert.equal(asked(), 2, 'none was under way')
+  checker.probeAnew()
+  checker.probeAnew()
+  assert.equal(asked(), 2, 'never two at a time')
+  await answer({ ...good, note: 'refused', refusesEdge: true })
+  assert.deepEqual([checker.why, checker.refusesEdge, asked()], [answersWell, false, 3])
+  await answer({ ...good, note: 'odd' })
+  assert.deepEqual([checker.why, asked()], ['odd', 3])
+  clock.advance(5_000)
+  assert.equal(asked(), 4)
   await end()
 })
 

@@ -25,6 +25,8 @@ export class Checker implements Reachability {
   #told: ReachabilityState | undefined
   #probing: Promise<Sign> | undefined
   #running = false
+  /** The probe that is under way asks by a credential or at an address that are used no more. */
+  #isStale = false
   #cancelNext: () => void = () => {}
   #dueAt = 0
   /** When traffic last made a probe come before its time. */
@@ -51,6 +53,10 @@ export class Checker implements Reachability {
     return this.#judgement.heardAt
   }
 
+  get refusesEdge(): boolean {
+    return this.#judgement.refusesEdge
+  }
+
   get limitMs(): number {
     return limitMsOf(this.#judgement)
   }
@@ -73,6 +79,12 @@ export class Checker implements Reachability {
   /** A probe that is under way answers for this one too. */
   probeNow(): void {
     if (this.#running && this.#probing === undefined) void this.#round()
+  }
+
+  /** Another credential, or other addresses: what a probe under way finds does not count, and the next one follows it. */
+  probeAnew(): void {
+    this.#isStale = this.#probing !== undefined
+    this.probeNow()
   }
 
   /** The first failure is looked into at once; a line on which everything fails is not probed as often as it fails. */
@@ -107,10 +119,12 @@ export class Checker implements Reachability {
 
   async #round(): Promise<void> {
     this.#cancelNext()
+    this.#isStale = false
     this.#probing = this.#parts.probe()
     const sign = await this.#probing
     this.#probing = undefined
     if (!this.#running) return
+    if (this.#isStale) return await this.#round()
     this.#take(sign)
     const { everyMs, limits, random = Math.random } = this.#parts
     const waitMs = this.state === 'suspect' ? Math.min(limits.suspectEveryMs, everyMs) : everyMs

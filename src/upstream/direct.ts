@@ -357,7 +357,7 @@ export class DirectUpstream implements Upstream {
     }
     if (renewal.hasOtherUrls) this.#addresses = this.#addressesOf(this.#upstreams.urls)
     if (renewal.hasOtherWay) this.#sayProxies()
-    this.#checker.probeNow()
+    this.#checker.probeAnew()
     for (const listener of this.#renewals) listener()
   }
 

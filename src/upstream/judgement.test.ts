@@ -36,6 +36,13 @@ test('it was last heard when a probe was last answered, whatever failed since', 
   assert.equal(after(silent, good, traffic, refused, slow).heardAt, 1_000)
 })
 
+test('whether it refuses the edge is what the last answered probe said, whatever failed since', () => {
+  const unauthorized: Sign = { ...good, refusesEdge: true }
+  assert.equal(after(good, silent).refusesEdge, false)
+  assert.equal(after(unauthorized, traffic, silent).refusesEdge, true)
+  assert.equal(after(unauthorized, traffic, good).refusesEdge, false)
+})
+
 test('a link that is slow but carries bytes is suspect, never unreachable', () => {
   assert.equal(after(good, slow, slow, slow).state, 'suspect')
   assert.equal(after(good, refused, slow).state, 'unreachable')

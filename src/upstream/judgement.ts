@@ -6,8 +6,8 @@
 import { answersWell, type ReachabilityState } from './upstream.ts'
 
 export type Sign =
-  /** A probe was answered by a live API server; `note` says what was odd about the answer. */
-  | { readonly kind: 'probe answered'; readonly rttMs: number; readonly note?: string }
+  /** A probe was answered by a live API server; `note` says what was odd about the answer. `refusesEdge`: it was 401. */
+  | { readonly kind: 'probe answered'; readonly rttMs: number; readonly note?: string; readonly refusesEdge?: boolean }
   | {
       readonly kind: 'probe failed'
       readonly why: string
@@ -32,6 +32,8 @@ export type Judgement = {
   readonly rttMs: number | undefined
   /** When a probe was last answered, by the steady clock; -Infinity: never. */
   readonly heardAt: number
+  /** The probe that was answered last got 401. */
+  readonly refusesEdge: boolean
 }
 
 export const judgementLimits = {
@@ -49,7 +51,7 @@ const whyMax = 300 // a sentence for people; a server may answer anything
 
 export function firstJudgement(nowMs: number): Judgement {
   const nothing = { failed: 0, answered: 0, losses: [], rttMs: undefined, heardAt: Number.NEGATIVE_INFINITY }
-  return { state: 'suspect', why: 'not asked yet', sinceMs: nowMs, ...nothing }
+  return { state: 'suspect', why: 'not asked yet', sinceMs: nowMs, ...nothing, refusesEdge: false }
 }
 
 export function judge(
@@ -73,7 +75,7 @@ export function judge(
     case 'probe answered': {
       const answered = before.answered + 1
       const rttMs = before.rttMs === undefined ? sign.rttMs : before.rttMs * 0.75 + sign.rttMs * 0.25
-      const more = { answered, failed: 0, rttMs, heardAt: at.steadyMs }
+      const more = { answered, failed: 0, rttMs, heardAt: at.steadyMs, refusesEdge: sign.refusesEdge ?? false }
       const flapping = recent.length > judgementLimits.lossesMax && before.state !== 'reachable'
       if (flapping && answered < judgementLimits.steadyProbes) {
         const good = `${answered} of ${judgementLimits.steadyProbes} probes in a row`

@@ -38,6 +38,10 @@ export const standardLimits = {
   retriesMax: 1,
   /** And where its connection went away under it: an API server ends a connection with each 401, whatever else is on it. */
   elsewhereRetriesMax: 5,
+  /** What is kept of a body for that, until its answer begins: most objects are some KiB, and what is larger is sent once. */
+  keptBodyBytesMax: 128 * 1024,
+  /** Of all bodies to one address in one name: a device has little memory, and slow senders must not hold all of it. */
+  keptBytesMax: 2 * 1024 * 1024,
   /** The kubeconfig and what it names are looked at this often; `fs.watch` misses renames and swapped links. */
   followEveryMs: 5_000,
   /** Headers of one answer: as many as fit into the 64 KiB that Node takes of them, at HTTP/2's 32 bytes besides each. */

@@ -5,6 +5,7 @@
 import { type Backoff, backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Dial } from './dial.ts'
+import { KeptBody, KeptRoom } from './keptbody.ts'
 import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { PlainSessions } from './plain.ts'
@@ -51,6 +52,7 @@ export class Pool {
   readonly #checking: PlainSessions
   readonly #stop = new AbortController()
   readonly #backoff: Backoff
+  readonly #kept: KeptRoom
   #opening: Promise<void> | undefined
   #openingSince = 0
   #openedAt = Number.NEGATIVE_INFINITY
@@ -66,12 +68,23 @@ export class Pool {
     this.#parts = parts
     const { url, clock, limits } = parts
     this.#backoff = backoff({ firstMs: limits.redialFirstMs, maxMs: limits.redialMsMax })
+    this.#kept = new KeptRoom({ bodyBytesMax: limits.keptBodyBytesMax, bytesMax: limits.keptBytesMax })
     this.#plain = new PlainSessions({ url, clock, limits, dial: () => this.dial(['http/1.1']) })
     this.#checking = new PlainSessions({ url, clock, limits, dial: () => this.#dial(['http/1.1']) })
   }
 
   async ask(sending: Sending, urgent = false): Promise<UpstreamResponse> {
-    const { limits } = this.#parts
+    const { body } = sending
+    if (body === undefined || !(Symbol.asyncIterator in body)) return await this.#ask(sending, urgent)
+    const kept = new KeptBody(body, this.#kept)
+    try {
+      return await this.#ask(sending, urgent, kept)
+    } finally {
+      kept.settle()
+    }
+  }
+
+  async #ask(sending: Sending, urgent: boolean, kept?: KeptBody): Promise<UpstreamResponse> {
     for (let tried = 0; ; tried++) {
       let usable = this.#usable()
       // Asked again after each wait, with nothing between the answer and its use: others wait for the same place.
@@ -81,10 +94,10 @@ export class Pool {
       }
       if (sending.patience.signal.aborted) throw sending.patience.error(false)
       try {
-        return await usable.request(sending)
+        return await usable.request(kept === undefined ? sending : { ...sending, body: kept.attempt() })
       } catch (error) {
-        if (!(error instanceof BrokenOff) || tried >= retriesMax(error, limits) || !mayRepeat(error, sending))
-          throw error
+        if (!(error instanceof BrokenOff) || !mayRepeat(error, sending) || kept?.isWhole === false) throw error
+        if (tried >= retriesMax(error, this.#parts.limits)) throw error
       }
     }
   }
@@ -274,8 +287,7 @@ function retriesMax({ again }: BrokenOff, limits: UpstreamLimits): number {
   return again === 'elsewhere' ? limits.elsewhereRetriesMax : limits.retriesMax
 }
 
-/** A body that was a stream is spent. */
-function mayRepeat({ again }: BrokenOff, { method, body, patience }: Sending): boolean {
-  if (patience.signal.aborted || (body !== undefined && !(body instanceof Buffer))) return false
+function mayRepeat({ again }: BrokenOff, { method, patience }: Sending): boolean {
+  if (patience.signal.aborted) return false
   return again === 'elsewhere' || again === 'anybody' || (again === 'reads' && (method === 'GET' || method === 'HEAD'))
 }

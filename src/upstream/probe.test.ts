@@ -21,5 +21,6 @@ test('any answer of a live API server is good; what comes in its stead is not', 
       sign.kind === 'probe answered' ? `answered ${sign.note}` : `failed ${'why' in sign && sign.why}`,
       expected,
     )
+    assert.equal(sign.kind === 'probe answered' && sign.refusesEdge === true, status === 401)
   }
 })

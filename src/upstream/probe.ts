@@ -55,6 +55,7 @@ export function signOf(status: number, contentType: string, text: string, rttMs:
       kind: 'probe answered',
       rttMs,
       note: `the API server answers, but refuses the edge's credential (${status})`,
+      refusesEdge: status === 401,
     }
   }
   if (status === 200) return { kind: 'probe answered', rttMs }

@@ -9,11 +9,11 @@ import { Unreachable } from './upstream.ts'
 
 const client = (name: string) => issue({ use: 'client', name })
 
-async function world(context: TestContext, user: (folder: string) => Record<string, string>) {
+async function world(context: TestContext, user: (folder: string) => Record<string, string>, more: object = {}) {
   const fake = await FakeServer.start()
   const files = writeKubeconfig(fake.url, {})
   files.write(fake.url, user(files.folder))
-  const direct = await runDirect({ kubeconfig: files.path })
+  const direct = await runDirect({ kubeconfig: files.path, ...more })
   context.after(async () => {
     await direct.end()
     await fake.end()
@@ -42,6 +42,29 @@ test('a renewed certificate: new requests use it at once, old streams end, nobod
   assert.equal(upstream.reachability.state, 'reachable')
   assert.doesNotMatch(lines.join(''), /upstream\.suspect|PRIVATE/)
   assert.deepEqual([renewals, known()], [1, ['edge new']])
+})
+
+test('a probe that was under way with the old credential says nothing of the new one, which is asked about at once', async (context) => {
+  const seldom = { probeEveryMs: 60_000, limits: { drainMsMax: 5_000 } }
+  const { fake, files, upstream, lines } = await world(context, () => inline(client('old')), seldom)
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
+  let refuse: (() => void) | undefined
+  fake.ready = (_request, response) => {
+    if (fake.requests.at(-1)?.name === 'new') return void response.end('ok')
+    refuse = () => void response.writeHead(401).end()
+  }
+  const whys: string[] = []
+  upstream.reachability.observe(() => whys.push(upstream.reachability.why))
+  const probed = upstream.reachability.probe()
+  await until(() => refuse !== undefined, 'a probe')
+  files.write(fake.url, inline(client('new')))
+  await until(() => lines.some((line) => line.includes('upstream.renewed')), 'the new one')
+  refuse?.()
+  assert.equal(await probed, true)
+  await until(() => fake.requests.at(-1)?.name === 'new', 'another probe')
+  await until(() => upstream.addresses()[0]?.why === 'the API server answers', 'its answer')
+  const { state, why, refusesEdge } = upstream.reachability
+  assert.deepEqual([state, why, refusesEdge, whys], ['reachable', 'the API server answers', false, []])
 })
 
 test('half of a renewed pair changes nothing; the other half completes it', async (context) => {

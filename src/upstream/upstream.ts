@@ -90,6 +90,8 @@ export interface Reachability {
   readonly sinceMs: number
   /** When the API server last answered a probe, by the steady clock; -Infinity: not in this life of the process. */
   readonly heardAt: number
+  /** It answers, and took the edge's own credential for none (401) when it was last probed: nothing of the edge's is done there. */
+  readonly refusesEdge: boolean
   /** How long a read may wait for the cloud: max(300 ms, 4 × round trip), at most 2 s. */
   readonly limitMs: number
   /** A read hit its limit: suspect until a probe succeeds. */

@@ -227,6 +227,55 @@ test("the administrator is told that the edge's credential is refused, and not t
   }
 })
 
+test("what the administrator asks of an API server that refuses the edge's credential is answered by that, also where it did not get there", async () => {
+  await using world = await EdgeWorld.open()
+  const { reachability } = world.cloud
+  const pod = '/api/v1/namespaces/a/pods/p'
+  const account = '/api/v1/namespaces/a/serviceaccounts/default/token'
+  const refused = /refuses the edge's own credential \(401\).*: renew it in the edge's kubeconfig/
+  const message = async (method: string, url: string, more: object = { peer: admin }) => {
+    const { status, json } = await world.ask(method, url, { ...more, ...(method === 'GET' ? {} : { body: '{}' }) })
+    assert.equal(status, 503, `${method} ${url}`)
+    return json.message
+  }
+  const exec = async (): Promise<string> => {
+    const nothing = { hasBody: false, body: async () => Buffer.alloc(0), stream: async function* () {} }
+    const asked = { method: 'POST', url: `${pod}/exec`, headers: {}, ...nothing, peer: admin }
+    const answer = await world.endpoint.upgrade(asked)
+    return 'body' in answer ? (await whole(answer.body)).toString() : `upgraded ${answer.status}`
+  }
+  const socket = new Duplex({ read() {}, write: (_, __, done) => done() })
+  world.cloud.connectAs = () => ({ status: 401, rawHeaders: [], socket, head: Buffer.alloc(0) })
+  world.cloud.script = ({ path }) => (path.startsWith('/api/v1/namespaces/a/') ? answered(401, '{}') : undefined)
+  assert.match(await message('POST', account), refused)
+  assert.equal((await world.ask('GET', `${pod}/log`, { peer: admin })).status, 401, 'the node may have said so')
+  assert.equal(await exec(), 'upgraded 401')
+  assert.equal(socket.destroyed, false)
+  reachability.refusesEdge = true
+  assert.match(await message('GET', `${pod}/log`), refused)
+  assert.match(await exec(), refused)
+  assert.equal(socket.destroyed, true)
+  let sent = false
+  const broken = () => {
+    throw new Unreachable('its connection went away', sent)
+  }
+  world.cloud.connectAs = broken
+  world.cloud.script = ({ path }) => (path.startsWith('/api/v1/namespaces/a/') ? broken() : undefined)
+  for (const state of ['reachable', 'suspect'] as const) {
+    reachability.set(state)
+    assert.match(await message('DELETE', pod), refused)
+    assert.match(await message('GET', `${pod}/log`), refused)
+    assert.match(await exec(), refused)
+    assert.match(await message('DELETE', pod, { token: aliceToken }), /cannot be reached.*its connection went away/)
+    sent = true
+    assert.equal((await world.ask('DELETE', pod, { peer: admin, body: '{}' })).status, 504, 'it may have been renewed')
+    sent = false
+  }
+  // Without a line that is what counts, whatever was said before.
+  reachability.set('unreachable')
+  assert.match(await message('DELETE', pod), /cannot be reached, and nothing was written/)
+})
+
 test('whoever leaves before the answer takes the request along, and that is no sign against the API server', async () => {
   await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })

@@ -53,7 +53,11 @@ export class Forwarder {
     const isToken = isKnown && tokens.concerns(api)
     const isAsked = isKnown && isReview(api) && request.hasBody
     try {
-      if (isToken) return await tokens.pass(call)
+      if (isToken) {
+        const reply = await tokens.pass(call)
+        if (reply.status === 401 && this.#isOwnRefusal(call)) throw edgeRefused()
+        return reply
+      }
       const tap = this.#tap(call)
       const body = isAsked ? replayed(await call.body()) : (tap ?? request)
       const answer = await this.#ask(call, { ...options, gone, body })
@@ -68,6 +72,7 @@ export class Forwarder {
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
       // It may have been done: neither yes nor no would be true.
       if (isWrite && error.sent) throw mayBeDone(why)
+      if (this.#isRefusedEdge(call)) throw edgeRefused()
       return await answerOffline(this.#parts, call, { why, bodyGone: request.hasBody })
     }
   }
@@ -113,10 +118,12 @@ export class Forwarder {
         headMsMax,
       })
       this.#learn(call, { status: connected.status, askedAt })
-      return connected
+      if (connected.status !== 401 || !this.#isOwnRefusal(call)) return connected
+      connected.socket.destroy()
+      throw edgeRefused()
     } catch (error) {
-      if (error instanceof Unreachable) throw notConnected(call.api, error.message)
-      throw error
+      if (!(error instanceof Unreachable)) throw error
+      throw this.#isRefusedEdge(call) ? edgeRefused() : notConnected(call.api, error.message)
     }
   }
 
@@ -169,8 +176,15 @@ export class Forwarder {
     return isConnection(subresource) || this.#parts.catalog.isAggregated(group, version)
   }
 
+  /** Of a 401: what leads to others is asked of the API server first, so where that knows no edge it was its own. */
   #isOwnRefusal(call: Call): boolean {
-    return call.identity.kind === 'edge' && !this.#isAnothers(call)
+    return call.identity.kind === 'edge' && (!this.#isAnothers(call) || this.#isRefusedEdge(call))
+  }
+
+  /** What it asked for was not done, and would not be: to a person that is of more use than why it did not get there. */
+  #isRefusedEdge({ identity }: Call): boolean {
+    const { state, refusesEdge } = this.#parts.upstream.reachability
+    return identity.kind === 'edge' && state !== 'unreachable' && refusesEdge
   }
 
   async #reply(api: ApiRequest, answer: UpstreamResponse, sent?: Sent): Promise<Response> {

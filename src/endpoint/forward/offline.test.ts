@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { configMap } from '../../kube/protobuf/messages.test-support.ts'
+import { Unreachable } from '../../upstream/upstream.ts'
 import { admin, aliceToken, answered, EdgeWorld, statusText, whole } from '../edgeworld.test-support.ts'
 
 const maps = '/api/v1/namespaces/pbwork/configmaps'
@@ -130,6 +131,13 @@ test('writes refused since the cut are counted by resource and caller, in a boun
   // The morning after it can still be seen; the next cut begins another.
   world.cloud.reachability.set('reachable')
   assert.deepEqual([(await status(world)).refusedWrites.over, (await status(world)).refusedWrites.total], [true, 105])
+  world.cloud.script = ({ method }) => {
+    if (method === 'PUT') throw new Unreachable('its connection went away', false)
+    return undefined
+  }
+  assert.equal((await put(`${maps}/cm`)).status, 503)
+  const after = (await status(world)).refusedWrites
+  assert.deepEqual([after.over, after.total], [true, 105], 'one that did not get through is no cut')
   world.cloud.reachability.set('unreachable')
   await put(`${maps}/cm`)
   assert.equal((await status(world)).refusedWrites.total, 1)

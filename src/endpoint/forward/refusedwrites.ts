@@ -1,7 +1,8 @@
 /**
  * Which writes were refused because the API server could not be reached, counted since the cut by resource and caller: what an
  * operator has to do again, or sees going nowhere, such as the status of pods. A return keeps the count for the morning after;
- * the next cut begins another. As a figure they are counted by resource for as long as the process lives.
+ * the next cut begins another. One that did not get through while the API server is there is of no cut, and does not take the
+ * night's count away. As a figure they are counted by resource for as long as the process lives.
  */
 import type { Clock } from '../../base/clock.ts'
 import { Counter, seriesOf } from '../../base/metrics.ts'
@@ -33,6 +34,7 @@ const nameless = { group: '', resource: '', subresource: '' }
 
 export class RefusedWrites {
   readonly #clock: Clock
+  readonly #reachability: Reachability
   readonly #catalog: Pick<CloudCatalog, 'find'>
   readonly #counter = new Counter()
   readonly #rows = new Map<string, RefusedWrite>()
@@ -43,6 +45,7 @@ export class RefusedWrites {
 
   constructor({ clock, reachability, catalog }: Parts) {
     this.#clock = clock
+    this.#reachability = reachability
     this.#catalog = catalog
     // Prometheus sees an increase only of a series that it has scraped before.
     this.#counter.add(seriesOf(nameless), 0)
@@ -54,6 +57,8 @@ export class RefusedWrites {
   add(api: ApiRequest, caller: string): void {
     const { group, resource, subresource } = api
     this.#counter.add(seriesOf(this.#isKnown(api) ? { group, resource, subresource } : nameless))
+    // What breaks in a cut is told to the judgement before its callers hear of it.
+    if (this.#reachability.state === 'reachable') return
     if (this.#isOver) {
       this.#rows.clear()
       this.#firstMs = undefined

@@ -66,6 +66,7 @@ export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
       why: '',
       sinceMs: 0,
       heardAt: 0,
+      refusesEdge: false,
       limitMs: 300,
       suspect: (why) => {
         this.suspicions.push(why)
