@@ -1,5 +1,6 @@
 /** In whose name a request goes, as far as its connection and its head tell. */
 import { certificateCaller } from '../access/authenticate/certificatecaller.ts'
+import { unauthorized } from '../kube/status.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import type { Request } from './endpoint.ts'
 
@@ -22,9 +23,10 @@ export function identityOf(
   parts: { standingOf: (certificate: Certificate) => CertificateStanding; nowMs: () => number },
 ): Identity {
   const { certificate } = peer
-  // A certificate that has expired on an open connection names no caller any more; our own outlives a wrong clock.
+  // A certificate that has expired on an open connection proves nothing any more; our own outlives a wrong clock.
   if (certificate?.issuedBy === 'own') return edge
-  if (certificate === undefined || certificate.expiresMs <= parts.nowMs()) return bearerIdentity(peer, headers)
+  if (certificate === undefined) return uncertifiedIdentity(peer, headers)
+  if (certificate.expiresMs <= parts.nowMs()) return uncertifiedIdentity({ ...peer, unverified: true }, headers)
   const standing = parts.standingOf(certificate)
   if (standing === 'credential') return identitiesOf(certificate).credential
   const shown = bearerIdentity(peer, headers)
@@ -62,6 +64,13 @@ export function bearerIdentity(peer: Request['peer'], headers: Request['headers'
   if (other === undefined) return anonymous
   const identity: Identity = { kind: 'token', token: other }
   if (header !== undefined && token !== undefined) shown.set(peer, { header, identity })
+  return identity
+}
+
+/** The same; as at kube-apiserver, one that shows a certificate which proves nothing, and no token, is not even anonymous. */
+export function uncertifiedIdentity(peer: Request['peer'], headers: Request['headers']): Identity {
+  const identity = bearerIdentity(peer, headers)
+  if (identity === anonymous && peer.unverified === true) throw unauthorized()
   return identity
 }
 

@@ -32,7 +32,6 @@ test('[I1] a request goes up in the name of whoever sent it, and of nobody else'
       { peer: node(undefined, 'system:node:n2'), token: 'tok' },
       { kind: 'token', token: 'tok' },
     ],
-    [{ peer: node(0) }, { kind: 'anonymous' }],
   ]
   for (const [asking, identity] of rows) {
     await world.ask('PATCH', `${maps}/x`, { ...asking, body: '{}' })

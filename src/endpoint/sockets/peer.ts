@@ -38,16 +38,16 @@ export class ClientAuthorities {
     this.pems = this.#all.map(String)
   }
 
-  /** An unknown authority's certificate, or one out of date, is none. */
+  /** An unknown authority's certificate, or one out of date, proves nothing. */
   connectionOf(socket: TLSSocket): Connection {
-    if (!socket.authorized) return { peer: {} }
-    const { subject, valid_to } = socket.getPeerCertificate()
-    const signer = this.#signerOf(socket)
-    if (subject === undefined || signer === undefined) return { peer: {} }
-    const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
     const shown = socket.getPeerX509Certificate()
-    const uids = shown && subjectUids(shown.raw)
-    const fingerprint = shown?.fingerprint256.replaceAll(':', '').toLowerCase()
+    if (shown === undefined) return { peer: {} }
+    const { subject, valid_to } = socket.getPeerCertificate()
+    const signer = socket.authorized ? this.#signerOf(socket) : undefined
+    if (subject === undefined || signer === undefined) return { peer: { unverified: true } }
+    const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
+    const uids = subjectUids(shown.raw)
+    const fingerprint = shown.fingerprint256.replaceAll(':', '').toLowerCase()
     const expiresMs = Date.parse(valid_to)
     return { peer: { certificate: { ...namesOf(subject), uids, fingerprint, issuedBy, expiresMs, signer } } }
   }
