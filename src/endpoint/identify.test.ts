@@ -89,7 +89,11 @@ test('[I1] requests of one connection with one token share an identity; another 
   const first = by({ authorization: 'Bearer t1' })
   assert.equal(by({ authorization: 'Bearer t1' }), first)
   assert.deepEqual(by({ authorization: 'Bearer t2' }), { kind: 'token', token: 't2' })
-  assert.deepEqual(by({ authorization: 'Basic t2' }), { kind: 'anonymous' })
+  // What follows the token is not looked at, as at kube-apiserver.
+  assert.deepEqual(by({ authorization: ' BEARER t2 t1 ' }), { kind: 'token', token: 't2' })
+  for (const authorization of ['Basic t2', 'Bearer', 'Bearer  t2', 'Bearert2']) {
+    assert.deepEqual(by({ authorization }), { kind: 'anonymous' }, authorization)
+  }
   assert.deepEqual(by({}), { kind: 'anonymous' })
   const protocol = (token: string) =>
     `v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`

@@ -92,12 +92,10 @@ function isImpersonation(name: string): boolean {
   return (first === 0x69 || first === 0x49) && name.toLowerCase().startsWith('impersonate-')
 }
 
-/** As kube-apiserver reads it: the scheme in any case, one token after it. */
+/** As kube-apiserver reads it: the scheme in any case, the token after one space; whatever follows is not looked at. */
 function bearerOf(header: string | undefined): string | undefined {
-  const [scheme, token, ...rest] = (header ?? '').trim().split(' ')
-  return scheme?.toLowerCase() === 'bearer' && token !== undefined && token !== '' && rest.length === 0
-    ? token
-    : undefined
+  const [scheme, token = ''] = (header ?? '').trim().split(' ', 2)
+  return scheme?.toLowerCase() === 'bearer' && token !== '' ? token : undefined
 }
 
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
