@@ -30,7 +30,7 @@ import { Misconfigured } from './misconfigured.ts'
 import { connectionsHere } from './openfiles.ts'
 import { Outage } from './outage.ts'
 import { Serving } from './serving.ts'
-import type { ClusterStatus } from './statusdocument.ts'
+import { type ClusterStatus, sinceMsOf } from './statusdocument.ts'
 import { akeVersion, buildInfo } from './version.ts'
 
 /** How often the file of --client-ca is looked at. */
@@ -110,6 +110,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
       reachability: upstream.reachability,
       interests: () => mirrors.current.interests,
       refused: () => measures.unavailable,
+      sinceMs: () => sinceMsOf(upstream.reachability, mirrors.current.contact),
       clock,
       log,
     })

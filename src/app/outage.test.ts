@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { createLog } from '../base/log.ts'
 import { aliceToken, EdgeWorld } from '../endpoint/edgeworld.test-support.ts'
 import { Outage } from './outage.ts'
+import { sinceMsOf } from './statusdocument.ts'
 
 /** A world whose outages are told; `told` is what an operator reads, since it was last asked. */
 async function opened() {
@@ -12,7 +13,8 @@ async function opened() {
   const log = createLog({ level: 'debug', write: (line) => world.lines.push(line) })
   const stop = new AbortController()
   const refused = () => world.measures.unavailable
-  const outage = new Outage({ reachability, interests: () => world.interests, refused, clock, log })
+  const sinceMs = () => sinceMsOf(reachability, world.contact)
+  const outage = new Outage({ reachability, interests: () => world.interests, refused, sinceMs, clock, log })
   const running = outage.run(stop.signal)
   const told = () =>
     world.lines
@@ -116,4 +118,29 @@ test('a refusal is told once for each cause: a credential, or a right to a resou
     await world.pass(60_000)
   }
   await end()
+})
+
+test('an edge that starts during an outage tells since when it is, and how long it was', async () => {
+  const { world, told, end } = await opened()
+  const { clock, reachability } = world.cloud
+  await world.synced('pods')
+  const since = new Date(clock.now()).toISOString()
+  reachability.set('unreachable')
+  await world.pass(600_000)
+  await end()
+  await world.start({ waits: false })
+  const log = createLog({ level: 'info', write: (line) => world.lines.push(line) })
+  const stop = new AbortController()
+  const sinceMs = () => sinceMsOf(reachability, world.contact)
+  told()
+  reachability.restarted()
+  const parts = { reachability, interests: () => world.interests, refused: () => 0, sinceMs, clock, log }
+  const running = new Outage(parts).run(stop.signal)
+  reachability.set('unreachable')
+  assert.match(told().join('\n'), new RegExp(`^warn outage.began since=${since.slice(0, -5)}`))
+  reachability.set('reachable')
+  assert.match(told()[0] ?? '', /^info outage.over seconds=6\d\d /)
+  stop.abort()
+  await running
+  await world.stop()
 })

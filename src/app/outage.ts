@@ -20,6 +20,8 @@ type Parts = {
   readonly interests: () => Interests
   /** Requests that were refused because the API server is away, so far. */
   readonly refused: () => number
+  /** Since when the API server is away, by the wall's clock: an edge that starts during an outage is not its beginning. */
+  readonly sinceMs: () => number
   readonly clock: Clock
   readonly log: Log
 }
@@ -53,11 +55,13 @@ export class Outage {
     if (this.#cut !== undefined) return
     this.#waiting.abort()
     const { clock, log, refused } = this.#parts
+    const sinceMs = this.#parts.sinceMs()
+    const agoMs = Math.max(0, clock.now() - sinceMs)
     const held = this.#held()
     const all = [...this.#parts.interests().all]
-    this.#cut = { atMs: clock.steady(), refused: refused(), positions: positionsOf(held) }
+    this.#cut = { atMs: clock.steady() - agoMs, refused: refused(), positions: positionsOf(held) }
     log.warn('outage.began', {
-      since: new Date(clock.now()).toISOString(),
+      since: new Date(sinceMs).toISOString(),
       held: held.length,
       objects: held.reduce((sum, { cache }) => sum + (cache?.size ?? 0), 0),
       notHeld: all.length - held.length,

@@ -51,6 +51,8 @@ export type Peer = {
     /** The key that signed it. */
     readonly signer?: KeyObject
   }
+  /** It showed a certificate that proves nothing: of an unknown authority, out of date, or not for clients. */
+  readonly unverified?: boolean
   /** Bytes to it cost less than compressing them: what is answered here goes out as it is, whatever it accepts. */
   readonly uncompressed?: boolean
 }

@@ -34,7 +34,7 @@ test('[I1] a certificate speaks for its name only while it is valid and a creden
   const caller = (name: string) => ({ name, uid: '', groups: ['system:authenticated'] })
   const name = 'system:node:n1'
   assert.deepEqual(by(name, 2_000), { kind: 'certificate', name, caller: caller(name) })
-  assert.deepEqual(by(name, 1_000), { kind: 'anonymous' })
+  assert.throws(() => by(name, 1_000), /Unauthorized/)
   assert.deepEqual(by('another', 2_000), { kind: 'anonymous' })
   assert.deepEqual(by('ake-admin', 0, 'own'), { kind: 'edge' })
   assert.deepEqual(by('ake-admin', 2_000), { kind: 'named', caller: caller('ake-admin') })
@@ -49,11 +49,21 @@ test('[I1] a certificate that no credential goes with is the caller that kube-ap
   const caller = { name: 'jane', uid: '', groups: ['devs', 'system:authenticated'], extra }
   assert.deepEqual(by(), { kind: 'named', caller })
   assert.deepEqual(by({ uids: ['u1'] }), { kind: 'named', caller: { ...caller, uid: 'u1' } })
-  for (const odd of [{ uids: ['u1', 'u2'] }, { uids: [''] }, { uids: undefined }, { name: '' }, { expiresMs: 1_000 }]) {
+  for (const odd of [{ uids: ['u1', 'u2'] }, { uids: [''] }, { uids: undefined }, { name: '' }]) {
     assert.deepEqual(by(odd), { kind: 'anonymous' }, JSON.stringify(odd))
   }
   // A token can go up, and goes before.
   assert.deepEqual(by({}, { authorization: 'Bearer t1' }), { kind: 'token', token: 't1' })
+})
+
+test('[I3] who shows a certificate that proves nothing is not even anonymous, unless a token is shown with it', () => {
+  const certificate = { name: 'jane', organizations: [], uids: [], issuedBy: 'clients', expiresMs: 1_000 } as const
+  for (const peer of [{ unverified: true }, { certificate }]) {
+    assert.throws(() => identityOf({ peer, headers: {} }, parts), /Unauthorized/)
+    assert.throws(() => identityOf({ peer, headers: { authorization: 'Basic x' } }, parts), /Unauthorized/)
+    const headers = { authorization: 'Bearer t1' }
+    assert.deepEqual(identityOf({ peer, headers }, parts), { kind: 'token', token: 't1' })
+  }
 })
 
 test('requests of one connection with one certificate share an identity', () => {
@@ -79,7 +89,11 @@ test('[I1] requests of one connection with one token share an identity; another 
   const first = by({ authorization: 'Bearer t1' })
   assert.equal(by({ authorization: 'Bearer t1' }), first)
   assert.deepEqual(by({ authorization: 'Bearer t2' }), { kind: 'token', token: 't2' })
-  assert.deepEqual(by({ authorization: 'Basic t2' }), { kind: 'anonymous' })
+  // What follows the token is not looked at, as at kube-apiserver.
+  assert.deepEqual(by({ authorization: ' BEARER t2 t1 ' }), { kind: 'token', token: 't2' })
+  for (const authorization of ['Basic t2', 'Bearer', 'Bearer  t2', 'Bearert2']) {
+    assert.deepEqual(by({ authorization }), { kind: 'anonymous' }, authorization)
+  }
   assert.deepEqual(by({}), { kind: 'anonymous' })
   const protocol = (token: string) =>
     `v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`

@@ -1,5 +1,6 @@
 /** In whose name a request goes, as far as its connection and its head tell. */
 import { certificateCaller } from '../access/authenticate/certificatecaller.ts'
+import { unauthorized } from '../kube/status.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import type { Request } from './endpoint.ts'
 
@@ -22,9 +23,10 @@ export function identityOf(
   parts: { standingOf: (certificate: Certificate) => CertificateStanding; nowMs: () => number },
 ): Identity {
   const { certificate } = peer
-  // A certificate that has expired on an open connection names no caller any more; our own outlives a wrong clock.
+  // A certificate that has expired on an open connection proves nothing any more; our own outlives a wrong clock.
   if (certificate?.issuedBy === 'own') return edge
-  if (certificate === undefined || certificate.expiresMs <= parts.nowMs()) return bearerIdentity(peer, headers)
+  if (certificate === undefined) return uncertifiedIdentity(peer, headers)
+  if (certificate.expiresMs <= parts.nowMs()) return uncertifiedIdentity({ ...peer, unverified: true }, headers)
   const standing = parts.standingOf(certificate)
   if (standing === 'credential') return identitiesOf(certificate).credential
   const shown = bearerIdentity(peer, headers)
@@ -65,6 +67,13 @@ export function bearerIdentity(peer: Request['peer'], headers: Request['headers'
   return identity
 }
 
+/** The same; as at kube-apiserver, one that shows a certificate which proves nothing, and no token, is not even anonymous. */
+export function uncertifiedIdentity(peer: Request['peer'], headers: Request['headers']): Identity {
+  const identity = bearerIdentity(peer, headers)
+  if (identity === anonymous && peer.unverified === true) throw unauthorized()
+  return identity
+}
+
 /** By any header of the kind: without a user they make no sense, and the API server says so. */
 export function impersonates({ headers, rawHeaders }: Pick<Request, 'headers' | 'rawHeaders'>): boolean {
   if (rawHeaders === undefined) return Object.keys(headers).some(isImpersonation)
@@ -83,12 +92,10 @@ function isImpersonation(name: string): boolean {
   return (first === 0x69 || first === 0x49) && name.toLowerCase().startsWith('impersonate-')
 }
 
-/** As kube-apiserver reads it: the scheme in any case, one token after it. */
+/** As kube-apiserver reads it: the scheme in any case, the token after one space; whatever follows is not looked at. */
 function bearerOf(header: string | undefined): string | undefined {
-  const [scheme, token, ...rest] = (header ?? '').trim().split(' ')
-  return scheme?.toLowerCase() === 'bearer' && token !== undefined && token !== '' && rest.length === 0
-    ? token
-    : undefined
+  const [scheme, token = ''] = (header ?? '').trim().split(' ', 2)
+  return scheme?.toLowerCase() === 'bearer' && token !== '' ? token : undefined
 }
 
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'

@@ -12,7 +12,7 @@ import type { Identity } from '../upstream/upstream.ts'
 import type { Call } from './call.ts'
 import type { Authentication, Authorization } from './composition.ts'
 import type { Peer, Request } from './endpoint.ts'
-import { bearerIdentity, headerLines } from './identify.ts'
+import { bearerIdentity, headerLines, uncertifiedIdentity } from './identify.ts'
 import { isOpen } from './ownpaths.ts'
 import type { Whose } from './shares.ts'
 
@@ -27,7 +27,7 @@ export class OwnAuthentication implements Authentication, Whose {
 
   identify({ peer, headers }: Request): Identity {
     if (peer.certificate?.issuedBy === 'own') return certified
-    const shown = bearerIdentity(peer, headers)
+    const shown = uncertifiedIdentity(peer, headers)
     if (shown.kind !== 'token') return shown
     const caller = this.#tokens.caller(shown)
     if (caller === undefined) throw unauthorized()

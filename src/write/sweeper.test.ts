@@ -83,3 +83,26 @@ test('custom resources in a namespace go with it', async () => {
   await world.writer.sweeper.sweep()
   assert.equal(world.bytes('we.dev/widgets', 'n/w'), undefined)
 })
+
+test("a definition of one of Kubernetes' own resources serves nothing, and takes none of its objects along", async () => {
+  const world = new FakeWorld()
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+  assert.equal((await world.send('POST', leases, { metadata: { name: 'own' } })).code, 201)
+  const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+  const schema = { openAPIV3Schema: { type: 'object' } }
+  const name = 'leases.coordination.k8s.io'
+  const made = await world.send('POST', url, {
+    metadata: { name, annotations: { 'api-approved.kubernetes.io': 'unapproved' } },
+    spec: {
+      group: 'coordination.k8s.io',
+      scope: 'Namespaced',
+      names: { plural: 'leases', kind: 'Lease' },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  })
+  assert.equal(made.code, 201)
+  await world.send('DELETE', `${url}/${name}`)
+  assert.equal(await world.writer.sweeper.sweep(), 0)
+  assert.equal(world.bytes('apiextensions.k8s.io/customresourcedefinitions', name), undefined)
+  assert.ok(world.bytes('coordination.k8s.io/leases', 'default/own') !== undefined)
+})

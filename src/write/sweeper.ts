@@ -3,6 +3,7 @@
  * does both, begins with whatever an earlier process left unfinished, and waits for finalizers others have to remove.
  */
 import { Bell } from '../base/bell.ts'
+import { isBuiltinGroup } from '../kube/builtin.ts'
 import { field, type Json, type JsonObject, parseJson, text } from '../kube/json/json.ts'
 import { type GroupVersionResource, groupResource, type Resource } from '../kube/resource.ts'
 import { StatusError } from '../kube/status.ts'
@@ -116,8 +117,11 @@ export class Sweeper {
     const resource = resourceOf(tree)
     const definition = { ...bareDefinition, storageVersion: resource.version }
     const scope: RequestScope = { ...scopeOf(engine, resource), definition }
-    const remaining = (await this.#emptyOut(scope, undefined)) + engine.entering.count(resourcePlace(resource))
-    if (remaining > 0) return false
+    // A definition serves nothing in one of Kubernetes' own groups: what is stored there is not of it.
+    if (!isBuiltinGroup(resource.group)) {
+      const remaining = (await this.#emptyOut(scope, undefined)) + engine.entering.count(resourcePlace(resource))
+      if (remaining > 0) return false
+    }
     const gone = await this.#finish(definitions, stored.key, (draft) => {
       const meta = metaOf(draft)
       const others = finalizersOf(meta).filter((name) => name !== cleanupFinalizer)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
+import { makeQuestion } from '../../access/question.ts'
 import type { Connected } from '../../upstream/upstream.ts'
 import { Unreachable } from '../../upstream/upstream.ts'
 import { type Asking, admin, aliceToken, answered, EdgeWorld, objectText, whole } from '../edgeworld.test-support.ts'
@@ -31,7 +32,6 @@ test('[I1] a request goes up in the name of whoever sent it, and of nobody else'
       { peer: node(undefined, 'system:node:n2'), token: 'tok' },
       { kind: 'token', token: 'tok' },
     ],
-    [{ peer: node(0) }, { kind: 'anonymous' }],
   ]
   for (const [asking, identity] of rows) {
     await world.ask('PATCH', `${maps}/x`, { ...asking, body: '{}' })
@@ -209,6 +209,17 @@ test('[I1] what the API server allowed counts from then on, what it refused too'
   world.cloud.reachability.set('unreachable')
   assert.equal((await get('mallory-token')).status, 403)
   assert.equal((await get(aliceToken)).status, 200)
+})
+
+test('[I2] `OPTIONS *` tells nothing of rights: it is answered before the API server has looked at them', async () => {
+  await using world = await EdgeWorld.open()
+  world.cloud.judge.allows = () => false
+  world.cloud.script = ({ method, path }) => (method === 'OPTIONS' && path === '*' ? answered(200, '', {}) : undefined)
+  await world.access.access.caller({ kind: 'token', token: aliceToken })
+  assert.equal((await world.ask('OPTIONS', '*', { token: aliceToken })).status, 200)
+  world.cloud.reachability.set('unreachable')
+  const question = makeQuestion({ verb: 'options', path: '*' })
+  assert.equal(await world.access.access.decide({ kind: 'token', token: aliceToken }, question), 'unknown')
 })
 
 test("the administrator is told that the edge's credential is refused, and not to log in", async () => {

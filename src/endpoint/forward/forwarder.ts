@@ -166,7 +166,8 @@ export class Forwarder {
   }
 
   #learn(call: Call, outcome: ForwardOutcome): void {
-    if (call.impersonates) return
+    // The API server's HTTP library answers `OPTIONS *` by itself, before rights are looked at.
+    if (call.impersonates || call.request.url === '*') return
     const isRefusal = outcome.status === 401 || outcome.status === 403
     if (!isRefusal || !this.#isAnothers(call)) this.#parts.access.learn(call.identity, call.question, outcome)
   }

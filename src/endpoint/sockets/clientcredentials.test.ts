@@ -8,7 +8,7 @@ import type { KeyPair } from '../../pki/certificate.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { identityOf } from '../identify.ts'
 import { ClientCredentials, type Configured } from './clientcredentials.ts'
-import { authority, issuedBy, open, own, type Running, readUntil, withServer } from './server.test-support.ts'
+import { authority, issuedBy, open, own, type Running, readAll, readUntil, withServer } from './server.test-support.ts'
 
 const name = 'system:node:n1'
 const cluster = authority('kubernetes')
@@ -95,6 +95,28 @@ test('[I1] a resumed TLS session is judged by the same certificate', () =>
         assert.equal(await asked(again), kind)
         for (const socket of [first, again]) socket.destroy()
       }
+    },
+  ))
+
+test('[I1] a resumed TLS session knows the intermediate authority of its handshake, as long as the one above it counts', () =>
+  serving(
+    () => undefined,
+    async (server) => {
+      const between = issuedBy(cluster, 'kubernetes', { subject: { commonName: 'between' }, use: 'authority' })
+      const leaf = issuedBy(between, 'between', { subject: { commonName: 'alice' } })
+      const credential = { cert: leaf.cert + between.cert, key: leaf.key }
+      const first = await open(server, credential)
+      const ticket = once(first, 'session')
+      assert.equal(await asked(first), 'named')
+      const [session] = (await ticket) as [Buffer]
+      const again = await open(server, { ...credential, session })
+      assert.equal(again.isSessionReused(), true)
+      assert.equal(await asked(again), 'named')
+      server.server.setCallersCa(cluster.cert)
+      assert.equal(await asked(again), 'named')
+      server.server.setCallersCa(other.cert)
+      await Promise.all([first, again].map(readAll))
+      for (const socket of [first, again]) socket.destroy()
     },
   ))
 

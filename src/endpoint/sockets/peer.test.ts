@@ -20,7 +20,9 @@ import {
 const handle = async ({ peer }: Request): Promise<Response> => ({
   status: 200,
   headers: {},
-  body: Buffer.from(`${JSON.stringify({ caller: certifiedCaller(peer)?.name, ...peer.certificate })}\n`),
+  body: Buffer.from(
+    `${JSON.stringify({ caller: certifiedCaller(peer)?.name, unverified: peer.unverified, ...peer.certificate })}\n`,
+  ),
 })
 
 type Told = { caller?: string; name?: string; issuedBy?: string; organizations?: string[]; expiresMs?: number }
@@ -62,12 +64,13 @@ test('[I1] whose authority signed it decides what a certificate is worth, not wh
 
 test('no certificate, an unknown authority’s or an expired one: nobody in particular, and no error', () =>
   withServer({ handle, callersCa: cluster.cert }, async (server) => {
-    for (const credential of [undefined, alike, expired]) assert.deepEqual(await tell(server, credential), {})
+    assert.deepEqual(await tell(server), {})
+    for (const credential of [alike, expired]) assert.deepEqual(await tell(server, credential), { unverified: true })
   }))
 
 test('authorities change while it runs: at once for new connections, and whom none stands behind is cut', () =>
   withServer({ handle }, async (server) => {
-    assert.deepEqual(await tell(server, node), {})
+    assert.deepEqual(await tell(server, node), { unverified: true })
     server.server.setCallersCa(cluster.cert)
     assert.equal((await tell(server, node)).name, 'system:node:edge-1')
     const ask = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
@@ -84,10 +87,10 @@ test('authorities change while it runs: at once for new connections, and whom no
     }
     server.server.setCallersCa(twin.cert)
     await readAll(clients[0])
-    assert.deepEqual(await tell(server, node), {})
+    assert.deepEqual(await tell(server, node), { unverified: true })
     assert.equal((await tell(server, alike)).issuedBy, 'clients')
     server.server.setCallersCa(undefined)
-    assert.deepEqual(await tell(server, alike), {})
+    assert.deepEqual(await tell(server, alike), { unverified: true })
     clients[1].write(ask)
     await readUntil(clients[1], '}')
     for (const client of clients) client.destroy()

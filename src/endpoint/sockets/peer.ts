@@ -13,29 +13,41 @@ export type Connection = { readonly peer: Peer }
 /** A peer without a certificate that counts. */
 export const stranger: Connection = { peer: {} }
 
+/** Whose key signed a certificate that an intermediate authority issued, and the key of the authority above that. */
+type Issued = { readonly signer: KeyObject; readonly authority: KeyObject }
+
+/** Callers of intermediate authorities on one node: beyond it the one that came least recently shakes hands anew to be known. */
+const issuedMax = 1024
+
 export class ClientAuthorities {
   /** Every certificate as a PEM text of its own. */
   readonly pems: readonly string[]
   readonly #all: readonly X509Certificate[]
   readonly #own: X509Certificate
+  /** By fingerprint: a resumed TLS session has its certificate and not the chain that was shown with it. */
+  readonly #issued: Map<string, Issued>
 
-  /** Our own authority's certificate, and a PEM text with those of others, whose certificates are callers too. */
-  constructor(own: string, callers?: string) {
+  /**
+   * Our own authority's certificate, and a PEM text with those of others, whose certificates are callers too; what is known of
+   * intermediate ones goes on from those whose place these take.
+   */
+  constructor(own: string, callers?: string, before?: ClientAuthorities) {
+    this.#issued = before === undefined ? new Map() : before.#issued
     this.#all = [own, ...(callers === undefined ? [] : [callers])].flatMap(certificatesIn)
     this.#own = this.#all[0] as X509Certificate
     this.pems = this.#all.map(String)
   }
 
-  /** An unknown authority's certificate, or one out of date, is none. */
+  /** An unknown authority's certificate, or one out of date, proves nothing. */
   connectionOf(socket: TLSSocket): Connection {
-    if (!socket.authorized) return { peer: {} }
-    const { subject, valid_to } = socket.getPeerCertificate()
-    const signer = this.#signerOf(socket)
-    if (subject === undefined || signer === undefined) return { peer: {} }
-    const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
     const shown = socket.getPeerX509Certificate()
-    const uids = shown && subjectUids(shown.raw)
-    const fingerprint = shown?.fingerprint256.replaceAll(':', '').toLowerCase()
+    if (shown === undefined) return { peer: {} }
+    const { subject, valid_to } = socket.getPeerCertificate()
+    const signer = socket.authorized ? this.#signerOf(socket) : undefined
+    if (subject === undefined || signer === undefined) return { peer: { unverified: true } }
+    const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
+    const uids = subjectUids(shown.raw)
+    const fingerprint = shown.fingerprint256.replaceAll(':', '').toLowerCase()
     const expiresMs = Date.parse(valid_to)
     return { peer: { certificate: { ...namesOf(subject), uids, fingerprint, issuedBy, expiresMs, signer } } }
   }
@@ -47,18 +59,34 @@ export class ClientAuthorities {
 
   /** Whose key signed the certificate itself; undefined for one whose authority went while it shook hands. */
   #signerOf(socket: TLSSocket): KeyObject | undefined {
-    let certificate = socket.getPeerX509Certificate()
-    let first: KeyObject | undefined
-    while (certificate !== undefined) {
+    const shown = socket.getPeerX509Certificate()
+    if (shown === undefined) return undefined
+    const issued =
+      this.#issuedBy(shown) ?? (socket.isSessionReused() ? this.#issued.get(shown.fingerprint256) : undefined)
+    if (issued === undefined || !this.#all.some(({ publicKey }) => publicKey.equals(issued.authority))) return undefined
+    if (!issued.signer.equals(issued.authority)) this.#remember(shown.fingerprint256, issued)
+    return issued.signer
+  }
+
+  /** By the chain that came with it. */
+  #issuedBy(shown: X509Certificate): Issued | undefined {
+    let certificate = shown
+    let signer: KeyObject | undefined
+    for (;;) {
       const signed = certificate
-      const authority = this.#all.find((one) => signed.verify(one.publicKey))
-      if (authority !== undefined) return first ?? authority.publicKey
+      const authority = this.#all.find((one) => signed.verify(one.publicKey))?.publicKey
+      if (authority !== undefined) return { signer: signer ?? authority, authority }
       const issuer = certificate.issuerCertificate
       if (issuer === undefined || !signed.verify(issuer.publicKey)) return undefined
-      first ??= issuer.publicKey
+      signer ??= issuer.publicKey
       certificate = issuer
     }
-    return undefined
+  }
+
+  #remember(fingerprint: string, issued: Issued): void {
+    this.#issued.delete(fingerprint)
+    this.#issued.set(fingerprint, issued)
+    if (this.#issued.size > issuedMax) this.#issued.delete(this.#issued.keys().next().value as string)
   }
 }
 

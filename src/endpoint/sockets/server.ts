@@ -123,7 +123,7 @@ export class Server {
    * behind any longer are cut. Throws, and changes nothing, if the text holds none.
    */
   setCallersCa(callersCa: string | undefined): void {
-    const authorities = new ClientAuthorities(this.#parts.tls.clientCa, callersCa)
+    const authorities = new ClientAuthorities(this.#parts.tls.clientCa, callersCa, this.#authorities)
     this.#tls.setSecureContext(secureContext(this.#serving, authorities))
     this.#authorities = authorities
     for (const [socket, { peer }] of this.#links) {

@@ -54,6 +54,8 @@ test('[A1] a LIST or WATCH wider than what is held is 503, and names what is hel
   for (const mirrored of world.interests.all) mirrored.record.node = false
   assert.equal(told(world, {}), expected)
   assert.equal(told(world, { namespace: 'a' }), none('pods@a'), 'what others look for elsewhere is not told')
+  world.begin({ fields: 'spec.nodeName=edge1' }, { standing: true })
+  assert.equal(told(world, { namespace: 'a' }), expected, 'what --node names, before any kubelet has asked')
 })
 
 test('what is held of it by namespace, label and name, the widest first; of other namespaces nothing is said', async () => {

@@ -18,7 +18,7 @@ export function heldOf(scope: Scope, sharing: Iterable<MirroredInterest>): strin
   const selected: { readonly sentence: string; readonly width: number }[] = []
   const names = new Map<string, string[]>()
   for (const { interest, record, readable, fed } of sharing) {
-    if (readable === undefined || !mayBeTold(interest, scope, record.node)) continue
+    if (readable === undefined || !mayBeTold(interest, scope, record.node || record.standing)) continue
     const name = interest.fields.required('metadata.name')
     if (name === undefined) {
       const sentence = sentenceOf(interest, scope)
@@ -38,7 +38,7 @@ export function heldOf(scope: Scope, sharing: Iterable<MirroredInterest>): strin
 
 /**
  * What lies in another namespace is no part of what was asked for. By which selectors other callers look at all namespaces is
- * not for a reader of one; what the kubelet looks at is no secret.
+ * not for a reader of one; what the kubelet looks at, or an option names, is no secret.
  */
 function mayBeTold({ namespace }: Interest, scope: Scope, isNodes: boolean): boolean {
   if (scope.namespace === '' || namespace === scope.namespace) return true
