@@ -54,6 +54,8 @@ test('what the API does not have is 404 or 405 offline too, to a caller that is 
     ['PUT', maps, 405],
     ['DELETE', '/api/v1/componentstatuses/x', 405],
     ['POST', '/api/v1/namespaces/a/pods/p/status', 405],
+    ['DELETE', '/version', 405],
+    ['PUT', '/api/v1', 405],
     // Younger than the discovery that is held, or of another server: that is not known.
     ['GET', '/apis/young.example/v1/things', 503],
     ['GET', '/api/v1/namespaces/../pods', 503],

@@ -13,7 +13,14 @@ import { readObjectMeta } from '../../kube/protobuf/peek.ts'
 import { isProtobuf, readEnvelope } from '../../kube/protobuf/protobuf.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { objectKey } from '../../kube/resource.ts'
-import { alreadyExists, failure, pathNotFound, qualified, type StatusError } from '../../kube/status.ts'
+import {
+  alreadyExists,
+  failure,
+  methodNotAllowed,
+  pathNotFound,
+  qualified,
+  type StatusError,
+} from '../../kube/status.ts'
 import type { CloudCatalog } from '../../mirror/documents/catalog.ts'
 import { scopeOfName } from '../../mirror/interest.ts'
 import type { Interests } from '../../mirror/interests.ts'
@@ -65,11 +72,15 @@ export async function answerOffline(
   throw notTaken(api, why)
 }
 
+const onlyRead = /^\/(version|api|api\/v1)\/?$/
+
 /**
  * Refuses what no API server with this discovery serves. Of a group that is not Kubernetes' own a resource may be younger than
  * the discovery that is held, and other servers answer as they like: nothing is said of these.
  */
 function checkExists({ catalog }: OfflineParts, api: ApiRequest): void {
+  // Kubernetes' own documents are only read, in every release.
+  if (!api.isResource && api.method !== 'GET' && onlyRead.test(api.path)) throw methodNotAllowed()
   // What is wrong with a name is the API server's to say: it depends on the resource.
   if (!api.isResource || api.badSegment !== '' || !catalog.complete) return
   const known = catalog.find(api.group, api.version, api.resource)
