@@ -3,7 +3,7 @@
  * changed after it is made; histories, watchers and answers share it. There are tens of thousands of these, so what can be
  * read from the key or the bytes when a reader wants it is not kept besides.
  */
-import { type FieldPlan, type Labels, noFields, type Scan, scanObject, uidIn } from '../kube/object.ts'
+import { type FieldPlan, type Labels, noFields, type Scan, scanObject, uidAt } from '../kube/object.ts'
 import { objectKey } from '../kube/resource.ts'
 import type { SharedBody } from '../store/store.ts'
 
@@ -29,17 +29,13 @@ export class Item {
   readonly versionEnd: number
   readonly metadataStart: number
   readonly metadataEnd: number
+  readonly uidStart: number
   /** Where the members after apiVersion and kind begin. */
   readonly bodyStart: number
   /** Given once, where interests share it. */
   shared: Sharing | undefined
 
-  constructor(
-    key: string,
-    version: number,
-    bytes: Buffer,
-    scan: Omit<Scan, 'name' | 'namespace' | 'uid' | 'resourceVersion'>,
-  ) {
+  constructor(key: string, version: number, bytes: Buffer, scan: Omit<Scan, 'name' | 'namespace' | 'resourceVersion'>) {
     this.key = key
     this.version = version
     this.bytes = bytes
@@ -49,6 +45,7 @@ export class Item {
     this.versionEnd = scan.versionEnd
     this.metadataStart = scan.metadataStart
     this.metadataEnd = scan.metadataEnd
+    this.uidStart = scan.uidStart
     this.bodyStart = scan.bodyStart
     this.shared = undefined
   }
@@ -68,7 +65,7 @@ export class Item {
   }
 
   get uid(): string {
-    return this.metadataStart < 0 ? '' : uidIn(this.bytes, this.metadataStart)
+    return uidAt(this.bytes, this.uidStart)
   }
 }
 
@@ -96,6 +93,7 @@ export function itemOfScan(scan: Scan, form: Buffer, version: number, cut: numbe
     versionEnd: moved(scan.versionEnd),
     metadataStart: moved(scan.metadataStart),
     metadataEnd: moved(scan.metadataEnd),
+    uidStart: moved(scan.uidStart),
     bodyStart: cut > 0 ? 1 : scan.bodyStart,
   })
 }
@@ -103,7 +101,7 @@ export function itemOfScan(scan: Scan, form: Buffer, version: number, cut: numbe
 /** The same object labelled with another version: what a DELETED frame carries. */
 export function relabel(item: Item, version: number): Item {
   if (item.version === version || item.versionStart < 0) return item
-  const { versionStart, versionEnd, metadataStart, metadataEnd, bodyStart, labels, fields } = item
+  const { versionStart, versionEnd, metadataStart, metadataEnd, uidStart, bodyStart, labels, fields } = item
   const label = Buffer.from(String(version), 'latin1')
   const bytes = Buffer.concat([item.bytes.subarray(0, versionStart), label, item.bytes.subarray(versionEnd)])
   const shift = label.length - (versionEnd - versionStart)
@@ -115,5 +113,6 @@ export function relabel(item: Item, version: number): Item {
     bodyStart,
     versionEnd: versionEnd + shift,
     metadataEnd: metadataEnd + shift,
+    uidStart: uidStart > versionStart ? uidStart + shift : uidStart,
   })
 }

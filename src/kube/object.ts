@@ -10,7 +10,8 @@ import { comma, openBrace, openBracket, quote, skipSpace } from './json/wellform
 export type Scan = {
   name: string
   namespace: string
-  uid: string
+  /** The uid's value, quotes included, which is read where it is wanted (`uidAt`); -1 when absent. */
+  uidStart: number
   /** As spelled; '' when absent. */
   resourceVersion: string
   /** The characters of the version inside its quotes; -1 when absent. */
@@ -87,7 +88,7 @@ export function scanObject(bytes: Buffer, plan: FieldPlan = noFields): Scan {
   const scan: Scan = {
     name: '',
     namespace: '',
-    uid: '',
+    uidStart: -1,
     resourceVersion: '',
     versionStart: -1,
     versionEnd: -1,
@@ -143,7 +144,7 @@ function scanMetadata(bytes: Buffer, start: number, scan: Scan): number {
     const end = skipValue(bytes, at)
     if (isKey(bytes, from, to, nameKey)) scan.name = scalar(bytes, at, end)
     else if (isKey(bytes, from, to, namespaceKey)) scan.namespace = sharedScalar(bytes, at, end)
-    else if (isKey(bytes, from, to, uidKey)) scan.uid = scalar(bytes, at, end)
+    else if (isKey(bytes, from, to, uidKey)) scan.uidStart = at
     else if (isKey(bytes, from, to, versionKey)) {
       if (bytes[at] === quote) {
         scan.versionStart = at + 1
@@ -155,15 +156,9 @@ function scanMetadata(bytes: Buffer, start: number, scan: Scan): number {
   })
 }
 
-/** The uid in the metadata that begins here, without a look at the rest of the object. */
-export function uidIn(bytes: Buffer, metadataStart: number): string {
-  let uid = ''
-  eachMember(bytes, metadataStart, (from, to, at) => {
-    const end = skipValue(bytes, at)
-    if (isKey(bytes, from, to, uidKey)) uid = scalar(bytes, at, end)
-    return end
-  })
-  return uid
+/** The uid of an object that was scanned. */
+export function uidAt(bytes: Buffer, uidStart: number): string {
+  return uidStart < 0 ? '' : scalar(bytes, uidStart, skipValue(bytes, uidStart))
 }
 
 function readLabels(bytes: Buffer, start: number): Labels | undefined {

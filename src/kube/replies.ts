@@ -5,7 +5,7 @@
 
 import { eachMember, isKey, ScanFault, skipValue, stringAt } from './json/scan.ts'
 import { closeBracket, comma, isJson, openBrace, openBracket, quote, skipSpace } from './json/wellformed.ts'
-import { scanObject } from './object.ts'
+import { scanObject, uidAt } from './object.ts'
 import { isEnding, readListItems, readObjectMeta, readStatus } from './protobuf/peek.ts'
 import { isProtobuf, ProtobufFault, readEnvelope } from './protobuf/protobuf.ts'
 
@@ -82,7 +82,7 @@ function jsonItems(bytes: Buffer): ReplyItem[] | undefined {
     const end = skipValue(bytes, at)
     const metadata = valueAt(bytes, at, metadataKey)
     const ending = metadata >= 0 && textAt(bytes, metadata, deletionKey) !== ''
-    const reply = fromMetadata('', scanObject(bytes.subarray(at, end)))
+    const reply = fromMetadata('', metadataIn(bytes.subarray(at, end)))
     found.push(reply && { ...reply, ending })
     at = skipSpace(bytes, end)
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1)
@@ -117,11 +117,11 @@ function readJson(bytes: Buffer): Reply | undefined {
     })
   }
   if (kind !== 'Table')
-    return kind === '' || valueAt(bytes, 0, itemsKey) >= 0 ? undefined : fromMetadata(kind, scanObject(bytes))
+    return kind === '' || valueAt(bytes, 0, itemsKey) >= 0 ? undefined : fromMetadata(kind, metadataIn(bytes))
   const row = onlyElement(bytes, valueAt(bytes, 0, rowsKey))
   const object = row < 0 ? -1 : valueAt(bytes, row, objectKey)
   if (object < 0 || bytes[object] !== openBrace) return undefined
-  return fromMetadata(kind, scanObject(bytes.subarray(object, skipValue(bytes, object))))
+  return fromMetadata(kind, metadataIn(bytes.subarray(object, skipValue(bytes, object))))
 }
 
 function fromStatus(status: {
@@ -139,6 +139,11 @@ type Metadata = {
   readonly namespace: string
   readonly uid: string
   readonly resourceVersion: string
+}
+
+function metadataIn(bytes: Buffer): Metadata {
+  const { name, namespace, uidStart, resourceVersion } = scanObject(bytes)
+  return { name, namespace, uid: uidAt(bytes, uidStart), resourceVersion }
 }
 
 function fromMetadata(kind: string, { name, namespace, uid, resourceVersion }: Metadata): Reply | undefined {

@@ -1,12 +1,20 @@
 /** The head of a frame as bytes: numbers, texts, and the shorter forms of both where there are many of them. */
 
-/** Most frames hold one change. */
-const bytesUsual = 256
 const samePrefixMax = 0xff
 
-/** Grows as it is written to. */
+/** Where each head is written, one at a time. Few are longer: one of some hundred changes. */
+const desk = Buffer.allocUnsafeSlow(32 * 1024)
+/**
+ * Where they are kept, in memory that nothing else lies in: the log holds them until they are synced, and in Node's pool of
+ * small buffers each would hold the frames of watches that were made beside it.
+ */
+const slabBytes = 16 * 1024
+let slab = Buffer.alloc(0)
+let slabUsed = 0
+
+/** Grows as it is written to. One at a time. */
 export class HeadWriter {
-  #bytes = Buffer.allocUnsafe(bytesUsual)
+  #bytes = desk
   #at: number
 
   /** Leaves so many bytes at its beginning to its caller. */
@@ -15,7 +23,10 @@ export class HeadWriter {
   }
 
   whole(): Buffer {
-    return this.#bytes.subarray(0, this.#at)
+    if (this.#bytes !== desk) return this.#bytes.subarray(0, this.#at)
+    const kept = room(this.#at)
+    desk.copy(kept, 0, 0, this.#at)
+    return kept
   }
 
   /** Where the next so many bytes go. */
@@ -23,7 +34,7 @@ export class HeadWriter {
     const at = this.#at
     this.#at += length
     if (this.#at > this.#bytes.length) {
-      const larger = Buffer.allocUnsafe(this.#at * 2)
+      const larger = Buffer.allocUnsafeSlow(this.#at * 2)
       this.#bytes.copy(larger, 0, 0, at)
       this.#bytes = larger
     }
@@ -80,6 +91,17 @@ export class HeadWriter {
     const at = this.#take(length)
     this.#bytes.write(rest, at)
   }
+}
+
+function room(length: number): Buffer {
+  if (length > slabBytes / 4) return Buffer.allocUnsafeSlow(length)
+  if (slabUsed + length > slab.length) {
+    slab = Buffer.allocUnsafeSlow(slabBytes)
+    slabUsed = 0
+  }
+  const start = slabUsed
+  slabUsed += length
+  return slab.subarray(start, slabUsed)
 }
 
 function isHighSurrogate(text: string, at: number): boolean {

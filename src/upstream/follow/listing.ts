@@ -10,7 +10,7 @@ import { isSame } from '../../cache/differ.ts'
 import { type Item, itemOfScan } from '../../cache/item.ts'
 import type { WatchFrame } from '../../kube/frames.ts'
 import { isListItemForm, type ListPage, listItemForm } from '../../kube/listpage.ts'
-import { type FieldPlan, type Scan, scanObject } from '../../kube/object.ts'
+import { type FieldPlan, type Scan, scanObject, uidAt } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { Unreachable } from '../upstream.ts'
 import { Busy, type Collection, Expired, TooLarge } from './follow.ts'
@@ -183,7 +183,7 @@ class Reading {
       this.#newest = Math.max(this.#newest, version)
       this.#bytes += bytes.length
       const held = standing(key)
-      if (held !== undefined && isSame(held, scan.uid, version)) {
+      if (held !== undefined && isSame(held, uidAt(bytes, scan.uidStart), version)) {
         this.#objects.set(key, 'same')
         continue
       }

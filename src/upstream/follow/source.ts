@@ -4,7 +4,7 @@ import { retryAfterMs } from '../../base/retryafter.ts'
 import { FieldSelector } from '../../kube/fieldselector.ts'
 import { FrameReader, type WatchFrame } from '../../kube/frames.ts'
 import { type ListPage, readListPage } from '../../kube/listpage.ts'
-import { type Scan, scanObject } from '../../kube/object.ts'
+import { type Scan, scanObject, uidAt } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
 import type { Upstream, UpstreamResponse } from '../upstream.ts'
@@ -153,8 +153,8 @@ export class Source {
     const whole = await readWhole({ headers: answer.headers, body: counted(answer.body) }, this.#pageBytes)
     const { version, items, continueToken } = readListPage(whole)
     const entries = items.map((item): ObjectIdentity => {
-      const { name, namespace, uid, resourceVersion } = scanObject(item)
-      return { key: objectKey(namespace, name), uid, version: versionOf(resourceVersion) }
+      const { name, namespace, uidStart, resourceVersion } = scanObject(item)
+      return { key: objectKey(namespace, name), uid: uidAt(item, uidStart), version: versionOf(resourceVersion) }
     })
     return { version, entries, next: continueToken, bytes }
   }
