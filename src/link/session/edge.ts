@@ -147,6 +147,7 @@ export class EdgeSession {
       this.#effects.push({ effect: 'move', withinMs: frame.withinMs, sentence: frame.sentence })
     } else if (frame.kind === 'refused' && frame.interest === 0)
       this.#close({ reason: frame.reason, retryAfterMs: frame.retryAfterMs, sentence: frame.sentence })
+    else if (this.#state === 'greeting') throw new LinkFault('refuses an interest while greeting')
     else this.#taking.put(frame)
   }
 

@@ -158,6 +158,10 @@ export class SimulatedEdge {
       this.#compare(copy, cluster)
     } else if (effect.effect === 'check') {
       if (this.#tree(copy.objects).root !== effect.root) this.#unequal(interest)
+      else {
+        this.#tell(copy, effect.version)
+        this.#compare(copy, cluster)
+      }
     } else if (effect.effect === 'compare') this.session?.walk(interest, effect.comparison, this.#tree(copy.objects))
     else if (effect.effect === 'whole') this.#whole(copy, effect, cluster)
     else if (effect.effect === 'astray') {

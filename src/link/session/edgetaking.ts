@@ -249,7 +249,6 @@ export class EdgeTaking {
     if (phase === 'live') {
       if (version < interest.version) throw new LinkFault('a version that went back')
       interest.version = version
-      this.#tell({ effect: 'synced', interest: number, version })
       this.#tell({ effect: 'check', interest: number, version, root })
       return
     }

@@ -201,7 +201,9 @@ export class SimulatedHub {
 
   /** What the hub does with the wishes of an edge. */
   serve(end: HubEnd, effect: HubEffect): void {
-    if (effect.effect === 'open') {
+    if (effect.effect === 'open' && !/^s[01]/.test(effect.name))
+      end.session.refuse(effect.interest, { reason: 'unknown', retryAfterMs: 0, sentence: 'no such thing' })
+    else if (effect.effect === 'open') {
       end.interests.set(effect.interest, effect.name)
       end.session.opened(effect.interest, this.#view(effect.name))
     } else if (effect.effect === 'release') end.interests.delete(effect.interest)

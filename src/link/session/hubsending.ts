@@ -40,6 +40,8 @@ export class HubSending {
   /** Frames of events that are not acknowledged. */
   #frames: { readonly position: number; readonly bytes: number }[] = []
   #unacknowledged = 0
+  /** What waits first did not fit: nothing is packed until something is acknowledged. */
+  #isFull = false
   #moving: Moving | undefined
   #requests: ComparisonAsked[] = []
 
@@ -108,6 +110,7 @@ export class HubSending {
       done++
     }
     if (done > 0) this.#frames.splice(0, done)
+    this.#isFull = false
     return this.#pace.acknowledge(bulk, now)
   }
 
@@ -120,7 +123,7 @@ export class HubSending {
   }
 
   #sendEvents(): void {
-    while (this.#busy.size > 0 && this.#frames.length < this.#limits.framesOnTheWayMax) {
+    while (this.#busy.size > 0 && !this.#isFull && this.#frames.length < this.#limits.framesOnTheWayMax) {
       const events: OutgoingEvent[] = []
       let bytes = 0
       for (const interest of [...this.#busy]) {
@@ -150,7 +153,10 @@ export class HubSending {
         break
       }
       const more = change.length + this.#limits.eventOverheadBytes
-      if (!this.#hasRoom(before + bytes, more, events.length)) break
+      if (!this.#hasRoom(before + bytes, more, events.length)) {
+        this.#isFull ||= before + bytes === 0
+        break
+      }
       interest.queue.take()
       interest.sent(first.version)
       events.push({ interest: interest.number, change })

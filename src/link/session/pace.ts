@@ -5,6 +5,9 @@
  */
 import type { SessionLimits } from './limits.ts'
 
+/** While nothing queues on the line there may be more of it than was ever used: so much more is tried. */
+const gain = 1.25
+
 type Sent = {
   /** Bytes sent up to its end. */
   readonly upTo: number
@@ -22,6 +25,7 @@ export class BulkPace {
   #arrivedAt = 0
   #onTheWay: Sent[] = []
   #roundTripMs = Number.POSITIVE_INFINITY
+  #isQueueing = false
   /** The largest bandwidths of the last while, falling: the first counts. */
   #seen: Seen[] = []
 
@@ -37,7 +41,8 @@ export class BulkPace {
     const { bulkBytesMin, bulkBytesMax, bulkQueueMs } = this.#limits
     const [best] = this.#seen
     if (best === undefined) return bulkBytesMin
-    return Math.min(bulkBytesMax, Math.max(bulkBytesMin, best.bytesPerMs * (this.#roundTripMs + bulkQueueMs)))
+    const line = best.bytesPerMs * (this.#roundTripMs + bulkQueueMs) * (this.#isQueueing ? 1 : gain)
+    return Math.min(bulkBytesMax, Math.max(bulkBytesMin, line))
   }
 
   hasRoom(bytes: number): boolean {
@@ -60,7 +65,9 @@ export class BulkPace {
     let last: Sent | undefined
     while (this.#onTheWay[0] !== undefined && this.#onTheWay[0].upTo <= arrived) last = this.#onTheWay.shift()
     if (last === undefined) return true
-    this.#roundTripMs = Math.min(this.#roundTripMs, Math.max(1, now - last.at))
+    const roundTripMs = Math.max(1, now - last.at)
+    this.#roundTripMs = Math.min(this.#roundTripMs, roundTripMs)
+    this.#isQueueing = roundTripMs > this.#roundTripMs + this.#limits.bulkQueueMs / 2
     const bytesPerMs = (arrived - last.arrivedBefore) / Math.max(1, now - last.arrivedAt)
     this.#seen = this.#seen.filter(
       ({ at, bytesPerMs: other }) => now - at < this.#limits.bandwidthMs && other > bytesPerMs,

@@ -129,7 +129,7 @@ export type EdgeEffect =
       readonly root: number
       readonly gone: readonly string[]
     }
-  /** The copy should have this root after everything before this; if it has not, the interest restarts. */
+  /** The copy should have this root after everything before this, and is synced to this version; if it has not, the interest restarts. */
   | { readonly effect: 'check'; readonly interest: number; readonly version: number; readonly root: number }
   /** A change did not fit what is held: nothing of the interest is told until it restarts. */
   | { readonly effect: 'astray'; readonly interest: number; readonly sentence: string }
