@@ -7,10 +7,10 @@ import type { LinkFrame } from '../frames/frames.ts'
 import { type BlockContent, decodeBlock } from './block.ts'
 import type { StagedChange } from './session.ts'
 
-type Piece = Extract<LinkFrame, { readonly kind: 'block' }>
+type BlockPiece = Extract<LinkFrame, { readonly kind: 'block' }>
 
 export class BlockAssembly {
-  #first: Piece | undefined
+  #first: BlockPiece | undefined
   #pieces: Buffer[] = []
   #bytes = 0
 
@@ -24,7 +24,7 @@ export class BlockAssembly {
   }
 
   /** What is in the block once its last piece has come. */
-  add(piece: Piece): { readonly of: BlockContent; readonly changes: readonly StagedChange[] } | undefined {
+  add(piece: BlockPiece): { readonly of: BlockContent; readonly changes: readonly StagedChange[] } | undefined {
     const first = this.#first ?? piece
     const isSame =
       first.interest === piece.interest &&

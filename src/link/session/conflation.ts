@@ -15,7 +15,7 @@ export type WaitingChange = {
   readonly held: LinkObject | undefined
 }
 
-type Entry = WaitingChange & {
+type WaitingEntry = WaitingChange & {
   /** Whether the edge may have something of this key. */
   readonly had: boolean
   readonly heldUid: string
@@ -28,8 +28,8 @@ export type WaitingTally = { bytes: number }
 export class ConflatedQueue {
   readonly #tally: WaitingTally
   /** Each in the order of versions; of one key the removal comes first. */
-  #removals = new Map<string, Entry>()
-  #puts = new Map<string, Entry>()
+  #removals = new Map<string, WaitingEntry>()
+  #puts = new Map<string, WaitingEntry>()
   #bytes = 0
 
   constructor(tally: WaitingTally) {
@@ -89,19 +89,19 @@ export class ConflatedQueue {
     this.#count(-this.#bytes)
   }
 
-  #first(): Entry | undefined {
-    const removal: Entry | undefined = this.#removals.values().next().value
-    const put: Entry | undefined = this.#puts.values().next().value
+  #first(): WaitingEntry | undefined {
+    const removal: WaitingEntry | undefined = this.#removals.values().next().value
+    const put: WaitingEntry | undefined = this.#puts.values().next().value
     return put === undefined || (removal !== undefined && removal.version <= put.version) ? removal : put
   }
 
-  #remove({ key, version }: LinkEvent, { had, held, heldUid }: Pick<Entry, 'had' | 'held' | 'heldUid'>): void {
+  #remove({ key, version }: LinkEvent, { had, held, heldUid }: Pick<WaitingEntry, 'had' | 'held' | 'heldUid'>): void {
     // What the edge never had needs no word; what it had may be waiting to be removed already.
     if (!had || this.#removals.has(key)) return
     this.#set(this.#removals, { key, version, item: undefined, had, held, heldUid })
   }
 
-  #put({ key, version, previous }: LinkEvent, item: LinkObject, put: Entry | undefined, isKnown: boolean): void {
+  #put({ key, version, previous }: LinkEvent, item: LinkObject, put: WaitingEntry | undefined, isKnown: boolean): void {
     const removal = this.#removals.get(key)
     const before = removal ?? put ?? known({ previous }, isKnown)
     const isAnother = before.heldUid !== '' && before.heldUid !== item.uid
@@ -113,13 +113,13 @@ export class ConflatedQueue {
     this.#set(this.#puts, { key, version, item, had, held, heldUid })
   }
 
-  #set(to: Map<string, Entry>, entry: Omit<Entry, 'bytes'>): void {
+  #set(to: Map<string, WaitingEntry>, entry: Omit<WaitingEntry, 'bytes'>): void {
     const bytes = costOf(entry.key, entry.held)
     to.set(entry.key, { ...entry, bytes })
     this.#count(bytes)
   }
 
-  #drop(from: Map<string, Entry>, entry: Entry): void {
+  #drop(from: Map<string, WaitingEntry>, entry: WaitingEntry): void {
     from.delete(entry.key)
     this.#count(-entry.bytes)
   }
@@ -133,7 +133,10 @@ export class ConflatedQueue {
 const nothingHeld = { had: false, held: undefined, heldUid: '' } as const
 
 /** What an edge has of which nothing waits. */
-function known({ previous }: Pick<LinkEvent, 'previous'>, isKnown: boolean): Pick<Entry, 'had' | 'held' | 'heldUid'> {
+function known(
+  { previous }: Pick<LinkEvent, 'previous'>,
+  isKnown: boolean,
+): Pick<WaitingEntry, 'had' | 'held' | 'heldUid'> {
   if (!isKnown) return { had: true, held: undefined, heldUid: '' }
   return previous === undefined ? nothingHeld : { had: true, held: previous, heldUid: previous.uid }
 }

@@ -9,7 +9,7 @@ import { type LinkFrame, newestProtocol, oldestProtocol } from '../frames/frames
 import { EdgeInterest, type InterestHeld } from './edgeinterest.ts'
 import { EdgeTaking } from './edgetaking.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
-import { Liveness } from './liveness.ts'
+import { Liveness, nextKeepalive } from './liveness.ts'
 import type { EdgeEffect, RefusalReason } from './session.ts'
 import { edgeTakes, type SessionState } from './table.ts'
 
@@ -27,7 +27,11 @@ export type EdgeSessionParts = {
   readonly limits?: SessionLimits
 }
 
-type Ending = { readonly reason: RefusalReason | 'silent'; readonly retryAfterMs: number; readonly sentence: string }
+type LinkEnding = {
+  readonly reason: RefusalReason | 'silent'
+  readonly retryAfterMs: number
+  readonly sentence: string
+}
 
 /** Of names in one frame: as many as surely fit. */
 const subscribeBytesMax = 32 * 1024
@@ -42,6 +46,7 @@ export class EdgeSession {
   #state: SessionState = 'greeting'
   #lastNumber = 0
   #leaving: number[] = []
+  #isSilent = false
 
   constructor(parts: EdgeSessionParts) {
     this.#parts = parts
@@ -63,6 +68,12 @@ export class EdgeSession {
   /** When `tick` is due if nothing else happens. */
   get nextTick(): number {
     return this.#liveness.next()
+  }
+
+  /** What the next link should keep alive by: a path that forgot this one while it was idle is asked more often. */
+  nextKeepaliveMs(now: number): number {
+    const { keepaliveMs, now: began } = this.#parts
+    return nextKeepalive(keepaliveMs, { isSilent: this.#isSilent, livedMs: now - began })
   }
 
   /** What waits in memory for the copy. */
@@ -216,13 +227,14 @@ export class EdgeSession {
     this.#effects.push({ effect: 'send', frame })
   }
 
-  #refuse(ending: Ending & { readonly reason: RefusalReason }): void {
+  #refuse(ending: LinkEnding & { readonly reason: RefusalReason }): void {
     this.#send({ kind: 'refused', interest: 0, ...ending })
     this.#close(ending)
   }
 
-  #close(ending: Ending): void {
+  #close(ending: LinkEnding): void {
     this.#state = 'closed'
+    this.#isSilent = ending.reason === 'silent'
     this.#effects.push({ effect: 'close', ...ending })
   }
 }

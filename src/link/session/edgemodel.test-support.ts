@@ -9,7 +9,7 @@ import { EdgeSession } from './edge.ts'
 import type { InterestHeld } from './edgeinterest.ts'
 import { identify, type SimulatedCluster, selects } from './hubmodel.test-support.ts'
 import type { SessionLimits } from './limits.ts'
-import type { EdgeEffect, InterestWish, PartialSnapshot, StagedChange } from './session.ts'
+import { digestEntry, type EdgeEffect, type InterestWish, type PartialSnapshot, type StagedChange } from './session.ts'
 
 type Copied = { readonly version: number; readonly bytes: Buffer }
 
@@ -95,7 +95,7 @@ export class SimulatedEdge {
       }
   }
 
-  /** Something is lost or set back on the disk, and nobody notices. */
+  /** Something is lost or set back on the disk, and the edge does not notice. */
   damage(name: string, key: string, old: Copied | undefined): void {
     const copy = this.copies.get(name) as EdgeCopy
     if (this.hasWork || !copy.objects.has(key)) return
@@ -269,7 +269,8 @@ export class SimulatedEdge {
 
   #tree(objects: ReadonlyMap<string, Copied>): DigestTree {
     const tree = new DigestTree(this.#digestKey)
-    for (const [key, { version, bytes }] of objects) tree.put({ key, uid: identify(bytes).uid, version })
+    for (const [key, { version, bytes }] of objects)
+      tree.put(digestEntry({ key, uid: identify(bytes).uid, version, bytes }))
     return tree
   }
 }

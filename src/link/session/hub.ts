@@ -13,7 +13,7 @@ import type { HubEffect, InterestStart, InterestView, LinkEvent, RefusalReason }
 import type { SharedChanges } from './sharedchanges.ts'
 import { hubTakes, type SessionState } from './table.ts'
 
-type Refusal = { readonly reason: RefusalReason; readonly retryAfterMs: number; readonly sentence: string }
+type LinkRefusal = { readonly reason: RefusalReason; readonly retryAfterMs: number; readonly sentence: string }
 
 export type HubSessionParts = {
   readonly hub: string
@@ -26,7 +26,7 @@ export type HubSessionParts = {
   /** One for all links of a hub. */
   readonly changes: SharedChanges
   /** Who may come: undefined lets the edge in. */
-  readonly admit: (edge: string) => Refusal | undefined
+  readonly admit: (edge: string) => LinkRefusal | undefined
   readonly now: number
   readonly limits?: SessionLimits
 }
@@ -122,7 +122,7 @@ export class HubSession {
   }
 
   /** The other answer, or the end of one that was opened. */
-  refuse(number: number, { reason, retryAfterMs, sentence }: Refusal): void {
+  refuse(number: number, { reason, retryAfterMs, sentence }: LinkRefusal): void {
     const interest = this.#interests.get(number)
     if (interest === undefined) return
     this.#forget(interest)
@@ -166,7 +166,7 @@ export class HubSession {
   }
 
   /** The link ends by the hub's own wish. */
-  close(refusal: Refusal): void {
+  close(refusal: LinkRefusal): void {
     if (this.#state !== 'closed') this.#refuse(refusal)
   }
 
@@ -201,7 +201,7 @@ export class HubSession {
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
   }
 
-  #misfit({ cluster, epoch, window }: FrameFor<'hello'>): Refusal | undefined {
+  #misfit({ cluster, epoch, window }: FrameFor<'hello'>): LinkRefusal | undefined {
     if (window < this.#limits.windowMin)
       return {
         reason: 'limit',
@@ -347,7 +347,7 @@ export class HubSession {
     this.#effects.push({ effect: 'send', frame })
   }
 
-  #refuse(refusal: Refusal): void {
+  #refuse(refusal: LinkRefusal): void {
     this.#send({ kind: 'refused', interest: 0, ...refusal })
     this.#close(refusal)
   }
@@ -362,4 +362,4 @@ export class HubSession {
   }
 }
 
-const noProtocol: Refusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }
+const noProtocol: LinkRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }

@@ -2,12 +2,12 @@
 import { DigestTree } from '../digest/digest.ts'
 import { HubSession } from './hub.ts'
 import type { SessionLimits } from './limits.ts'
-import type { HubEffect, InterestView, LinkEvent, LinkObject } from './session.ts'
+import { digestEntry, type HubEffect, type InterestView, type LinkEvent, type LinkObject } from './session.ts'
 import { SharedChanges } from './sharedchanges.ts'
 
 export type SimulatedRandom = (below: number) => number
 
-export const digestKey = Buffer.from('a secret of the hubs')
+const digestKey = Buffer.from('a secret of the hubs')
 
 type Entry = LinkEvent & { readonly source: number }
 
@@ -102,7 +102,7 @@ class View implements InterestView {
 
   reset(): void {
     this.digest = new DigestTree(digestKey)
-    for (const item of this.behind('')) this.digest.put(item)
+    for (const item of this.behind('')) this.digest.put(digestEntry(item))
   }
 
   get version(): number {
@@ -145,7 +145,7 @@ class View implements InterestView {
 
   apply({ key, item }: LinkEvent): void {
     if (item === undefined) this.digest.remove(key)
-    else this.digest.put(item)
+    else this.digest.put(digestEntry(item))
   }
 }
 
@@ -171,7 +171,7 @@ export class SimulatedHub {
     this.start(cluster)
   }
 
-  /** With nothing but a list, of the cluster as it is. Whoever is connected is told first. */
+  /** With nothing but a list, of the cluster as it is. Its edges are told where it is the same cluster. */
   start(cluster: SimulatedCluster): void {
     const { uid, epoch, lost } = cluster
     const isPutBack = uid === this.uid && epoch !== this.epoch

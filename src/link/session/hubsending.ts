@@ -129,7 +129,7 @@ export class HubSending {
       for (const interest of [...this.#busy]) {
         const taken = this.#take(interest, events, bytes)
         bytes += taken
-        // Whoever had a turn is the last to have the next one.
+        // An interest that had a turn is the last to have the next one.
         if (taken > 0 && this.#busy.delete(interest) && interest.isBusy) this.#busy.add(interest)
       }
       if (events.length === 0) return

@@ -4,7 +4,7 @@ import type { LinkFrame } from '../frames/frames.ts'
 import { Liveness, nextKeepalive } from './liveness.ts'
 import { SimulatedPair } from './pair.test-support.ts'
 
-/** What is due at each whole second, with somebody who answers pings until a moment. */
+/** What is due at each whole second, with a peer that answers pings until a moment. */
 function seconds(parts: { isWaiting: boolean; keepaliveMs: number; answersUntil: number; upTo: number }): string[] {
   const liveness = new Liveness(parts.keepaliveMs, 0)
   const found: string[] = []
@@ -69,6 +69,7 @@ test('[L3] an edge that is not answered, and a hub that is not greeted, give up 
   pair.edge.connect(0)
   pair.edge.session!.tick(0)
   assert.deepEqual(pair.edge.session!.tick(5_000).at(-1)?.effect, 'close')
+  assert.equal(pair.edge.session!.nextKeepaliveMs(5_000), 15_000)
   const { session } = pair.hub.connect(0)
   session.tick(0)
   assert.equal(session.nextTick <= 5_000, true)

@@ -6,7 +6,7 @@
 import type { SessionLimits } from './limits.ts'
 
 /** While nothing queues on the line there may be more of it than was ever used: so much more is tried. */
-const gain = 1.25
+const gain = 1.1
 
 type Sent = {
   /** Bytes sent up to its end. */

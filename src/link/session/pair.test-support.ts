@@ -24,6 +24,8 @@ export class SimulatedPair {
   /** The line breaks when so many pieces have come. */
   cutAfterBlocks = Number.POSITIVE_INFINITY
   readonly #waiting: LinkFrame[] = []
+  /** How a frame arrives at the other side. */
+  pass: (frame: LinkFrame) => LinkFrame | undefined = (frame) => frame
 
   constructor(parts: { interests?: readonly string[]; limits?: Partial<SessionLimits>; historyMax?: number } = {}) {
     this.limits = { ...sessionLimits, ...parts.limits }
@@ -63,7 +65,8 @@ export class SimulatedPair {
       this.#hubDoes(this.end?.session.tick(this.now) ?? [])
       if (this.isHeldUp) return
       for (const frame of this.#waiting.splice(0)) {
-        this.#edgeDoes(this.edge.session?.receive(frame, this.now) ?? [])
+        const passed = this.pass(frame)
+        if (passed !== undefined) this.#edgeDoes(this.edge.session?.receive(passed, this.now) ?? [])
         if (frame.kind === 'block' && --this.cutAfterBlocks === 0) {
           this.#cut()
           return
@@ -115,7 +118,8 @@ export class SimulatedPair {
     for (const effect of effects) {
       if (effect.effect === 'send') {
         this.toHub.push(effect.frame)
-        this.#hubDoes(this.end?.session.receive(effect.frame, this.now) ?? [])
+        const passed = this.pass(effect.frame)
+        if (passed !== undefined) this.#hubDoes(this.end?.session.receive(passed, this.now) ?? [])
       } else if (effect.effect === 'close') this.closed = effect
       else this.edge.note(effect)
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { decodeChange } from '../frames/change.ts'
-import { encodeFrame, type LinkFrame } from '../frames/frames.ts'
+import { decodeFrame, encodeFrame, type LinkFrame } from '../frames/frames.ts'
 import { sessionLimits } from './limits.ts'
 import { SimulatedPair } from './pair.test-support.ts'
 
@@ -255,4 +255,36 @@ test('an edge is asked to move within a time; when it is over the link ends', ()
   pair.now += 3_000
   pair.settle()
   assert.equal(pair.closed?.reason, 'drained')
+})
+
+test('[L7] a version that is given out again after a restore is told from the one before, also of the same object', () => {
+  const pair = live()
+  pair.write('a/k0', 'of the past that is lost')
+  pair.settle()
+  const { version } = pair.edge.copies.get('s0')!
+  pair.cluster.restore(version - 1)
+  pair.cluster.change(0, 'a/k0', 'of the past that counts')
+  assert.equal(pair.cluster.version, version)
+  pair.hub.start(pair.cluster)
+  pair.settle()
+  assert.deepEqual([pair.text('a/k0'), pair.edge.copies.get('s0')?.version], ['of the past that counts', version])
+})
+
+test('[L9] a side of a later release, with more protocols, fields and frames, is understood', () => {
+  const pair = new SimulatedPair()
+  const added = Buffer.from([7, 1, 2, 3])
+  pair.pass = (frame) => {
+    // Of these the last field is itself one that was added later, and stands only where it says something.
+    if (frame.kind === 'subscribe' || frame.kind === 'complete') return frame
+    const later = frame.kind === 'hello' ? { ...frame, newest: 3, release: '3' } : frame
+    assert.equal(decodeFrame(Buffer.concat([Buffer.of(0x41), added])), undefined)
+    return decodeFrame(Buffer.concat([encodeFrame(later), added]))
+  }
+  for (let at = 0; at < 5; at++) pair.write(`a/k${at}`, pod(at))
+  pair.connect()
+  pair.write('a/k1', 'changed')
+  pair.progress()
+  assert.equal(pair.text('a/k1'), 'changed')
+  pair.connect()
+  assert.deepEqual([pair.edge.figures.replays, pair.closed], [1, undefined])
 })

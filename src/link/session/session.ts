@@ -14,7 +14,8 @@
  * What an edge does not take is conflated at the hub by key (`conflation.ts`), within a limit, beyond which the interest is compared
  * again once the edge takes something. Large things travel as blocks in pieces, paced so that events hardly wait (`pace.ts`).
  */
-import type { DigestTree } from '../digest/digest.ts'
+import { crc32 } from 'node:zlib'
+import type { DigestEntry, DigestTree } from '../digest/digest.ts'
 import type { LinkFrame } from '../frames/frames.ts'
 
 /** An object at one version. Never changed: one version of an object is one value wherever a hub meets it. */
@@ -23,6 +24,11 @@ export type LinkObject = {
   readonly uid: string
   readonly version: number
   readonly bytes: Buffer
+}
+
+/** As the digests of both sides hold it: equal roots mean equal bytes. */
+export function digestEntry({ key, uid, version, bytes }: LinkObject): DigestEntry {
+  return { key, uid, version, content: crc32(bytes) }
 }
 
 /** A change as an interest sees it. Versions never fall within one. */
@@ -36,8 +42,8 @@ export type LinkEvent = {
 }
 
 /**
- * What the hub has of one interest. It is exactly as far as the events that the session was told: whoever changes it tells
- * the session in the same turn.
+ * What the hub has of one interest. It is exactly as far as the events that the session was told: what changes it
+ * tells the session in the same turn.
  */
 export interface InterestView {
   /** A number for what is followed once for many interests. */
@@ -45,6 +51,7 @@ export interface InterestView {
   readonly version: number
   /** Behind this version, or any later one, its history is known. */
   readonly floor: number
+  /** Of `digestEntry` of each object. */
   readonly digest: DigestTree
   /** In the order of their keys. */
   behind(key: string): Iterable<LinkObject>

@@ -13,8 +13,8 @@ const keptBytesMax = 8 * 1024 * 1024
 /** Of an entry beside its bytes. */
 const overheadBytes = 200
 
-type Base = LinkObject | undefined
-type Half = Map<LinkObject, Map<Base, Buffer | 'large'>>
+type DeltaBase = LinkObject | undefined
+type Half = Map<LinkObject, Map<DeltaBase, Buffer | 'large'>>
 
 export class SharedChanges {
   #newer: Half = new Map()
@@ -22,7 +22,7 @@ export class SharedChanges {
   #bytes = 0
 
   /** 'large': it does not fit among events. */
-  put(item: LinkObject, base: Base): Buffer | 'large' {
+  put(item: LinkObject, base: DeltaBase): Buffer | 'large' {
     const found = this.#newer.get(item)?.get(base) ?? this.#older.get(item)?.get(base)
     if (found !== undefined) return found
     const encoded = encodePut(item, base)
@@ -34,13 +34,13 @@ export class SharedChanges {
     const ofItem = this.#newer.get(item)
     if (ofItem === undefined) this.#newer.set(item, new Map([[base, encoded]]))
     else ofItem.set(base, encoded)
-    // What an entry names may be kept by nobody else.
+    // The cache may be the last to keep what an entry names.
     this.#bytes += overheadBytes + item.bytes.length + (base?.bytes.length ?? 0) + encoded.length
     return encoded
   }
 }
 
-function encodePut(item: LinkObject, base: Base): Buffer | 'large' {
+function encodePut(item: LinkObject, base: DeltaBase): Buffer | 'large' {
   const delta = encodeDelta(item.bytes, base?.bytes)
   if (delta.length + 2 * item.key.length + (base?.key.length ?? 0) * 2 + 32 > changeBytesMax) return 'large'
   const { key, version } = item

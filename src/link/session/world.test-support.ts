@@ -8,7 +8,7 @@ import type { EdgeEffect, HubEffect } from './session.ts'
 
 type Message = { readonly at: number; readonly bytes: Buffer }
 
-/** One connection. `silent`: nothing arrives any more and nobody is told. */
+/** One connection. `silent`: nothing arrives any more and neither side is told. */
 class Line {
   readonly edge: SimulatedEdge
   readonly hub: SimulatedHub
@@ -35,7 +35,7 @@ class Line {
   }
 }
 
-export const smallLimits: SessionLimits = {
+const smallLimits: SessionLimits = {
   ...sessionLimits,
   ...{ waitingBytesMax: 3_000, blockObjectBytes: 600, pieceBytes: 200, differingMax: 12, batchBytes: 400 },
   ...{ uncommittedBytesMax: 5_000, bulkBytesMin: 500 },
@@ -113,7 +113,7 @@ export class SimulatedWorld {
     for (let at = this.random(20); at > 0; at--) this.write()
   }
 
-  /** Whoever was told something says what it has to say. */
+  /** Each session that was told something says what it has to say. */
   tickAll(): void {
     for (const edge of this.edges) this.#tick(edge)
   }
