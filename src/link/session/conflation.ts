@@ -13,6 +13,8 @@ export type WaitingChange = {
   readonly item: LinkObject | undefined
   /** What the edge has of the key when this comes, as far as it is remembered. */
   readonly held: LinkObject | undefined
+  /** The version of the first change that it stands for: none before it was left out. */
+  readonly since: number
 }
 
 type WaitingEntry = WaitingChange & {
@@ -52,11 +54,19 @@ export class ConflatedQueue {
     return this.#first()
   }
 
+  /** The version of the oldest change that was not sent, be it left out: a mark may not reach it. */
+  get oldest(): number {
+    let oldest = Number.POSITIVE_INFINITY
+    for (const entries of [this.#removals, this.#puts])
+      for (const { since } of entries.values()) oldest = Math.min(oldest, since)
+    return oldest
+  }
+
   /** `isKnown`: what the edge holds is what the event says was there before. */
   add(event: LinkEvent, isKnown: boolean): void {
     const put = this.#puts.get(event.key)
     if (put !== undefined) this.#drop(this.#puts, put)
-    if (event.item === undefined) this.#remove(event, put ?? known(event, isKnown))
+    if (event.item === undefined) this.#remove(event, put ?? known(event, isKnown), put?.since)
     else this.#put(event, event.item, put, isKnown)
   }
 
@@ -95,22 +105,26 @@ export class ConflatedQueue {
     return put === undefined || (removal !== undefined && removal.version <= put.version) ? removal : put
   }
 
-  #remove({ key, version }: LinkEvent, { had, held, heldUid }: Pick<WaitingEntry, 'had' | 'held' | 'heldUid'>): void {
+  #remove({ key, version }: LinkEvent, { had, held, heldUid }: HeldByEdge, since = version): void {
     // What the edge never had needs no word; what it had may be waiting to be removed already.
     if (!had || this.#removals.has(key)) return
-    this.#set(this.#removals, { key, version, item: undefined, had, held, heldUid })
+    this.#set(this.#removals, { key, version, item: undefined, had, held, heldUid, since })
   }
 
   #put({ key, version, previous }: LinkEvent, item: LinkObject, put: WaitingEntry | undefined, isKnown: boolean): void {
     const removal = this.#removals.get(key)
     const before = removal ?? put ?? known({ previous }, isKnown)
     const isAnother = before.heldUid !== '' && before.heldUid !== item.uid
-    if (removal !== undefined && !isAnother) this.#drop(this.#removals, removal)
+    let since = put?.since ?? version
+    if (removal !== undefined && !isAnother) {
+      this.#drop(this.#removals, removal)
+      since = Math.min(since, removal.since)
+    }
     // It became another object without a word of its deletion.
     if (removal === undefined && isAnother)
       this.#remove({ key, version: version - 1, item: undefined, previous }, before)
     const { had, held, heldUid } = isAnother ? nothingHeld : before
-    this.#set(this.#puts, { key, version, item, had, held, heldUid })
+    this.#set(this.#puts, { key, version, item, had, held, heldUid, since })
   }
 
   #set(to: Map<string, WaitingEntry>, entry: Omit<WaitingEntry, 'bytes'>): void {
@@ -130,7 +144,9 @@ export class ConflatedQueue {
   }
 }
 
-const nothingHeld = { had: false, held: undefined, heldUid: '' } as const
+type HeldByEdge = Pick<WaitingEntry, 'had' | 'held' | 'heldUid'>
+
+const nothingHeld: HeldByEdge = { had: false, held: undefined, heldUid: '' }
 
 /** What an edge has of which nothing waits. */
 function known(

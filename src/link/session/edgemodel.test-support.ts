@@ -86,10 +86,11 @@ export class SimulatedEdge {
     for (const name of [...this.copies.keys()]) this.copies.set(name, new EdgeCopy(name))
   }
 
-  /** Compares an interest at leisure (L6). */
-  recheck(name: string): void {
+  /** Looks after an interest at leisure (L6), or asks for all of it. */
+  recheck(name: string, wish?: InterestWish): void {
     for (const [number, { copy }] of this.#subscribed)
       if (copy.name === name && !this.hasWork) {
+        copy.wish = wish ?? copy.wish
         this.#restart(number)
         return
       }

@@ -40,6 +40,8 @@ export class HubSession {
   readonly #liveness: Liveness
   readonly #interests = new Map<number, HubInterest>()
   readonly #waiting = new Set<HubInterest>()
+  /** How many interests of this edge each source has. */
+  readonly #sources = new Map<number, number>()
   #effects: HubEffect[] = []
   #state: SessionState = 'greeting'
   #epoch: number
@@ -117,7 +119,8 @@ export class HubSession {
   /** The answer to `open`. From here on every event of the interest is told. */
   opened(number: number, view: InterestView): void {
     const interest = this.#interests.get(number)
-    if (interest === undefined) return
+    if (interest === undefined || interest.view !== undefined) return
+    this.#sources.set(view.source, (this.#sources.get(view.source) ?? 0) + 1)
     this.#accept(interest, interest.open(view))
   }
 
@@ -139,7 +142,7 @@ export class HubSession {
 
   /** Every event of the source up to this version was told. */
   progress(source: number, version: number): void {
-    this.#sending.mark(source, version)
+    if (this.#sources.has(source)) this.#sending.mark(source, version)
   }
 
   /** The cluster was put back: nothing up to this version is true any more, and every interest is compared. */
@@ -319,7 +322,10 @@ export class HubSession {
     interest.queue.clear()
     const source = interest.view?.source
     if (source === undefined) return
-    for (const other of this.#interests.values()) if (other.view?.source === source) return
+    const others = (this.#sources.get(source) ?? 1) - 1
+    this.#sources.set(source, others)
+    if (others > 0) return
+    this.#sources.delete(source)
     this.#sending.forgetMark(source)
   }
 

@@ -51,6 +51,7 @@ export class HubInterest {
   /** The first that waits is too large for an event; the version of one that is on its way as a block. */
   #isLargeDue = false
   #largeVersion: number | undefined
+  #largeSince = Number.POSITIVE_INFINITY
 
   constructor(number: number, wanted: Wanted, parts: { readonly tally: WaitingTally; readonly limits: SessionLimits }) {
     this.#limits = parts.limits
@@ -87,7 +88,7 @@ export class HubInterest {
   /** A mark of its source may not reach this version. */
   get firstUnsent(): number {
     if (this.#phase !== 'live') return Number.POSITIVE_INFINITY
-    return this.#largeVersion ?? this.queue.first()?.version ?? Number.POSITIVE_INFINITY
+    return Math.min(this.#largeSince, this.queue.oldest)
   }
 
   /** The hub has a copy of it: how it begins. */
@@ -189,6 +190,7 @@ export class HubInterest {
     if (this.#largeVersion === undefined) return
     this.#sentVersion = this.#largeVersion
     this.#largeVersion = undefined
+    this.#largeSince = Number.POSITIVE_INFINITY
   }
 
   /** Everything was sent and it has not been told yet; from here on it is. */
@@ -210,6 +212,7 @@ export class HubInterest {
     this.#owesRoot = false
     this.#isLargeDue = false
     this.#largeVersion = undefined
+    this.#largeSince = Number.POSITIVE_INFINITY
   }
 
   #replay(view: InterestView, version: number): InterestStart {
@@ -223,11 +226,14 @@ export class HubInterest {
     return 'replay'
   }
 
-  #largeBlock(): MadeBlock {
-    const entry = this.queue.take() as WaitingChange
-    const change = this.changeOf(entry)
+  #largeBlock(): MadeBlock | undefined {
     this.#isLargeDue = false
+    const entry = this.queue.take()
+    // It went as it had come.
+    if (entry === undefined) return undefined
+    const change = this.changeOf(entry)
     this.#largeVersion = entry.version
+    this.#largeSince = entry.since
     return { version: entry.version, after: '', bytes: encodeBlock('event', [change]), isEvent: true }
   }
 

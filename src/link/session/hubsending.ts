@@ -148,7 +148,7 @@ export class HubSending {
       if (first === undefined) break
       const change = this.#encode(interest, first)
       if (change === undefined) break
-      if (change === 'large') {
+      if (change === 'large' || change.length > this.#limits.batchBytes) {
         interest.largeIsDue()
         break
       }

@@ -11,7 +11,10 @@ export const sessionLimits = {
   windowWanted: 256 * 1024,
   /** Frames of events on their way: the hub remembers the size of each. */
   framesOnTheWayMax: 1_024,
-  /** Of changes in one frame of events, unless one alone is larger: 130 ms at 1 Mbit/s. */
+  /**
+   * Of changes in one frame of events; one that is larger travels as a block. 130 ms at 1 Mbit/s, and 2 s at 64 kbit/s, so that
+   * the acknowledgement of a frame comes before its sender takes the other side for dead.
+   */
   batchBytes: 16 * 1024,
   batchEventsMax: 1_024,
   /** What an event counts for in a window, beside its change. */

@@ -90,6 +90,20 @@ test('[L5] an update is a delta of few bytes, encoded once; a new object is pack
   assert.ok(bytesOf([pair.sent('events')[1]!]) < 300)
 })
 
+test('[L5] a change is encoded once for all edges that hold the same', () => {
+  const pair = live()
+  const other = live()
+  other.hub = pair.hub
+  Object.assign(other.edge, { cluster: '', epoch: 0 })
+  other.connect()
+  other.toEdge.splice(0)
+  pair.write('a/k1', 'for both')
+  pair.settle()
+  other.settle()
+  const [one, same] = [pair, other].map((each) => each.sent('events')[0]!.events[0]!.change)
+  assert.equal(one, same)
+})
+
 test('[L5] a reconnection costs what changed: nothing, some changes by replay, and by digests where history is too short', () => {
   const costs = [1_000, 3].map((historyMax) => {
     const pair = live({ historyMax }, 300)
@@ -120,12 +134,12 @@ test('[L5] progress is told once for a source, however many interests it has, an
     [[{ source: 0, version: pair.cluster.version }]],
   )
   // Nothing is acknowledged: what the window has no room for stays, and the mark stays before it.
-  const noise = () => randomBytes(18_000).toString('base64')
-  for (let at = 0; at < 20; at++) pair.write(`b/k${at}`, noise())
+  const noise = () => randomBytes(9_000).toString('base64')
+  for (let at = 0; at < 40; at++) pair.write(`b/k${at}`, noise())
   pair.hub.progress(0)
   pair.settle()
   const told = pair.sent('events').flatMap(({ events }) => events.map(({ change }) => decodeChange(change).version))
-  assert.ok(told.length < 22, `${told.length} events were sent`)
+  assert.ok(told.length < 42, `${told.length} events were sent`)
   const mark = pair.sent('progress').at(-1)!.marks[0]!.version
   assert.ok(mark < pair.cluster.version && mark <= Math.max(...told), `${mark} after ${told}`)
   pair.isHeldUp = false

@@ -63,8 +63,10 @@ class Life {
       if (random(6) === 0) world.replaceCluster()
     } else if (what < 93) this.#learn(hub)
     else if (what < 95) world.commitMs = [0, 5, 300, 4_000][random(4)] as number
-    else if (what < 97) edge.recheck([...edge.copies.keys()][random(edge.copies.size)] as string)
-    else if (what < 98) world.lines.get(edge)?.end.session.drain(random(3_000), 'elsewhere, please', world.now)
+    else if (what < 97) {
+      const name = [...edge.copies.keys()][random(edge.copies.size)] as string
+      edge.recheck(name, ([undefined, undefined, 'compare', 'anew'] as const)[random(4)])
+    } else if (what < 98) world.lines.get(edge)?.end.session.drain(random(3_000), 'elsewhere, please', world.now)
     else this.#damage(edge)
     world.tickAll()
     world.run(random(3) === 0 ? random(4_000) : random(100))
