@@ -32,6 +32,8 @@ export class ConflatedQueue {
   /** Each in the order of versions; of one key the removal comes first. */
   #removals = new Map<string, WaitingEntry>()
   #puts = new Map<string, WaitingEntry>()
+  /** What the edge is never told of was there from one version until the other. */
+  #hidden: { readonly since: number; readonly until: number } | undefined
   #bytes = 0
 
   constructor(tally: WaitingTally) {
@@ -54,20 +56,33 @@ export class ConflatedQueue {
     return this.#first()
   }
 
-  /** The version of the oldest change that was not sent, be it left out: a mark may not reach it. */
-  get oldest(): number {
-    let oldest = Number.POSITIVE_INFINITY
+  /** Something came and went between versions that no mark may stand at. */
+  get isHiding(): boolean {
+    return this.#hidden !== undefined
+  }
+
+  /** How far a mark may go: not to the oldest change that was not sent, be it left out, nor to where something is hidden. */
+  markUpTo(version: number): number {
+    let upTo = version
     for (const entries of [this.#removals, this.#puts])
-      for (const { since } of entries.values()) oldest = Math.min(oldest, since)
-    return oldest
+      for (const { since } of entries.values()) upTo = Math.min(upTo, since - 1)
+    if (this.#hidden !== undefined && upTo < this.#hidden.until) upTo = Math.min(upTo, this.#hidden.since - 1)
+    return upTo
+  }
+
+  /** The edge is at this version. */
+  reached(version: number): void {
+    if (this.#hidden !== undefined && version >= this.#hidden.until) this.#hidden = undefined
   }
 
   /** `isKnown`: what the edge holds is what the event says was there before. */
   add(event: LinkEvent, isKnown: boolean): void {
     const put = this.#puts.get(event.key)
     if (put !== undefined) this.#drop(this.#puts, put)
-    if (event.item === undefined) this.#remove(event, put ?? known(event, isKnown), put?.since)
-    else this.#put(event, event.item, put, isKnown)
+    if (event.item === undefined) {
+      if (put !== undefined && !put.had) this.#hide(put.since, event.version)
+      this.#remove(event, put ?? known(event, isKnown), put?.since)
+    } else this.#put(event, event.item, put, isKnown)
   }
 
   /** An object that the edge does not have, or has in another version. */
@@ -96,6 +111,7 @@ export class ConflatedQueue {
   clear(): void {
     this.#removals = new Map()
     this.#puts = new Map()
+    this.#hidden = undefined
     this.#count(-this.#bytes)
   }
 
@@ -125,6 +141,10 @@ export class ConflatedQueue {
       this.#remove({ key, version: version - 1, item: undefined, previous }, before)
     const { had, held, heldUid } = isAnother ? nothingHeld : before
     this.#set(this.#puts, { key, version, item, had, held, heldUid, since })
+  }
+
+  #hide(since: number, until: number): void {
+    this.#hidden = { since: Math.min(since, this.#hidden?.since ?? since), until }
   }
 
   #set(to: Map<string, WaitingEntry>, entry: Omit<WaitingEntry, 'bytes'>): void {

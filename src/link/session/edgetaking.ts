@@ -27,6 +27,8 @@ export class EdgeTaking {
   readonly #inbox: { readonly frame: LinkFrame; readonly bytes: number }[] = []
   #inboxBytes = 0
   readonly #assembly = new BlockAssembly()
+  /** What a block brought, until its event says where it belongs. */
+  #large: ReceivedChange | undefined
   /** Of the frame of events that is being taken: how many of it were. */
   #taken = 0
   /** Handed over, committed and acknowledged. */
@@ -67,7 +69,12 @@ export class EdgeTaking {
 
   forget(interest: EdgeInterest): void {
     this.#interests.delete(interest.number)
-    this.#assembly.drop(interest.number)
+    this.#dropBlock(interest.number)
+  }
+
+  #dropBlock(interest: number): void {
+    this.#assembly.drop(interest)
+    if (this.#large?.interest === interest) this.#large = undefined
   }
 
   put(frame: LinkFrame): void {
@@ -140,7 +147,7 @@ export class EdgeTaking {
   #accepted(entry: FrameAt<'accepted'>['interests'][number]): void {
     const interest = this.#interestOf(entry.interest)
     if (interest === undefined) return
-    this.#assembly.drop(interest.number)
+    this.#dropBlock(interest.number)
     const resumes = interest.begin(entry.start, entry.version, entry.source)
     const { number, comparison } = interest
     this.#tell({ effect: 'begins', interest: number, start: entry.start, resumes })
@@ -183,6 +190,10 @@ export class EdgeTaking {
       interest.version = version
       return { interest: number, type: 'remove', key, version }
     }
+    if (change.base === '' && change.delta.length === 0) {
+      interest.version = version
+      return this.#takeLarge(interest, change)
+    }
     const base = change.base === '' ? undefined : this.#baseOf(number, change.base, before)
     if (change.base !== '' && base === undefined) return this.#astray(interest, `${change.base} is not held`)
     try {
@@ -204,7 +215,7 @@ export class EdgeTaking {
 
   #astray(interest: EdgeInterest, sentence: string): undefined {
     interest.phase = 'astray'
-    this.#assembly.drop(interest.number)
+    this.#dropBlock(interest.number)
     this.#tell({ effect: 'astray', interest: interest.number, sentence })
   }
 
@@ -217,7 +228,7 @@ export class EdgeTaking {
     const { of, changes } = block
     const last = changes.at(-1)
     if (last === undefined || (of === 'event' && changes.length > 1)) throw new LinkFault('a block of no use')
-    if (of === 'event') this.#largeEvent(interest, last)
+    if (of === 'event') this.#keep(interest, last)
     else
       this.#stage(interest, of, changes, { version: frame.version, after: of === 'objects' ? last.key : frame.after })
   }
@@ -233,13 +244,18 @@ export class EdgeTaking {
     this.#tell({ effect: 'stage', interest: number, changes, resume: phase === 'snapshot' ? resume : undefined })
   }
 
-  #largeEvent(interest: EdgeInterest, change: StagedChange): void {
-    const { number, phase, version } = interest
-    if (phase !== 'live') throw new LinkFault(`an event of an interest that is ${phase}`)
-    if (change.version < version) throw new LinkFault('a version that went back')
-    interest.version = change.version
-    this.#handed++
-    this.#handOver([{ ...change, interest: number }], change.type === 'put' ? change.bytes.length : 0)
+  /** The event that says its place among the others follows at once. */
+  #keep({ number, phase }: EdgeInterest, change: StagedChange): void {
+    if (phase !== 'live' || this.#large !== undefined) throw new LinkFault(`a large event while ${phase}`)
+    this.#large = { ...change, interest: number }
+  }
+
+  #takeLarge({ number }: EdgeInterest, { key, version }: LinkChange): ReceivedChange {
+    const large = this.#large
+    this.#large = undefined
+    if (large?.interest !== number || large.key !== key || large.version !== version)
+      throw new LinkFault('an event of a block that did not come')
+    return large
   }
 
   #complete({ interest: number, version, root }: FrameAt<'complete'>): void {
@@ -302,7 +318,7 @@ export class EdgeTaking {
     const concerned = number === 0 ? [...this.#interests.values()] : [this.#interestOf(number)]
     for (const interest of concerned) {
       if (interest === undefined) continue
-      this.#assembly.drop(interest.number)
+      this.#dropBlock(interest.number)
       interest.forgetPast()
     }
     this.#tell({ effect: 'lost', interest: number, epoch, version })

@@ -2,6 +2,8 @@
  * One interest of an edge at the hub: how it begins and what it still has to be sent. Pure bookkeeping; what goes out when is
  * `hubsending.ts`.
  */
+import { encodeChange } from '../frames/change.ts'
+import { changeBytesMax } from '../frames/frames.ts'
 import { encodeBlock } from './block.ts'
 import { ConflatedQueue, type WaitingChange, type WaitingTally } from './conflation.ts'
 import type { SessionLimits } from './limits.ts'
@@ -25,8 +27,8 @@ export type MadeBlock = {
   readonly version: number
   readonly after: string
   readonly bytes: Buffer
-  /** It is a change that counts as an event when it has arrived. */
-  readonly isEvent: boolean
+  /** The event that says what it was, when it has been sent. */
+  readonly event: Buffer | undefined
 }
 
 export class HubInterest {
@@ -81,14 +83,14 @@ export class HubInterest {
 
   /** Whether it has anything to be sent. */
   get isBusy(): boolean {
-    if (this.#phase === 'live') return this.#owesRoot || this.queue.size > 0 || this.#largeVersion !== undefined
+    if (this.#phase === 'live')
+      return this.#owesRoot || this.queue.size > 0 || this.queue.isHiding || this.#largeVersion !== undefined
     return this.#phase === 'snapshot' || this.#phase === 'walked' || this.queue.size > 0
   }
 
-  /** A mark of its source may not reach this version. */
-  get firstUnsent(): number {
-    if (this.#phase !== 'live') return Number.POSITIVE_INFINITY
-    return Math.min(this.#largeSince, this.queue.oldest)
+  /** How far a mark of its source may go, for its sake. */
+  markUpTo(version: number): number {
+    return this.#phase === 'live' ? this.queue.markUpTo(Math.min(version, this.#largeSince - 1)) : version
   }
 
   /** The hub has a copy of it: how it begins. */
@@ -163,8 +165,10 @@ export class HubInterest {
     this.#phase = isLast ? 'walked' : 'walking'
   }
 
+  /** The edge is told of everything up to this version. */
   sent(version: number): void {
-    this.#sentVersion = version
+    this.#sentVersion = Math.max(this.#sentVersion, version)
+    this.queue.reached(version)
   }
 
   largeIsDue(): void {
@@ -188,7 +192,7 @@ export class HubInterest {
   /** A block of it has been sent to its end. */
   blockSent(): void {
     if (this.#largeVersion === undefined) return
-    this.#sentVersion = this.#largeVersion
+    this.sent(this.#largeVersion)
     this.#largeVersion = undefined
     this.#largeSince = Number.POSITIVE_INFINITY
   }
@@ -201,13 +205,14 @@ export class HubInterest {
     const { version, digest } = this.#view as InterestView
     this.#phase = 'live'
     this.#owesRoot = false
-    this.#sentVersion = version
+    this.sent(version)
     return { version, root: digest.root }
   }
 
   #reset(): void {
     this.queue.clear()
     this.#cursor = ''
+    this.#sentVersion = 0
     this.#isAtEnd = false
     this.#owesRoot = false
     this.#isLargeDue = false
@@ -232,9 +237,15 @@ export class HubInterest {
     // It went as it had come.
     if (entry === undefined) return undefined
     const change = this.changeOf(entry)
+    const { key, version } = change
     this.#largeVersion = entry.version
     this.#largeSince = entry.since
-    return { version: entry.version, after: '', bytes: encodeBlock('event', [change]), isEvent: true }
+    const event =
+      change.type === 'remove' ? change : ({ type: 'put', key, version, base: '', delta: Buffer.alloc(0) } as const)
+    return {
+      ...{ version, after: '', bytes: encodeBlock('event', [change]) },
+      event: encodeChange(event, changeBytesMax),
+    }
   }
 
   #changesBlock(): MadeBlock {
@@ -265,6 +276,6 @@ export class HubInterest {
   }
 
   #gathered(of: 'objects' | 'changes', changes: readonly StagedChange[], after: string): MadeBlock {
-    return { version: this.#snapshotVersion, after, bytes: encodeBlock(of, changes), isEvent: false }
+    return { version: this.#snapshotVersion, after, bytes: encodeBlock(of, changes), event: undefined }
   }
 }

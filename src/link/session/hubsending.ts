@@ -133,11 +133,20 @@ export class HubSending {
         if (taken > 0 && this.#busy.delete(interest) && interest.isBusy) this.#busy.add(interest)
       }
       if (events.length === 0) return
-      this.#position += events.length
-      this.#unacknowledged += bytes
-      this.#frames.push({ position: this.#position, bytes })
-      this.#ways.send({ kind: 'events', position: this.#position, events })
+      this.#send(events, bytes)
     }
+  }
+
+  #send(events: readonly OutgoingEvent[], bytes: number): void {
+    this.#position += events.length
+    this.#unacknowledged += bytes
+    this.#frames.push({ position: this.#position, bytes })
+    this.#ways.send({ kind: 'events', position: this.#position, events })
+  }
+
+  /** Of a change that came as a block: it is so small that it need not fit the window. */
+  #sendEvent(event: OutgoingEvent): void {
+    this.#send([event], event.change.length + this.#limits.eventOverheadBytes)
   }
 
   /** Moves what fits into the frame; how many bytes that was. */
@@ -234,11 +243,11 @@ export class HubSending {
       this.#moving.at += piece.length
       if (this.#moving.at < bytes.length) continue
       this.#moving = undefined
-      if (block.isEvent) this.#position++
+      if (block.event !== undefined) this.#sendEvent({ interest: interest.number, change: block.event })
       interest.blockSent()
       this.#complete()
       // What waited behind a large change may follow it.
-      if (block.isEvent) this.#sendEvents()
+      if (block.event !== undefined) this.#sendEvents()
     }
   }
 
@@ -268,18 +277,28 @@ export class HubSending {
     }
   }
 
+  #marked(interest: HubInterest, version: number): void {
+    if (interest.phase === 'live') interest.sent(version)
+    if (!interest.isBusy) this.#busy.delete(interest)
+  }
+
   /** Once for each source, and never past an event of it that was not sent. */
   #sendMarks(): void {
     if (this.#marks.size === 0) return
     const marks: { source: number; version: number }[] = []
     for (const [source, mark] of this.#marks) {
       if (mark.wanted <= mark.sent || marks.length === this.#limits.batchEventsMax) continue
+      const concerned = [...this.#busy].filter((interest) => interest.view?.source === source)
       let version = mark.wanted
-      for (const interest of this.#busy)
-        if (interest.view?.source === source) version = Math.min(version, interest.firstUnsent - 1)
+      // What one interest takes off may bring the mark to where it may not stand for another.
+      for (let before = -1; before !== version; ) {
+        before = version
+        for (const interest of concerned) version = interest.markUpTo(version)
+      }
       if (version <= mark.sent) continue
       mark.sent = version
       marks.push({ source, version })
+      for (const interest of concerned) this.#marked(interest, version)
     }
     if (marks.length > 0) this.#ways.send({ kind: 'progress', marks })
   }
