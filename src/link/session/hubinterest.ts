@@ -90,7 +90,10 @@ export class HubInterest {
 
   /** How far a mark of its source may go, for its sake. */
   markUpTo(version: number): number {
-    return this.#phase === 'live' ? this.queue.markUpTo(Math.min(version, this.#largeSince - 1)) : version
+    if (this.#phase !== 'live') return version
+    // An edge that was cut while it was conflated may lack something behind its version: its root is compared first.
+    if (this.#owesRoot) return Math.min(version, this.#sentVersion)
+    return this.queue.markUpTo(Math.min(version, this.#largeSince - 1))
   }
 
   /** The hub has a copy of it: how it begins. */
