@@ -58,3 +58,28 @@ test('[L1] whatever is conflated, the edge ends with what the hub has, in the or
     { seed, numRuns: 2_000 },
   )
 })
+
+test('[L1] no mark stands at a version whose state was left out, also of what came and went', () => {
+  const queue = new ConflatedQueue({ bytes: 0 })
+  const item = (key: string, version: number): LinkObject => ({ key, uid: key, version, bytes: Buffer.from('x') })
+  const put = (key: string, version: number, before?: number) =>
+    queue.add(
+      { key, version, item: item(key, version), previous: before === undefined ? undefined : item(key, before) },
+      true,
+    )
+  put('a', 5, 1)
+  put('b', 6)
+  put('a', 9, 5)
+  assert.equal(queue.markUpTo(20), 4)
+  assert.deepEqual([queue.take()?.key, queue.markUpTo(20)], ['b', 4])
+  assert.deepEqual([queue.take()?.key, queue.markUpTo(20)], ['a', 20])
+  put('c', 22)
+  queue.add({ key: 'c', version: 30, item: undefined, previous: item('c', 22) }, true)
+  assert.deepEqual([queue.size, queue.isHiding], [0, true])
+  assert.deepEqual(
+    [21, 22, 29, 30].map((version) => queue.markUpTo(version)),
+    [21, 21, 21, 30],
+  )
+  queue.reached(30)
+  assert.equal(queue.isHiding, false)
+})
