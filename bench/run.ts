@@ -35,6 +35,7 @@ import { nodename } from './nodename.ts'
 import { protobuf } from './protobuf.ts'
 import type { Results } from './report.ts'
 import { sealed } from './sealed.ts'
+import { session } from './session.ts'
 import { openStage } from './stage.ts'
 import { start } from './start.ts'
 import { table } from './table.ts'
@@ -43,7 +44,7 @@ import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
-  ...[link, tunnel, hublink],
+  ...[link, session, tunnel, hublink],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

@@ -66,12 +66,13 @@ test('[L15] a digest follows every change and depends on nothing but what is hel
   )
 })
 
-test('[L15] key, uid and version each count, and so does where one ends and the next begins', () => {
+test('[L15] key, uid, version and content each count, and so does where one ends and the next begins', () => {
   const one = { key: 'a/b', uid: 'u', version: 12 }
   const others = [
     { ...one, key: 'a/c' },
     { ...one, uid: 'v' },
     { ...one, version: 13 },
+    { ...one, content: 7 },
     { key: '2 a/b', uid: 'u', version: 1 },
     { key: '2a/b', uid: 'u', version: 1 },
     { key: 'a/b', uid: 'u1', version: 2 },

@@ -1,7 +1,7 @@
 /**
  * A digest of everything that an interest holds, kept current with each change: two copies are equal if their roots are, and
  * where they are not, `walk.ts` and `answer.ts` find the keys that differ. An object stands at a position by its key; a node of
- * the tree is the positions that begin with some bits, and its sum is that of its objects' hashes over key, uid and version,
+ * the tree is the positions that begin with some bits, and its sum is that of its objects' hashes over key, uid, version and content,
  * modulo 2^48. Any part of the tree can be asked for, so that both sides need not hold the same number of objects.
  *
  * Hashes are SHA-256 behind a secret that hub and edges share: sums of a hash that authors of objects could compute would let
@@ -9,8 +9,17 @@
  */
 import { hash } from 'node:crypto'
 
-/** An object as far as it can be told from others without its contents. */
-export type DigestEntry = { readonly key: string; readonly uid: string; readonly version: number }
+/**
+ * An object as far as a digest tells it from others. `content` is a checksum (CRC-32) of its bytes: a cluster that was put back gives
+ * out versions again, so that the same version of the same object can be two things, and an API server of another release
+ * may spell one otherwise. Without it only versions are compared.
+ */
+export type DigestEntry = {
+  readonly key: string
+  readonly uid: string
+  readonly version: number
+  readonly content?: number
+}
 
 /** What a node holds of an object: exact integers below 2^48. */
 export type DigestSlot = { readonly key: string; readonly position: number; readonly sum: number }
@@ -52,9 +61,9 @@ export class DigestTree {
     return this.#totals[1] as number
   }
 
-  put({ key, uid, version }: DigestEntry): void {
+  put({ key, uid, version, content = 0 }: DigestEntry): void {
     const position = this.#hash(`key ${key}`)
-    const sum = this.#hash(`${uid} ${version} ${key}`)
+    const sum = this.#hash(`${uid} ${version} ${content} ${key}`)
     const known = this.#find(position, key)
     if (known === 0) this.#insert(key, position, sum)
     else {

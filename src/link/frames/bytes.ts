@@ -26,7 +26,9 @@ export class ByteWriter {
   }
 
   byte(value: number): void {
-    this.#bytes[this.#room(1)] = value
+    // First the room: making it may replace the bytes.
+    const at = this.#room(1)
+    this.#bytes[at] = value
   }
 
   number(value: number): void {

@@ -34,7 +34,15 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
     retryAfterMs: number,
     sentence: words(1_024),
   }),
-  subscribe: fields({ interests: some(fields({ interest: number, name: words(4_096), version: number })) }),
+  subscribe: fields({
+    interests: some(
+      fields({
+        ...{ interest: number, name: words(4_096), version: number, partial: number, after: key },
+        wish: fc.constantFrom('resume', 'compare', 'anew'),
+      }),
+    ),
+    epoch: number,
+  }),
   unsubscribe: fields({ interests: some(number) }),
   accepted: fields({
     interests: some(
@@ -56,7 +64,7 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
       piece: bytes(300),
     },
   }),
-  complete: fields({ interest: number, version: number }),
+  complete: fields({ interest: number, version: number, root: number }),
   events: fields({ position: number, events: some(fields({ interest: number, change: bytes(300) })) }),
   acknowledge: fields({ position: number, bulk: number }),
   progress: fields({ marks: some(fields({ source: number, version: number })) }),
@@ -87,6 +95,15 @@ test('[L10] every frame and every change is read as it was written', () => {
   )
 })
 
+test('[L10] a byte is written wherever it stands, also where the writer has to grow for it', () => {
+  for (let before = 0; before < 600; before++) {
+    const to = new ByteWriter(1_000)
+    to.raw(Buffer.alloc(before))
+    to.byte(7)
+    assert.equal(to.whole()[before], 7, `behind ${before} bytes`)
+  }
+})
+
 test('[L11] hostile bytes are a fault or a frame within its limits, and nothing else', () => {
   const random = generator(seed)
   const samples = fc.sample(frames, { numRuns: 400, seed }).map(encodeFrame)
@@ -114,7 +131,13 @@ test('[L11] every truncation of a frame is a fault, or says less than the whole'
     const whole = encodeFrame(frame)
     for (let length = 0; length < whole.length; length++) {
       const cut = attempt(() => decodeFrame(whole.subarray(0, length)))
-      if (cut !== 'fault') assert.equal(cut?.kind, 'tunnel', `seed ${seed}: ${whole.toString('hex')} cut to ${length}`)
+      // A field that was added later is missing where the frame is of an older release: only WebSocket knows that it is cut.
+      if (cut !== 'fault')
+        assert.match(
+          cut?.kind ?? '',
+          /tunnel|subscribe|complete/,
+          `seed ${seed}: ${whole.toString('hex')} to ${length}`,
+        )
     }
   }
 })
@@ -143,13 +166,15 @@ test('[L11] what is claimed is not believed: lengths, counts and common beginnin
 })
 
 test('[L11] names that begin alike stay within the limit of a name, however much they share', () => {
-  const long = (more: string) => ({ interest: 1, name: `${'x'.repeat(4_090)}${more}`, version: 0 })
-  const frame: LinkFrame = { kind: 'subscribe', interests: Array.from({ length: 1_024 }, () => long('abcdef')) }
+  const plain = { version: 0, wish: 'resume', partial: 0, after: '' } as const
+  const long = (more: string) => ({ interest: 1, name: `${'x'.repeat(4_090)}${more}`, ...plain })
+  const many = Array.from({ length: 1_024 }, () => long('abcdef'))
+  const frame: LinkFrame = { kind: 'subscribe', interests: many, epoch: 0 }
   const encoded = encodeFrame(frame)
   assert.ok(encoded.length < 11_000, `${encoded.length} bytes`)
   assert.deepEqual(decodeFrame(encoded), frame)
   // The second name is made one byte longer than a name may be.
-  const two = encodeFrame({ kind: 'subscribe', interests: [long('abcdef'), long('abcdef')] })
+  const two = encodeFrame({ kind: 'subscribe', interests: [long('abcdef'), long('abcdef')], epoch: 0 })
   const tail = two.subarray(two.length - 5)
   assert.deepEqual([...tail], [1, 0x80, 0x20, 0, 0])
   const longer = Buffer.concat([two.subarray(0, two.length - 6), Buffer.from([6, 1, 0x80, 0x20, 1, 0x78, 0])])
@@ -246,8 +271,13 @@ test('[L13] the bytes of protocol 1 stay what they are', () => {
   assert.equal(encodeChange({ type: 'remove', key: 'a/b', version: 1 }, 100).toString('hex'), '0003612f6201')
   const change = Buffer.from([7])
   assert.equal(hex({ kind: 'events', position: 5, events: [{ interest: 4, change }] }), '09050103040107')
-  const interests = ['v1/pods@a', 'v1/pods@b'].map((name, at) => ({ interest: at + 1, name, version: 200 }))
-  assert.equal(hex({ kind: 'subscribe', interests }), '04020e01000976312f706f64734061c8010602080162c801')
+  const plain = { version: 200, wish: 'resume', partial: 0, after: '' } as const
+  const interests = ['v1/pods@a', 'v1/pods@b'].map((name, at) => ({ interest: at + 1, name, ...plain }))
+  const subscribe: LinkFrame = { kind: 'subscribe', interests, epoch: 0 }
+  assert.equal(hex(subscribe), '04020e01000976312f706f64734061c8010602080162c801')
+  // What was added since is written only where it says something.
+  const resumed: LinkFrame = { ...subscribe, interests: [{ ...interests[0]!, partial: 7, after: 'a/b' }], epoch: 2 }
+  assert.equal(hex(resumed), '04011401000976312f706f64734061c801000703612f6202')
   assert.equal(
     hex({ kind: 'hello', oldest: 1, newest: 2, edge: 'n', release: 'r', cluster: 'c', epoch: 3, window: 4 }),
     '010102016e017201630304',

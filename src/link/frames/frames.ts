@@ -3,11 +3,24 @@
  * `docs/link.md` says what they mean; here is how they are written and what they may hold at most.
  */
 import { ByteReader, ByteWriter, LinkFault } from './bytes.ts'
-import { alike, bytes, count, each, type Layout, list, oneOf, record, text, upTo, type ValueOf } from './layouts.ts'
+import {
+  alike,
+  bytes,
+  count,
+  each,
+  type Layout,
+  later,
+  list,
+  oneOf,
+  record,
+  text,
+  upTo,
+  type ValueOf,
+} from './layouts.ts'
 
 /** The versions of the protocol that this release speaks. The hub answers a hello with the newest that both speak. */
-const oldestProtocol = 1
-const newestProtocol = 1
+export const oldestProtocol = 1
+export const newestProtocol = 1
 
 /** Of any frame: 64 KiB take half a second at 1 Mbit/s, and thousands of links may each hold one. Larger things are blocks. */
 export const frameBytesMax = 64 * 1024
@@ -44,11 +57,22 @@ const reason = oneOf(
 /** How an interest begins: events behind what the edge has, a comparison, everything, or waiting for the hub to come as far. */
 const start = oneOf(['replay', 'compare', 'snapshot', 'wait'], 'compare')
 
+/** What the edge wants: what came behind its version, a comparison, or everything whatever it has. */
+const wish = oneOf(['resume', 'compare', 'anew'], 'compare')
+
+/** `partial` and `after`: an unfinished snapshot of that version, whole up to that key; 0 for none. */
 const subscribed = each(() =>
-  list(record({ interest: count, name: alike(interestBytesMax), version: count }), {
-    entriesMax,
-    bytesMax: interestBytesMax + smallEntryBytesMax,
-  }),
+  list(
+    record({
+      interest: count,
+      name: alike(interestBytesMax),
+      version: count,
+      wish: later(wish, 'resume'),
+      partial: later(count, 0),
+      after: later(text(keyBytesMax), ''),
+    }),
+    { entriesMax, bytesMax: interestBytesMax + keyBytesMax + smallEntryBytesMax },
+  ),
 )
 
 /** By name, with the byte that stands for it. A number is used once and never again for something else. */
@@ -70,7 +94,7 @@ const layouts = {
     }),
   ],
   refused: [0x03, record({ interest: count, reason, retryAfterMs: count, sentence: text(sentenceBytesMax) })],
-  subscribe: [0x04, record({ interests: subscribed })],
+  subscribe: [0x04, record({ interests: subscribed, epoch: later(count, 0) })],
   unsubscribe: [0x05, record({ interests: list(count, small) })],
   accepted: [
     0x06,
@@ -87,7 +111,7 @@ const layouts = {
       piece: bytes(pieceBytesMax),
     }),
   ],
-  complete: [0x08, record({ interest: count, version: count })],
+  complete: [0x08, record({ interest: count, version: count, root: later(count, 0) })],
   events: [
     0x09,
     record({

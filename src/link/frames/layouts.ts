@@ -8,6 +8,8 @@ import { type ByteReader, type ByteWriter, LinkFault, textOf } from './bytes.ts'
 export type Layout<Value> = {
   write(to: ByteWriter, value: Value): void
   read(from: ByteReader): Value
+  /** Of a field that a later release added: what it is where it is not written. */
+  readonly missing?: Value
 }
 
 export type ValueOf<L> = L extends Layout<infer Value> ? Value : never
@@ -57,11 +59,21 @@ export function oneOf<const Word extends string>(words: readonly Word[], other: 
 type FieldLayouts = { readonly [name: string]: Layout<any> }
 type RecordOf<Of> = { readonly [Name in keyof Of]: ValueOf<Of[Name]> }
 
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+type FieldLayout = readonly [name: string, layout: Layout<any>]
+
+function isMissing([name, { missing }]: FieldLayout, value: { readonly [name: string]: unknown }): boolean {
+  return missing !== undefined && value[name] === missing
+}
+
 export function record<const Of extends FieldLayouts>(fields: Of): Layout<RecordOf<Of>> {
   const entries = Object.entries(fields)
   return {
     write: (to, value) => {
-      for (const [name, layout] of entries) layout.write(to, value[name])
+      // What would be read all the same is not written, so that a field costs those who do not use it nothing.
+      let end = entries.length
+      while (end > 0 && isMissing(entries[end - 1] as FieldLayout, value)) end--
+      for (const [name, layout] of entries.slice(0, end)) layout.write(to, value[name])
     },
     read: (from) => {
       const value: Record<string, unknown> = {}
@@ -73,7 +85,7 @@ export function record<const Of extends FieldLayouts>(fields: Of): Layout<Record
 
 /** A field that a later release added: `missing` is what an older one means, which does not write it. */
 export function later<Value>(layout: Layout<Value>, missing: Value): Layout<Value> {
-  return { write: layout.write, read: (from) => (from.isAtEnd ? missing : layout.read(from)) }
+  return { write: layout.write, read: (from) => (from.isAtEnd ? missing : layout.read(from)), missing }
 }
 
 type ListLimits = {

@@ -1,0 +1,371 @@
+/**
+ * The hub's side of one link. Frames come in by `receive`; what happens in the hub (a source was opened, an event, how far a source
+ * is, the cluster put back) is told by the other calls, which only note it; both leave what is to be done to the effects
+ * of the same `receive` or the next `tick`. A frame that is wrong here closes the link with its reason (L8).
+ */
+import { LinkFault } from '../frames/bytes.ts'
+import { chooseProtocol, type LinkFrame } from '../frames/frames.ts'
+import { HubInterest } from './hubinterest.ts'
+import { HubSending } from './hubsending.ts'
+import { type SessionLimits, sessionLimits } from './limits.ts'
+import { Liveness } from './liveness.ts'
+import type { HubEffect, InterestStart, InterestView, LinkEvent, RefusalReason } from './session.ts'
+import type { SharedChanges } from './sharedchanges.ts'
+import { hubTakes, type SessionState } from './table.ts'
+
+type LinkRefusal = { readonly reason: RefusalReason; readonly retryAfterMs: number; readonly sentence: string }
+
+export type HubSessionParts = {
+  readonly hub: string
+  readonly release: string
+  /** The cluster's uid, its epoch, and the version up to which the epochs before it are lost. */
+  readonly cluster: string
+  readonly epoch: number
+  readonly lost: number
+  readonly digestKey: Buffer
+  /** One for all links of a hub. */
+  readonly changes: SharedChanges
+  /** Who may come: undefined lets the edge in. */
+  readonly admit: (edge: string) => LinkRefusal | undefined
+  readonly now: number
+  readonly limits?: SessionLimits
+}
+
+type FrameFor<Kind extends LinkFrame['kind']> = Extract<LinkFrame, { readonly kind: Kind }>
+
+export class HubSession {
+  readonly #parts: HubSessionParts
+  readonly #limits: SessionLimits
+  readonly #sending: HubSending
+  readonly #liveness: Liveness
+  readonly #interests = new Map<number, HubInterest>()
+  readonly #waiting = new Set<HubInterest>()
+  /** How many interests of this edge each source has. */
+  readonly #sources = new Map<number, number>()
+  #effects: HubEffect[] = []
+  #state: SessionState = 'greeting'
+  #epoch: number
+  #lost: number
+  #lastNumber = 0
+  #nameBytes = 0
+  #labour: number
+  #labourAt: number
+  #leaveAt = Number.POSITIVE_INFINITY
+
+  constructor(parts: HubSessionParts) {
+    this.#parts = parts
+    const limits = parts.limits ?? sessionLimits
+    this.#limits = limits
+    this.#labour = limits.labourMax
+    this.#epoch = parts.epoch
+    this.#lost = parts.lost
+    this.#labourAt = parts.now
+    this.#liveness = new Liveness(limits.keepaliveMsMax + limits.hubPatienceMs, parts.now)
+    this.#sending = new HubSending(parts.changes, limits, {
+      send: (frame) => this.#send(frame),
+      tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
+      impossible: (interest, sentence) => {
+        this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
+        this.#effects.push({ effect: 'release', interest: interest.number })
+      },
+    })
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  /** When `tick` is due if nothing else happens. */
+  get nextTick(): number {
+    return Math.min(this.#liveness.next(), this.#leaveAt)
+  }
+
+  /** What this edge makes the hub hold, beside its interests. */
+  get heldBytes(): number {
+    return this.#sending.heldBytes
+  }
+
+  /** How much bulk may be on its way. */
+  get bulkLimit(): number {
+    return this.#sending.bulkLimit
+  }
+
+  receive(frame: LinkFrame, now: number): readonly HubEffect[] {
+    if (this.#state === 'closed') return []
+    this.#liveness.heard(now)
+    try {
+      if (!hubTakes[this.#state].includes(frame.kind)) throw new LinkFault(`${frame.kind} while ${this.#state}`)
+      this.#take(frame, now)
+    } catch (error) {
+      if (!(error instanceof LinkFault)) throw error
+      this.#refuse({ reason: 'frame', retryAfterMs: this.#limits.busyRetryMs, sentence: error.message })
+    }
+    return this.tick(now)
+  }
+
+  /** Some bytes have come that are no whole frame yet. */
+  heard(now: number): void {
+    this.#liveness.heard(now)
+  }
+
+  tick(now: number): readonly HubEffect[] {
+    if (this.#state === 'open' || this.#state === 'leaving') this.#flush(now)
+    if (this.#state !== 'closed') this.#look(now)
+    const effects = this.#effects
+    this.#effects = []
+    return effects
+  }
+
+  /** The answer to `open`. From here on every event of the interest is told. */
+  opened(number: number, view: InterestView): void {
+    const interest = this.#interests.get(number)
+    if (interest === undefined || interest.view !== undefined) return
+    this.#sources.set(view.source, (this.#sources.get(view.source) ?? 0) + 1)
+    this.#accept(interest, interest.open(view))
+  }
+
+  /** The other answer, or the end of one that was opened. */
+  refuse(number: number, { reason, retryAfterMs, sentence }: LinkRefusal): void {
+    const interest = this.#interests.get(number)
+    if (interest === undefined) return
+    this.#forget(interest)
+    this.#send({ kind: 'refused', interest: number, reason, retryAfterMs, sentence })
+  }
+
+  event(number: number, event: LinkEvent): void {
+    const interest = this.#interests.get(number)
+    if (interest === undefined) return
+    interest.tell(event)
+    this.#sending.wake(interest)
+    if (this.#sending.tally.bytes > this.#limits.waitingBytesMax) this.#relieve()
+  }
+
+  /** Every event of the source up to this version was told. */
+  progress(source: number, version: number): void {
+    if (this.#sources.has(source)) this.#sending.mark(source, version)
+  }
+
+  /** The cluster was put back: nothing up to this version is true any more, and every interest is compared. */
+  lost(epoch: number, version: number): void {
+    if (this.#state === 'closed') return
+    this.#epoch = epoch
+    this.#lost = version
+    if (this.#state === 'greeting') return
+    this.#send({ kind: 'lost', interest: 0, epoch, version })
+    for (const interest of this.#interests.values()) {
+      interest.forgetPast()
+      if (interest.view === undefined) continue
+      this.#sending.forgetMark(interest.view.source)
+      this.#accept(interest, interest.begin())
+    }
+  }
+
+  /** The edge is asked to go elsewhere; the link ends when the time is over. */
+  drain(withinMs: number, sentence: string, now: number): void {
+    if (this.#state !== 'open' && this.#state !== 'leaving') return
+    this.#state = 'leaving'
+    this.#leaveAt = now + withinMs
+    this.#send({ kind: 'drain', withinMs, sentence })
+  }
+
+  /** The link ends by the hub's own wish. */
+  close(refusal: LinkRefusal): void {
+    if (this.#state !== 'closed') this.#refuse(refusal)
+  }
+
+  #take(frame: LinkFrame, now: number): void {
+    if (frame.kind === 'hello') this.#greet(frame)
+    else if (frame.kind === 'subscribe') this.#subscribe(frame, now)
+    else if (frame.kind === 'unsubscribe') for (const number of frame.interests) this.#unsubscribe(number)
+    else if (frame.kind === 'compare') this.#compare(frame, now)
+    else if (frame.kind === 'acknowledge') {
+      if (!this.#sending.acknowledge(frame.position, frame.bulk, now))
+        throw new LinkFault('acknowledges what was not sent')
+    } else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number })
+    else if (frame.kind === 'pong') {
+      if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
+    } else if (frame.kind === 'tunnel') this.#effects.push({ effect: 'tunnel', frame })
+    else if (frame.kind === 'refused') this.#refused(frame)
+  }
+
+  #greet(hello: FrameFor<'hello'>): void {
+    const { hub, release, cluster, digestKey, admit } = this.#parts
+    const protocol = chooseProtocol(hello)
+    const refusal = protocol === undefined ? noProtocol : (this.#misfit(hello) ?? admit(hello.edge))
+    if (protocol === undefined || refusal !== undefined) {
+      this.#refuse(refusal ?? noProtocol)
+      return
+    }
+    this.#state = 'open'
+    this.#sending.window = hello.window
+    const window = this.#limits.windowWanted
+    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey })
+    if (hello.cluster !== '' && hello.epoch < this.#epoch)
+      this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
+  }
+
+  #misfit({ cluster, epoch, window }: FrameFor<'hello'>): LinkRefusal | undefined {
+    if (window < this.#limits.windowMin)
+      return {
+        reason: 'limit',
+        retryAfterMs: 0,
+        sentence: `a window of ${window} bytes, at least ${this.#limits.windowMin}`,
+      }
+    if (cluster !== '' && cluster !== this.#parts.cluster)
+      return { reason: 'cluster', retryAfterMs: 0, sentence: `this is the hub of cluster ${this.#parts.cluster}` }
+    if (cluster !== '' && epoch > this.#epoch)
+      return { reason: 'busy', retryAfterMs: this.#limits.busyRetryMs, sentence: `not heard yet of epoch ${epoch}` }
+    return undefined
+  }
+
+  #subscribe({ interests, epoch }: FrameFor<'subscribe'>, now: number): void {
+    this.#work(interests.length, now)
+    const parts = { tally: this.#sending.tally, limits: this.#limits }
+    for (const { interest: number, name, version, wish, partial, after } of interests) {
+      if (number <= this.#lastNumber) throw new LinkFault(`interest ${number} is not a new one`)
+      this.#lastNumber = number
+      this.#nameBytes += name.length
+      if (this.#interests.size >= this.#limits.interestsMax || this.#nameBytes > this.#limits.nameBytesTotalMax) {
+        this.#refuse({
+          reason: 'limit',
+          retryAfterMs: this.#limits.busyRetryMs,
+          sentence: 'more interests than a link may have',
+        })
+        return
+      }
+      const unfinished = partial > 0 ? { version: partial, after } : undefined
+      const interest = new HubInterest(number, { name, version, wish, partial: unfinished }, parts)
+      // It was sent before its edge had heard that the cluster was put back.
+      if (epoch !== this.#epoch && (version > 0 || partial > 0)) interest.forgetPast()
+      this.#interests.set(number, interest)
+      this.#effects.push({ effect: 'open', interest: number, name })
+    }
+  }
+
+  #unsubscribe(number: number): void {
+    if (number > this.#lastNumber || number === 0) throw new LinkFault(`interest ${number} is unknown`)
+    const interest = this.#interests.get(number)
+    if (interest === undefined) return
+    this.#forget(interest)
+    this.#effects.push({ effect: 'release', interest: number })
+  }
+
+  #compare({ interest: number, version, request }: FrameFor<'compare'>, now: number): void {
+    if (number > this.#lastNumber || number === 0) throw new LinkFault(`interest ${number} is unknown`)
+    this.#work(Math.ceil(request.length / 64), now)
+    const interest = this.#interests.get(number)
+    // It has begun again, or has gone, while this was on its way.
+    if (interest === undefined || interest.comparison !== version) return
+    if (!this.#sending.ask({ interest, comparison: version, request }))
+      this.#refuse({
+        reason: 'limit',
+        retryAfterMs: this.#limits.busyRetryMs,
+        sentence: 'more comparisons than are answered',
+      })
+  }
+
+  #refused({ interest, reason, retryAfterMs, sentence }: FrameFor<'refused'>): void {
+    if (interest === 0) this.#close({ reason, retryAfterMs, sentence })
+    else this.#unsubscribe(interest)
+  }
+
+  /** What a hostile edge could have the hub do without end. */
+  #work(units: number, now: number): void {
+    const more = Math.max(0, now - this.#labourAt) * this.#limits.labourPerMs
+    this.#labour = Math.min(this.#limits.labourMax, this.#labour + more) - units
+    this.#labourAt = now
+    if (this.#labour < 0) throw new LinkFault('asks for more than a link may')
+  }
+
+  #accept(interest: HubInterest, start: InterestStart): void {
+    this.#sending.abandon(interest)
+    if (start === 'wait') this.#waiting.add(interest)
+    else this.#waiting.delete(interest)
+    // Said before anything else is sent of it, with others that begin in the same turn.
+    const { source } = interest.view as InterestView
+    const entry = { interest: interest.number, source, start, version: interest.startVersion }
+    const last = this.#effects.at(-1)
+    if (
+      last?.effect === 'send' &&
+      last.frame.kind === 'accepted' &&
+      last.frame.interests.length < this.#limits.batchEventsMax
+    )
+      this.#effects[this.#effects.length - 1] = {
+        effect: 'send',
+        frame: { kind: 'accepted', interests: [...last.frame.interests, entry] },
+      }
+    else this.#send({ kind: 'accepted', interests: [entry] })
+    this.#sending.wake(interest)
+  }
+
+  /** More waits than may: bases go first, then an interest is compared once its edge takes something. */
+  #relieve(): void {
+    while (this.#sending.tally.bytes > this.#limits.waitingBytesMax) {
+      let largest: HubInterest | undefined
+      for (const interest of this.#interests.values())
+        if (interest.queue.bytes > (largest?.queue.bytes ?? 0)) largest = interest
+      if (largest === undefined) return
+      if (largest.phase === 'live') {
+        largest.queue.forgetBases()
+        if (this.#sending.tally.bytes <= this.#limits.waitingBytesMax / 2) return
+      }
+      this.#effects.push({ effect: 'log', what: 'link.behind', sentence: `${largest.name} is compared again` })
+      this.#accept(largest, largest.phase === 'snapshot' ? largest.snapshot() : largest.invite())
+    }
+  }
+
+  #forget(interest: HubInterest): void {
+    this.#interests.delete(interest.number)
+    this.#waiting.delete(interest)
+    this.#sending.abandon(interest)
+    this.#nameBytes -= interest.name.length
+    interest.queue.clear()
+    const source = interest.view?.source
+    if (source === undefined) return
+    const others = (this.#sources.get(source) ?? 1) - 1
+    this.#sources.set(source, others)
+    if (others > 0) return
+    this.#sources.delete(source)
+    this.#sending.forgetMark(source)
+  }
+
+  #flush(now: number): void {
+    for (const interest of this.#waiting) if (interest.mayBegin) this.#accept(interest, interest.begin())
+    try {
+      this.#sending.flush(now)
+    } catch (error) {
+      if (!(error instanceof LinkFault)) throw error
+      this.#refuse({ reason: 'frame', retryAfterMs: this.#limits.busyRetryMs, sentence: error.message })
+    }
+  }
+
+  #look(now: number): void {
+    if (now >= this.#leaveAt) {
+      this.#close({ reason: 'drained', retryAfterMs: 0, sentence: 'the time to move is over' })
+      return
+    }
+    const due = this.#liveness.due(this.#state === 'greeting' || this.#sending.isWaiting, now)
+    if (due === 'dead') this.#close({ reason: 'silent', retryAfterMs: 0, sentence: 'no sign of life' })
+    else if (due === 'ping' && this.#state !== 'greeting') this.#send({ kind: 'ping', number: this.#liveness.number })
+  }
+
+  #send(frame: LinkFrame): void {
+    this.#effects.push({ effect: 'send', frame })
+  }
+
+  #refuse(refusal: LinkRefusal): void {
+    this.#send({ kind: 'refused', interest: 0, ...refusal })
+    this.#close(refusal)
+  }
+
+  #close(end: Omit<Extract<HubEffect, { effect: 'close' }>, 'effect'>): void {
+    this.#state = 'closed'
+    for (const interest of [...this.#interests.values()]) {
+      this.#forget(interest)
+      this.#effects.push({ effect: 'release', interest: interest.number })
+    }
+    this.#effects.push({ effect: 'close', ...end })
+  }
+}
+
+const noProtocol: LinkRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }
