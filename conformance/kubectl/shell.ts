@@ -28,15 +28,19 @@ type Shell = {
 
 type Said = { out: string; err: string }
 
-/** What an edge says where the API server took too long for a document, as a busy one does: of this machine, not of the edge. */
-const lateDocument = /^Warning: served as last seen: .*\n/gm
+/**
+ * What an edge says where the API server took too long for a document or an object, as a busy one does: of this machine, not of the
+ * edge. What it says while there is no API server is worded otherwise, and compared.
+ */
+const lateAnswer =
+  /^Warning: served (?:as last seen: .*|from the local copy, \d+ s old \(the API server cannot be asked: no answer within \d+ ms\))\n/gm
 
 /** Everything a user would see, as one masked text: output, errors, exit code. */
 export async function runCommand(shell: Shell, command: Command): Promise<string> {
   const { child, said } = start(shell, command.line)
   const [code, aside] = command.watch === undefined ? [undefined, ''] : await watched(shell, command.watch, child, said)
   const exit = await ended(child)
-  const err = said.err.replace(lateDocument, '')
+  const err = said.err.replace(lateAnswer, '')
   return `${mask(said.out)}${err === '' ? '' : `--- errors\n${mask(err)}`}${aside}--- exit ${code ?? exit}\n`
 }
 
