@@ -7,7 +7,6 @@ import type { Clock } from '../../base/clock.ts'
 import type { Cache } from '../../cache/cache.ts'
 import { Dispatch } from '../../cache/dispatch.ts'
 import type { Event } from '../../cache/event.ts'
-import { type Filter, makeFilter } from '../../cache/filter.ts'
 import type { FieldPlan } from '../../kube/object.ts'
 import { StatusError } from '../../kube/status.ts'
 import type { SessionRefusal } from '../../link/session/hub.ts'
@@ -15,6 +14,7 @@ import type { Interest } from '../../mirror/interest.ts'
 import { type Mirrored, mirrorLimits } from '../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../mirror/mirrored.ts'
 import { SharedView, type SourceReader, type ViewedSource } from './view.ts'
+import { viewFilter } from './viewfilter.ts'
 
 /** A view without readers is kept for edges that come back, and its digest with it. */
 const viewUnusedMsMax = 60_000
@@ -32,7 +32,6 @@ type Parts = {
 
 type Following = ViewedSource & {
   readonly views: Map<string, SharedView>
-  readonly wanted: Map<string, Interest>
   dispatch: Dispatch<SharedView>
   plan: FieldPlan
   gapEnd: number
@@ -44,8 +43,8 @@ export class HubSource {
   readonly mirrored: MirroredInterest
   readonly #parts: Parts
   readonly #waiting = new Map<SourceReader, Interest>()
-  /** Where each reader is told from. */
-  readonly #viewOf = new Map<SourceReader, SharedView>()
+  /** Those that were shown a view. */
+  #shown = 0
   #following: Following | undefined
   #isAsking = false
   /** When the last edge let go of it, by the steady clock. */
@@ -59,7 +58,7 @@ export class HubSource {
   }
 
   get readers(): number {
-    return this.#waiting.size + this.#viewOf.size
+    return this.#waiting.size + this.#shown
   }
 
   get views(): number {
@@ -81,12 +80,11 @@ export class HubSource {
     void this.#ask()
   }
 
-  leave(reader: SourceReader): void {
+  leave({ name }: Interest, reader: SourceReader): void {
     this.#waiting.delete(reader)
-    const view = this.#viewOf.get(reader)
-    this.#viewOf.delete(reader)
-    view?.delete(reader)
+    const view = this.#following?.views.get(name)
     const nowMs = this.#parts.clock.steady()
+    if (view?.delete(reader) === true) this.#shown--
     if (view?.readers === 0) view.unusedSince = nowMs
     if (this.readers === 0) this.unusedSince = nowMs
   }
@@ -139,7 +137,7 @@ export class HubSource {
   #follow(cache: Cache): Following {
     const following: Following = {
       ...{ number: this.number, cache, plan: cache.plan, gapEnd: 0 },
-      ...{ views: new Map(), wanted: new Map(), dispatch: new Dispatch<SharedView>(cache.plan) },
+      ...{ views: new Map(), dispatch: new Dispatch<SharedView>(cache.plan) },
       stop: cache.observe((event) => this.#hear(following, event)),
     }
     return following
@@ -159,7 +157,7 @@ export class HubSource {
     following.dispatch = new Dispatch<SharedView>(plan)
     for (const [name, view] of following.views) {
       try {
-        view.filter = this.#filterOf(following.wanted.get(name) as Interest, plan)
+        view.filter = viewFilter(view.wanted, this.#parts.known(), plan)
         following.dispatch.add(view)
       } catch (error) {
         if (!(error instanceof StatusError)) throw error
@@ -172,10 +170,9 @@ export class HubSource {
   #drop(following: Following, name: string, refusal: SessionRefusal): void {
     const view = following.views.get(name)
     following.views.delete(name)
-    following.wanted.delete(name)
     if (view === undefined) return
     following.dispatch.delete(view)
-    for (const [reader, of] of this.#viewOf) if (of === view) this.#viewOf.delete(reader)
+    this.#shown -= view.readers
     view.end(refusal)
   }
 
@@ -183,26 +180,20 @@ export class HubSource {
     this.#replan(following)
     let view = following.views.get(wanted.name)
     if (view === undefined) {
-      view = new SharedView(following, this.#filterOf(wanted, following.plan), this.#parts.digestKey)
+      const { known, digestKey } = this.#parts
+      view = new SharedView(following, wanted, viewFilter(wanted, known(), following.plan), digestKey)
       following.views.set(wanted.name, view)
-      following.wanted.set(wanted.name, wanted)
       following.dispatch.add(view)
     }
-    this.#viewOf.set(reader, view)
+    this.#shown++
     view.add(reader)
-  }
-
-  #filterOf({ namespace, labels, fields: wishes }: Interest, plan: FieldPlan): Filter {
-    const { resource, fields } = this.#parts.known()
-    const { namespaced } = resource
-    return makeFilter({ namespaced, namespace, labels, fields: fields.resolve(wishes), paths: fields.paths, plan })
   }
 
   #end(refusal: SessionRefusal): void {
     const following = this.#following
     if (following === undefined) return
     this.#following = undefined
-    this.#viewOf.clear()
+    this.#shown = 0
     following.stop()
     if (this.readers === 0) this.unusedSince = this.#parts.clock.steady()
     for (const view of following.views.values()) view.end(refusal)

@@ -57,7 +57,7 @@ export class HubSources {
       return () => {}
     }
     source.join(wanted, reader)
-    return () => source.leave(reader)
+    return () => source.leave(wanted, reader)
   }
 
   /** Ends what no edge wants any more. */

@@ -13,6 +13,7 @@ import type { Item } from '../../cache/item.ts'
 import { DigestTree } from '../../link/digest/digest.ts'
 import type { SessionRefusal } from '../../link/session/hub.ts'
 import { digestEntry, type InterestView, type LinkEvent, type LinkObject } from '../../link/session/session.ts'
+import type { Interest } from '../../mirror/interest.ts'
 import { afterAll } from '../../store/store.ts'
 
 /** One subscription of an edge. */
@@ -32,27 +33,33 @@ export type ViewedSource = {
   readonly gapEnd: number
 }
 
+const nothingLately = [undefined, undefined] as const
 /** Objects hashed before the clock is looked at. */
 const digestsPerLook = 64
 
 export class SharedView implements InterestView, Receiver {
+  readonly wanted: Interest
   readonly #of: ViewedSource
   readonly #digestKey: Buffer
   readonly #tree: DigestTree | undefined
   readonly #readers = new Set<SourceReader>()
-  readonly #opening = new Set<SourceReader>()
+  /** Those that wait for the digest. */
+  #opening: Set<SourceReader> | undefined
   #state: 'new' | 'preparing' | 'ready' = 'new'
   /** Those that changed last: new objects are often like them. */
-  #lately: readonly [Item | undefined, Item | undefined] = [undefined, undefined]
+  #lately: readonly [Item | undefined, Item | undefined] = nothingLately
   #filter: Filter
   /** When the last reader left, by the steady clock. */
   unusedSince: number | undefined
 
-  constructor(of: ViewedSource, filter: Filter, digestKey: Buffer) {
+  constructor(of: ViewedSource, wanted: Interest, filter: Filter, digestKey: Buffer) {
     this.#of = of
+    this.wanted = wanted
     this.#filter = filter
     this.#digestKey = digestKey
     this.#tree = filter.key === undefined ? new DigestTree(digestKey) : undefined
+    // Of one object there is nothing to be prepared.
+    if (this.#tree === undefined) this.#state = 'ready'
   }
 
   get filter(): Filter {
@@ -62,7 +69,7 @@ export class SharedView implements InterestView, Receiver {
   /** Other fields of its objects are read from now on. */
   set filter(filter: Filter) {
     this.#filter = filter
-    this.#lately = [undefined, undefined]
+    this.#lately = nothingLately
   }
 
   get source(): number {
@@ -85,7 +92,7 @@ export class SharedView implements InterestView, Receiver {
   }
 
   get readers(): number {
-    return this.#readers.size + this.#opening.size
+    return this.#readers.size + (this.#opening?.size ?? 0)
   }
 
   *behind(key: string): Generator<LinkObject> {
@@ -117,20 +124,21 @@ export class SharedView implements InterestView, Receiver {
       reader.opened(this)
       return
     }
+    this.#opening ??= new Set()
     this.#opening.add(reader)
     if (this.#state === 'new') void this.#prepare()
   }
 
-  delete(reader: SourceReader): void {
-    this.#readers.delete(reader)
-    this.#opening.delete(reader)
+  /** Whether it was one. */
+  delete(reader: SourceReader): boolean {
+    return this.#readers.delete(reader) || this.#opening?.delete(reader) === true
   }
 
   /** No event is told any more. */
   end(refusal: SessionRefusal): void {
-    const all = [...this.#readers, ...this.#opening]
+    const all = [...this.#readers, ...(this.#opening ?? [])]
     this.#readers.clear()
-    this.#opening.clear()
+    this.#opening = undefined
     for (const reader of all) reader.refused(refusal)
   }
 
@@ -162,7 +170,7 @@ export class SharedView implements InterestView, Receiver {
   /** What changes meanwhile is taken as it comes; what is looked at later is taken as it is then. */
   async #prepare(): Promise<void> {
     this.#state = 'preparing'
-    const items = this.#tree === undefined ? [] : this.#of.cache.list(this.#filter)
+    const items = this.#of.cache.list(this.#filter)
     let beganAt = performance.now()
     for (const [at, { key }] of items.entries()) {
       const item = this.get(key)
@@ -172,9 +180,9 @@ export class SharedView implements InterestView, Receiver {
       beganAt = performance.now()
     }
     this.#state = 'ready'
-    const opening = [...this.#opening]
-    this.#opening.clear()
-    for (const reader of opening) this.add(reader)
+    const opening = this.#opening
+    this.#opening = undefined
+    for (const reader of opening ?? []) this.add(reader)
   }
 }
 

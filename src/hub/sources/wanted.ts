@@ -11,14 +11,20 @@ export function wantedOf(name: string): Interest | undefined {
   if (resource === '' || version === '') return undefined
   try {
     const namespace = decodeURIComponent(place)
-    const selectors = { labels: parseLabelSelector(labels), fields: parseFieldSelector(fields) }
+    const selectors = {
+      labels: labels === '' ? anyLabels : parseLabelSelector(labels),
+      fields: parseFieldSelector(fields),
+    }
     const interest = interestOf({ group, version, resource, namespace, ...selectors })
-    return interest.name === name ? interest : undefined
+    // With the text that came: an edge has dozens of interests, and each would keep two.
+    return interest.name === name ? { ...interest, name } : undefined
   } catch (error) {
     if (error instanceof StatusError || error instanceof URIError) return undefined
     throw error
   }
 }
+
+const anyLabels = parseLabelSelector('')
 
 /** Resource, namespace, labels up to the first `&`, which stands in none, and fields, in which it may. */
 const form = /^([^@?]+)(?:@([^?]*))?(?:\?([^&]*)&(.*))?$/s
