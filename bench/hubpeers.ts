@@ -9,9 +9,12 @@ import { silentLog } from '../src/base/log.ts'
 import { planFor } from '../src/cache/filter.ts'
 import { makeItem } from '../src/cache/item.ts'
 import { MirrorCopy } from '../src/cache/mirrorcopy.ts'
+import { NodeRights } from '../src/hub/access/noderights.ts'
+import { noCallerProofs, ProvenRights } from '../src/hub/access/provenrights.ts'
 import type { EdgeLink } from '../src/hub/peers/linkededge.ts'
 import { HubPeers } from '../src/hub/peers/peers.ts'
 import { HubSources } from '../src/hub/sources/sources.ts'
+import { wantedOf } from '../src/hub/sources/wanted.ts'
 import { builtinFacts } from '../src/kube/builtin.ts'
 import { selectableFields } from '../src/kube/fields.ts'
 import type { Resource } from '../src/kube/resource.ts'
@@ -37,7 +40,11 @@ const mirroredOf = (name: string): Mirrored => {
   const fields = selectableFields(resource)
   return { resource, fields, plan: planFor([fields.paths]), mirrorable: true }
 }
-const catalog = new Map(['pods', 'configmaps'].map((name) => [name, mirroredOf(name)]))
+const resources = [
+  ...['pods', 'configmaps', 'persistentvolumes', 'volumeattachments'],
+  ...['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'],
+]
+const catalog = new Map(resources.map((name) => [name, mirroredOf(name)]))
 
 /** Tells everybody who follows pods of a stamp, in one turn with others. */
 class Cloud {
@@ -148,15 +155,16 @@ export const hubpeers: Question = {
     })
     interests.attach(copy)
     const sources = new HubSources({ interests, find, digestKey: secret, clock })
+    const nodes = new NodeRights({ sources, clock })
     const peers = new HubPeers({
       ...{ hub: 'hub', release: '1', cluster: 'c', epoch: 1, lost: 0, digestKey: secret, sources, clock, log },
-      rights: { judge: () => Promise.resolve(undefined) },
+      rights: new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges: true }),
       acceptFor: () => () => undefined,
     })
     const { signal } = ending
     const running = [interests.run(signal), copy.run(signal), sources.run(signal), peers.run(signal)]
     try {
-      return [await memoryFigure(peers), ...(await toldFigures(cloud, peers))]
+      return [await memoryFigure(peers), ...(await toldFigures(cloud, peers)), await judgedFigure(nodes)]
     } finally {
       ending.abort()
       await Promise.all(running)
@@ -228,4 +236,27 @@ async function toldFigures(cloud: Cloud, peers: HubPeers): Promise<Figure[]> {
     ...{ name: `hub, an event told to an edge, ${name}`, unit: 'µs CPU', measured: { ake }, atMost },
   })
   return [figure('alone', await least(1), 30), figure('of 50 in a batch', await least(50), 8)]
+}
+
+/** Of an edge that asks for its pods, and for a Secret that none of them names. */
+async function judgedFigure(nodes: NodeRights): Promise<Figure> {
+  const rights = new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges: false })
+  nodes.start()
+  const asked = Array.from({ length: edges }, (_, at) => {
+    const name = `node-${String(at % 100).padStart(3, '0')}`
+    const wanted = [`v1/pods?&spec.nodeName=${name}`, 'v1/secrets@team-00?&metadata.name=other'].map(wantedOf)
+    return { name, wanted: wanted.filter((one) => one !== undefined) }
+  })
+  let least = Number.POSITIVE_INFINITY
+  for (let round = 0; round < rounds; round++) {
+    let given = 0
+    const began = process.cpuUsage()
+    for (const { name, wanted } of asked)
+      for (const one of wanted) if ((await rights.judge(name, one)) === undefined) given++
+    const { user, system } = process.cpuUsage(began)
+    if (given !== edges) throw new Error(`${given} interests were given`)
+    least = Math.min(least, (user + system) / edges / 2)
+  }
+  nodes.stop()
+  return { name: 'hub, whether an edge may have an interest', unit: 'µs CPU', measured: { ake: least }, atMost: 50 }
 }

@@ -1,6 +1,9 @@
 /** A hub over the model API server, and edges with real sessions before it, on lines in memory that can be held up or cut. */
 import assert from 'node:assert/strict'
 import { createLog, type Log } from '../../base/log.ts'
+import { planFor } from '../../cache/filter.ts'
+import { builtinFacts } from '../../kube/builtin.ts'
+import { selectableFields } from '../../kube/fields.ts'
 import { DigestTree } from '../../link/digest/digest.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../../link/frames/frames.ts'
 import { EdgeSession } from '../../link/session/edge.ts'
@@ -13,7 +16,8 @@ import {
 } from '../../link/session/session.ts'
 import { standardLinkLimits } from '../../link/socket/limits.ts'
 import type { LinkClose, LinkHandlers } from '../../link/socket/linksocket.ts'
-import { known, MirrorWorld, settle } from '../../mirror/world.test-support.ts'
+import type { Mirrored } from '../../mirror/mirror.ts'
+import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
@@ -24,6 +28,15 @@ import type { EdgeRights } from './rights.ts'
 
 const digestKey = Buffer.from('a secret of the hubs')
 const allRights: EdgeRights = { judge: () => Promise.resolve(undefined) }
+
+const catalog = new Map<string, Mirrored>(
+  builtinFacts().resources.map((resource) => {
+    const { group, version, resource: plural } = resource
+    const fields = selectableFields(resource)
+    const mirrored = { resource, fields, plan: planFor([fields.paths]), mirrorable: plural !== 'events' }
+    return [`${group}/${version}/${plural}`, mirrored]
+  }),
+)
 
 type Copied = { readonly version: number; readonly bytes: Buffer }
 
@@ -306,7 +319,7 @@ function put(copy: EdgeCopy, changes: readonly StagedChange[]): void {
 }
 
 type HubWorldParts = {
-  readonly rights?: EdgeRights
+  readonly rights?: (world: Pick<HubWorld, 'mirror' | 'sources'>) => EdgeRights
   readonly accept?: (edge: EdgePeer) => (incoming: IncomingStream) => void
 }
 
@@ -317,18 +330,18 @@ export class HubWorld {
   readonly lines: string[] = []
   readonly #ending = new AbortController()
 
-  private constructor(mirror: MirrorWorld, { rights = allRights, accept }: HubWorldParts) {
+  private constructor(mirror: MirrorWorld, { rights = () => allRights, accept }: HubWorldParts) {
     this.mirror = mirror
     const { clock } = mirror.server
     const { unknown } = mirror
-    const find = (_group: string, _version: string, resource: string) =>
-      unknown.has(resource) ? undefined : known(resource)
+    const find = (group: string, version: string, resource: string) =>
+      unknown.has(resource) ? undefined : catalog.get(`${group}/${version}/${resource}`)
     this.sources = new HubSources({ interests: mirror.interests, find, digestKey, clock })
     const refuse = () => (incoming: IncomingStream) => incoming.stream.giveUp('unknown', 'not taken here')
     const log: Log = createLog({ level: 'debug', write: (line) => void this.lines.push(line) })
     this.peers = new HubPeers({
       ...{ hub: 'hub-1', release: '1', cluster: 'c1', epoch: 1, lost: 0, digestKey },
-      ...{ sources: this.sources, rights, acceptFor: accept ?? refuse, clock, log },
+      ...{ sources: this.sources, rights: rights(this), acceptFor: accept ?? refuse, clock, log },
     })
     const { signal } = this.#ending
     void this.sources.run(signal)

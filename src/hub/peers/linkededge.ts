@@ -144,11 +144,12 @@ export class LinkedEdge {
     this.wake()
   }
 
-  /** Whether it may still have what it has. */
+  /** Whether it may still have what it has. What cannot be told now was told before. */
   async judgeAgain(): Promise<void> {
     for (const interest of [...this.#interests.values()]) {
       const refusal = await this.#judge(interest)
-      if (refusal !== undefined && this.#interests.get(interest.number) === interest) interest.refused(refusal)
+      if (refusal === undefined || refusal.reason === 'busy') continue
+      if (this.#interests.get(interest.number) === interest) interest.refused(refusal)
     }
   }
 

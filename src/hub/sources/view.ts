@@ -18,6 +18,8 @@ import { afterAll } from '../../store/store.ts'
 
 /** One subscription of an edge. */
 export interface SourceReader {
+  /** A part of the hub itself, which compares nothing. */
+  readonly skipsDigest?: boolean
   /** It may be read now, and everything that happens in it is told from now on. */
   opened(view: InterestView): void
   event(event: LinkEvent): void
@@ -41,7 +43,7 @@ export class SharedView implements InterestView, Receiver {
   readonly wanted: Interest
   readonly #of: ViewedSource
   readonly #digestKey: Buffer
-  readonly #tree: DigestTree | undefined
+  #tree: DigestTree | undefined
   readonly #readers = new Set<SourceReader>()
   /** Those that wait for the digest. */
   #opening: Set<SourceReader> | undefined
@@ -57,9 +59,8 @@ export class SharedView implements InterestView, Receiver {
     this.wanted = wanted
     this.#filter = filter
     this.#digestKey = digestKey
-    this.#tree = filter.key === undefined ? new DigestTree(digestKey) : undefined
     // Of one object there is nothing to be prepared.
-    if (this.#tree === undefined) this.#state = 'ready'
+    if (filter.key !== undefined) this.#state = 'ready'
   }
 
   get filter(): Filter {
@@ -119,7 +120,7 @@ export class SharedView implements InterestView, Receiver {
   /** The reader is told once the digest is there: for many objects that takes a moment, in which others have their turns. */
   add(reader: SourceReader): void {
     this.unusedSince = undefined
-    if (this.#state === 'ready') {
+    if (this.#state === 'ready' || reader.skipsDigest === true) {
       this.#readers.add(reader)
       reader.opened(this)
       return
@@ -170,11 +171,12 @@ export class SharedView implements InterestView, Receiver {
   /** What changes meanwhile is taken as it comes; what is looked at later is taken as it is then. */
   async #prepare(): Promise<void> {
     this.#state = 'preparing'
+    this.#tree = new DigestTree(this.#digestKey)
     const items = this.#of.cache.list(this.#filter)
     let beganAt = performance.now()
     for (const [at, { key }] of items.entries()) {
       const item = this.get(key)
-      if (item !== undefined) this.#tree?.put(digestEntry(item))
+      if (item !== undefined) this.#tree.put(digestEntry(item))
       if (at % digestsPerLook > 0 || performance.now() - beganAt < pieceMsMax) continue
       await turns.take()
       beganAt = performance.now()
