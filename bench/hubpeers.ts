@@ -11,6 +11,7 @@ import { makeItem } from '../src/cache/item.ts'
 import { MirrorCopy } from '../src/cache/mirrorcopy.ts'
 import { NodeRights } from '../src/hub/access/noderights.ts'
 import { noCallerProofs, ProvenRights } from '../src/hub/access/provenrights.ts'
+import { EdgeForwarding } from '../src/hub/forwarding/forwarding.ts'
 import type { EdgeLink } from '../src/hub/peers/linkededge.ts'
 import { HubPeers } from '../src/hub/peers/peers.ts'
 import { HubSources } from '../src/hub/sources/sources.ts'
@@ -155,11 +156,12 @@ export const hubpeers: Question = {
     })
     interests.attach(copy)
     const sources = new HubSources({ interests, find, digestKey: secret, clock })
+    const forwarding = new EdgeForwarding({ upstream, trustsEdges: false, clock, log })
     const nodes = new NodeRights({ sources, clock })
     const peers = new HubPeers({
       ...{ hub: 'hub', release: '1', cluster: 'c', epoch: 1, lost: 0, digestKey: secret, sources, clock, log },
       rights: new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges: true }),
-      acceptFor: () => () => undefined,
+      acceptFor: (edge) => forwarding.acceptFor(edge),
     })
     const { signal } = ending
     const running = [interests.run(signal), copy.run(signal), sources.run(signal), peers.run(signal)]

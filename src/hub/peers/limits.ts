@@ -15,6 +15,4 @@ export const peerLimits = {
   promptMax: 256,
   /** For an edge whose name another link has, or whose certificate is over: an operator has to act. */
   replacedRetryMs: 60_000,
-  /** Requests of one caller at once on a link. */
-  callerRequestsMax: 64,
 }
