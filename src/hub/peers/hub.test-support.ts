@@ -41,7 +41,7 @@ const catalog = new Map<string, Mirrored>(
 type Copied = { readonly version: number; readonly bytes: Buffer }
 
 /** What an edge keeps of an interest, over any number of links. */
-class EdgeCopy {
+export class EdgeCopy {
   readonly name: string
   version = 0
   wish: InterestWish = 'resume'
@@ -140,6 +140,8 @@ class MemoryLine implements EdgeLink {
 
 export class TestEdge {
   readonly name: string
+  /** What it says that it is. */
+  hello: string
   readonly copies: EdgeCopy[]
   session: EdgeSession | undefined
   streams: TunnelStreams | undefined
@@ -147,6 +149,8 @@ export class TestEdge {
   readonly received: LinkFrame[] = []
   ended: { readonly reason: string; readonly sentence: string; readonly retryAfterMs: number } | undefined
   moves: number | undefined
+  /** Hears whenever the edge claims that its copy is what the cluster had at its version. */
+  claims: (copy: EdgeCopy) => void = () => undefined
   cluster = ''
   epoch = 0
   #digestKey: Buffer = digestKey
@@ -155,6 +159,7 @@ export class TestEdge {
   constructor(world: HubWorld, name: string, interests: readonly string[]) {
     this.#world = world
     this.name = name
+    this.hello = name
     this.copies = interests.map((interest) => new EdgeCopy(interest))
   }
 
@@ -162,32 +167,41 @@ export class TestEdge {
     return this.copies.find((copy) => copy.name === name) as EdgeCopy
   }
 
-  connect(more: { endsAtMs?: number; hello?: string } = {}): MemoryLine {
-    const { server } = this.#world.mirror
-    const now = server.clock.steady()
-    const endsAtMs = more.endsAtMs ?? server.clock.now() + 365 * 24 * 3_600_000
+  connect(more: { endsAtMs?: number } = {}): MemoryLine {
+    const { clock } = this.#world.mirror.server
+    const endsAtMs = more.endsAtMs ?? clock.now() + 365 * 24 * 3_600_000
     const certificate = { serial: '1', fingerprint: 'aa', endsAtMs }
     const line = new MemoryLine({ name: this.name, certificate, resumed: false, from: '10.0.0.1' }, this)
-    this.line = line
-    this.ended = undefined
-    this.received.length = 0
-    const { cluster, epoch } = this
-    const held = (number: number, key: string) => this.#numbered(number)?.ahead.get(key)
-    const edge = more.hello ?? this.name
-    this.session = new EdgeSession({ edge, release: '1', cluster, epoch, keepaliveMs: 30_000, held, now })
-    this.streams = undefined
-    for (const copy of this.copies) {
-      copy.number = this.session.subscribe(copy.name, {
-        epoch,
-        version: copy.version,
-        wish: copy.wish,
-        partial: copy.partial,
-      })
-      copy.ahead = new Map([...copy.objects].map(([key, { bytes }]) => [key, bytes]))
-    }
+    this.#begin(line)
     this.#world.peers.accept(line)
     this.tick()
     return line
+  }
+
+  /** Over another line, which takes what the edge sends; what comes is told by `receive`. */
+  over(send: (bytes: Buffer) => void): MemoryLine {
+    const certificate = { serial: '', fingerprint: '', endsAtMs: 0 }
+    const line = new MemoryLine({ name: this.name, certificate, resumed: false, from: '' }, this)
+    line.begin({ frame: send, ready: () => undefined, closed: () => undefined })
+    this.#begin(line)
+    this.tick()
+    return line
+  }
+
+  #begin(line: MemoryLine): void {
+    const now = this.#world.mirror.server.clock.steady()
+    this.line = line
+    this.ended = undefined
+    this.received.length = 0
+    const { cluster, epoch, hello: edge } = this
+    const held = (number: number, key: string) => this.#numbered(number)?.ahead.get(key)
+    this.session = new EdgeSession({ edge, release: '1', cluster, epoch, keepaliveMs: 30_000, held, now })
+    this.streams = undefined
+    for (const copy of this.copies) {
+      const { version, wish, partial } = copy
+      copy.number = this.session.subscribe(copy.name, { epoch, version, wish, partial })
+      copy.ahead = new Map([...copy.objects].map(([key, { bytes }]) => [key, bytes]))
+    }
   }
 
   /** As an edge would do from time to time. */
@@ -263,8 +277,10 @@ export class TestEdge {
       put(copy, copy.staged.splice(0))
       this.#settled(copy, effect.version, effect.root)
     } else if (effect.effect === 'check') this.#settled(copy, effect.version, effect.root)
-    else if (effect.effect === 'synced') copy.version = effect.version
-    else if (effect.effect === 'compare') this.session?.walk(effect.interest, effect.comparison, this.#tree(copy))
+    else if (effect.effect === 'synced') {
+      copy.version = effect.version
+      this.claims(copy)
+    } else if (effect.effect === 'compare') this.session?.walk(effect.interest, effect.comparison, this.#tree(copy))
     else if (effect.effect === 'refused') copy.refusal = effect
     else if (effect.effect === 'astray') this.#again(copy)
   }
@@ -277,6 +293,7 @@ export class TestEdge {
     }
     copy.version = version
     copy.wish = 'resume'
+    this.claims(copy)
   }
 
   #again(copy: EdgeCopy): void {

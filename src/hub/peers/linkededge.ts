@@ -4,6 +4,7 @@
  * and conflates it. Streams have what is left of the line.
  */
 import type { Clock } from '../../base/clock.ts'
+import { reasonOf } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import { decodeFrame, encodeFrame } from '../../link/frames/frames.ts'
@@ -73,7 +74,11 @@ class PeerInterest implements SourceReader {
   }
 
   event(event: LinkEvent): void {
-    this.#session.event(this.number, event)
+    try {
+      this.#session.event(this.number, event)
+    } catch (error) {
+      this.#peer.broke(error)
+    }
     this.#peer.wake()
   }
 
@@ -250,14 +255,24 @@ export class LinkedEdge {
     this.#sendStreams()
   }
 
-  /** Of this edge's own making: it closes this link, and no other notices. */
   #guarded(run: () => void): void {
     try {
       run()
     } catch (error) {
-      if (!(error instanceof LinkFault)) throw error
-      this.close({ reason: 'frame', retryAfterMs: sessionLimits.busyRetryMs, sentence: error.message })
+      this.broke(error)
     }
+  }
+
+  /** Of this edge's making, or a mistake of ours that it met: it closes this link, and no other notices. */
+  broke(error: unknown): void {
+    if (this.#isOver) return
+    const isFault = error instanceof LinkFault
+    if (!isFault) this.#parts.log.error('edge.broke', { edge: this.edge.name, why: reasonOf(error) })
+    const sentence = sentenceOf(isFault ? error.message : 'the hub made a mistake with this link')
+    const refusal = { reason: isFault ? 'frame' : 'other', retryAfterMs: sessionLimits.busyRetryMs, sentence } as const
+    // Past the session, which may be what broke.
+    this.#parts.link.send(encodeFrame({ kind: 'refused', interest: 0, ...refusal }))
+    this.#end({ effect: 'close', ...refusal })
   }
 
   #beginStreams(): void {
@@ -332,7 +347,9 @@ function sayable(refusal: SessionRefusal): SessionRefusal {
   return { ...refusal, sentence: sentenceOf(refusal.sentence) }
 }
 
-const codes: Readonly<Partial<Record<string, LinkClose>>> = { frame: 'fault', drained: 'away', busy: 'away' }
+const codes: Readonly<Partial<Record<string, LinkClose>>> = {
+  ...{ frame: 'fault', drained: 'away', busy: 'away', other: 'broken' },
+}
 /** What an operator should look at: a stranger, another release, two boxes with one name. */
 const faults: ReadonlySet<string> = new Set(['frame', 'identity', 'protocol', 'cluster', 'replaced', 'limit'])
 

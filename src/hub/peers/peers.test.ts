@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
+import { planFields } from '../../kube/object.ts'
 import { Unreachable } from '../../upstream/upstream.ts'
 import { HubWorld, type TestEdge } from './hub.test-support.ts'
 
@@ -225,7 +226,8 @@ test('[L8] the certificate says who an edge is, and of two links of one name the
   await using world = await HubWorld.open()
   const at = world.mirror.server.clock.now() + 1e9
   const liar = world.edge('n1', 'v1/pods')
-  liar.connect({ hello: 'n2' })
+  liar.hello = 'n2'
+  liar.connect()
   await world.settle()
   assert.equal(liar.ended?.reason, 'identity')
   const [first, second, third, old] = [0, 1, 2, 3].map(() => world.edge('n1', 'v1/pods'))
@@ -291,6 +293,49 @@ test('[L8] bytes that are no frame close their link and no other', async () => {
   assert.equal(bad.ended?.reason, 'frame')
   assert.equal(world.peers.size, 1)
   assert.equal(good.line?.closed, undefined)
+})
+
+test('[L8] a mistake of the hub with one edge ends its link, is told, and stops neither others nor the mirror', async () => {
+  await using world = await HubWorld.open()
+  const { server } = world.mirror
+  server.put('pods', 'a/p', { value: 'old' })
+  const [unlucky, other] = [world.edge('n1', 'v1/pods'), world.edge('n2', 'v1/pods')]
+  const line = unlucky.connect()
+  other.connect()
+  await world.until(() => unlucky.copy().version > 0 && other.copy().version > 0)
+  const send = line.send.bind(line)
+  let isFirst = true
+  line.send = (frame) => {
+    if (!isFirst) return send(frame)
+    isFirst = false
+    throw new TypeError('a mistake')
+  }
+  server.put('pods', 'a/p', { value: 'new' })
+  await world.settle()
+  assert.equal(other.copy().value('a/p'), 'new')
+  assert.equal(line.closed?.code, 'broken')
+  assert.equal(world.peers.size, 1)
+  assert.ok(world.lines.some((text) => text.includes('error edge.broke') && text.includes('a mistake')))
+})
+
+test('other fields that become selectable change nothing for the views that are there', async () => {
+  await using world = await HubWorld.open()
+  const { server } = world.mirror
+  server.put('pods', 'a/p1', { node: 'n1' })
+  const edge = world.edge('n1', 'v1/pods?&spec.nodeName=n1')
+  edge.connect()
+  await world.until(() => edge.copy().version > 0)
+  const cache = world.mirror.mirrored({})?.cache
+  cache?.replan(planFields(['spec.schedulerName', ...cache.plan.paths]))
+  server.put('pods', 'a/p2', { node: 'n1' })
+  server.put('pods', 'a/p3', { node: 'n2' })
+  server.put('pods', 'a/p1', { node: 'n2' })
+  await world.settle()
+  assert.deepEqual(edge.copy().names, ['a/p2'])
+  edge.line?.lose()
+  edge.connect()
+  await world.settle()
+  assert.deepEqual(edge.copy().starts, ['snapshot', 'replay'])
 })
 
 test('a drained hub asks its edges to move one after the other, and takes none', async () => {
