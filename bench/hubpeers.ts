@@ -211,7 +211,7 @@ async function memoryFigure(peers: HubPeers): Promise<Figure> {
   const bytes = (process.memoryUsage().heapUsed - before) / lines.length
   for (const line of lines) line.leave()
   const name = 'hub, memory of an edge with 40 interests, 30 of them names'
-  return { name, unit: 'bytes', measured: { ake: bytes }, atMost: 100_000 }
+  return { name, unit: 'bytes', measured: { ake: bytes } }
 }
 
 async function toldFigures(cloud: Cloud, peers: HubPeers): Promise<Figure[]> {

@@ -10,17 +10,16 @@ import { LinkFault } from '../../link/frames/bytes.ts'
 import { decodeFrame, encodeFrame } from '../../link/frames/frames.ts'
 import { HubSession, type HubSessionParts, type SessionRefusal } from '../../link/session/hub.ts'
 import { sessionLimits } from '../../link/session/limits.ts'
-import type { HubEffect, InterestView, LinkEvent } from '../../link/session/session.ts'
+import type { HubEffect } from '../../link/session/session.ts'
 import type { LinkClose, LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
-import type { Interest } from '../../mirror/interest.ts'
 import { sentenceOf } from '../../tunnel/frames.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
-import type { SourceReader } from '../sources/view.ts'
 import { wantedOf } from '../sources/wanted.ts'
 import { peerLimits } from './limits.ts'
+import { PeerInterest, sayable } from './peerinterest.ts'
 import type { EdgeRights } from './rights.ts'
 
 export type EdgeLink = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
@@ -39,61 +38,6 @@ type LinkedEdgeParts = {
   readonly ended: (peer: LinkedEdge) => void
   readonly clock: Clock
   readonly log: Log
-}
-
-/** One interest of the edge, by the number that the edge gave it. */
-class PeerInterest implements SourceReader {
-  readonly number: number
-  readonly wanted: Interest
-  readonly #peer: LinkedEdge
-  readonly #session: HubSession
-  #letGo: (() => void) | undefined
-  #isOver = false
-  source = 0
-
-  constructor(number: number, wanted: Interest, peer: LinkedEdge, session: HubSession) {
-    this.number = number
-    this.wanted = wanted
-    this.#peer = peer
-    this.#session = session
-  }
-
-  open(sources: Pick<HubSources, 'open'>): void {
-    if (this.#isOver) return
-    const letGo = sources.open(this.wanted, this)
-    // It may have been refused on the spot.
-    if (this.#isOver) letGo()
-    else this.#letGo = letGo
-  }
-
-  opened(view: InterestView): void {
-    if (this.#isOver) return
-    this.source = view.source
-    this.#session.opened(this.number, view)
-    this.#peer.wake()
-  }
-
-  event(event: LinkEvent): void {
-    try {
-      this.#session.event(this.number, event)
-    } catch (error) {
-      this.#peer.broke(error)
-    }
-    this.#peer.wake()
-  }
-
-  refused(refusal: SessionRefusal): void {
-    if (this.#isOver) return
-    this.#session.refuse(this.number, sayable(refusal))
-    this.#peer.forget(this)
-    this.#peer.wake()
-  }
-
-  release(): void {
-    this.#isOver = true
-    this.#letGo?.()
-    this.#letGo = undefined
-  }
 }
 
 export class LinkedEdge {
@@ -340,11 +284,6 @@ export class LinkedEdge {
     log[level]('edge.left', { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) })
     ended(this)
   }
-}
-
-/** What others wrote may be longer than a frame says. */
-function sayable(refusal: SessionRefusal): SessionRefusal {
-  return { ...refusal, sentence: sentenceOf(refusal.sentence) }
 }
 
 const codes: Readonly<Partial<Record<string, LinkClose>>> = {
