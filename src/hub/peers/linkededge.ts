@@ -61,7 +61,12 @@ export class LinkedEdge {
       ready: () => this.#ready(),
       closed: (end) => this.#closed(end),
     })
-    this.#wait()
+    if (!this.#isOver) this.#wait()
+  }
+
+  /** Its link has ended, perhaps before it began. */
+  get isOver(): boolean {
+    return this.#isOver
   }
 
   get edge(): EdgePeer {
@@ -150,6 +155,8 @@ export class LinkedEdge {
 
   #do(effects: readonly HubEffect[]): void {
     for (const effect of effects) {
+      // Something of it broke: nothing more is begun for it.
+      if (this.#isOver) return
       if (effect.effect === 'send') this.#send(encodeFrame(effect.frame))
       else if (effect.effect === 'open') this.#open(effect.interest, effect.name)
       else if (effect.effect === 'release') this.#release(effect.interest)
@@ -174,8 +181,10 @@ export class LinkedEdge {
     this.#interests.set(number, interest)
     void this.#judge(interest).then((refusal) => {
       if (this.#interests.get(number) !== interest) return
-      if (refusal === undefined) interest.open(this.#parts.sources)
-      else interest.refused(refusal)
+      this.#guarded(() => {
+        if (refusal === undefined) interest.open(this.#parts.sources)
+        else interest.refused(refusal)
+      })
     })
   }
 

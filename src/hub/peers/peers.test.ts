@@ -338,6 +338,20 @@ test('other fields that become selectable change nothing for the views that are 
   assert.deepEqual(edge.copy().starts, ['snapshot', 'replay'])
 })
 
+test('a link that ended before it began is not kept', async () => {
+  await using world = await HubWorld.open()
+  const { clock } = world.mirror.server
+  const certificate = { serial: '', fingerprint: '', endsAtMs: clock.now() + 1e9 }
+  const timers = clock.pending()
+  world.peers.accept({
+    ...{ peer: { name: 'n1', certificate, resumed: false, from: '' }, bufferedBytes: 0 },
+    begin: ({ closed }) => closed({ by: 'line', why: 'connection closed' }),
+    ...{ send: () => false, close: () => undefined, cut: () => undefined },
+  })
+  assert.equal(world.peers.size, 0)
+  assert.equal(clock.pending(), timers)
+})
+
 test('a drained hub asks its edges to move one after the other, and takes none', async () => {
   await using world = await HubWorld.open()
   const edges = ['n1', 'n2', 'n3', 'n4'].map((name) => world.edge(name, 'v1/pods'))

@@ -29,7 +29,9 @@ type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' |
 export class HubPeers {
   readonly #parts: Parts
   readonly #changes = new SharedChanges()
-  readonly #all = new Set<LinkedEdge>()
+  /** Each with the part of a minute in which it is looked after. */
+  readonly #all = new Map<LinkedEdge, number>()
+  #nextPart = 0
   /** Those that were let in. */
   readonly #byName = new Map<string, LinkedEdge>()
   readonly #woken = new Set<LinkedEdge>()
@@ -67,14 +69,16 @@ export class HubPeers {
       wake: (one) => this.#wake(one),
       ended: (one) => this.#ended(one),
     })
-    this.#all.add(peer)
+    if (peer.isOver) return
+    this.#all.set(peer, this.#nextPart)
+    this.#nextPart = (this.#nextPart + 1) % peerLimits.marksParts
   }
 
   /** The cluster was put back: what edges hold is of a past that no longer exists. */
   lost(epoch: number, version: number): void {
     this.#epoch = epoch
     this.#lost = version
-    for (const peer of this.#all) peer.lost(epoch, version)
+    for (const peer of this.#all.keys()) peer.lost(epoch, version)
   }
 
   /** Tells edges how far their sources are, and looks whether they may still have what they have. */
@@ -85,9 +89,8 @@ export class HubPeers {
       await sleep(clock, marksEveryMs / marksParts, signal)
       if (signal.aborted) return
       const versions = sources.versions()
-      // By their order of coming: each has its turn once in the time, though others come and go.
-      const due = [...this.#all].filter((_, at) => at % marksParts === part)
-      for (const peer of due) {
+      for (const [peer, of] of this.#all) {
+        if (of !== part) continue
         peer.mark(versions)
         void peer.judgeAgain()
       }
@@ -99,7 +102,7 @@ export class HubPeers {
     const { clock } = this.#parts
     const endsAt = clock.steady() + withinMs
     this.#leaveAt = endsAt
-    const peers = [...this.#all]
+    const peers = [...this.#all.keys()]
     for (const [at, peer] of peers.entries())
       clock.setTimer((withinMs / 2) * (at / peers.length), () => peer.drain(endsAt - clock.steady(), sentence))
     if (peers.length > 0) await new Promise<void>((resolve) => void this.#ends.add(resolve))
