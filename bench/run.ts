@@ -28,6 +28,7 @@ import { edgewatchlist } from './edge/watchlist.ts'
 import { forms } from './forms.ts'
 import { get } from './get.ts'
 import { hublink } from './hublink.ts'
+import { hubpeers } from './hubpeers.ts'
 import { link } from './link.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
@@ -44,7 +45,7 @@ import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
-  ...[link, session, tunnel, hublink],
+  ...[link, session, tunnel, hublink, hubpeers],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

@@ -31,6 +31,8 @@ export type CopyParts = {
   planOf: (interest: string) => FieldPlan
   /** How long history is kept; without it only its size bounds it. */
   aging?: AgingOptions
+  /** Memory for history where nothing older is on a disk: then it decides how far back a reader resumes. */
+  windowBytesMax?: number
 }
 
 /** What a store holds when a copy is opened over it. */
@@ -120,9 +122,10 @@ export abstract class Copy {
   }
 
   #boundWindows(): void {
+    const bytesMax = this.parts.windowBytesMax ?? windowBytesMax
     let total = 0
     for (const cache of this.opened.values()) total += cache.history.window.bytes
-    while (total > windowBytesMax) {
+    while (total > bytesMax) {
       let largest: Cache | undefined
       for (const cache of this.opened.values()) {
         if (cache.history.window.bytes > (largest?.history.window.bytes ?? 0)) largest = cache
@@ -130,7 +133,7 @@ export abstract class Copy {
       if (largest === undefined) return
       const { window } = largest.history
       const before = window.bytes
-      window.shrink(Math.max(total - windowBytesMax, before / 8))
+      window.shrink(Math.max(total - bytesMax, before / 8))
       total -= before - window.bytes
     }
   }

@@ -75,6 +75,7 @@ const kinds: Record<string, string> = {
   persistentvolumeclaims: 'PersistentVolumeClaim',
   persistentvolumes: 'PersistentVolume',
   csidrivers: 'CSIDriver',
+  volumeattachments: 'VolumeAttachment',
   endpointslices: 'EndpointSlice',
   roles: 'Role',
   clusterroles: 'ClusterRole',
@@ -341,7 +342,7 @@ class Watch {
 }
 
 function apiVersionOf(resource: string): string {
-  if (resource === 'csidrivers') return 'storage.k8s.io/v1'
+  if (resource === 'csidrivers' || resource === 'volumeattachments') return 'storage.k8s.io/v1'
   if (resource === 'endpointslices') return 'discovery.k8s.io/v1'
   return /roles$|rolebindings$/.test(resource) ? 'rbac.authorization.k8s.io/v1' : 'v1'
 }

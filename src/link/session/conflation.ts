@@ -24,14 +24,17 @@ type WaitingEntry = WaitingChange & {
   readonly bytes: number
 }
 
+/** Most interests of most edges never have anything waiting: they share this, which stays empty. */
+const nothingWaits: Map<string, WaitingEntry> = new Map()
+
 /** Of all interests of a link together. */
 export type WaitingTally = { bytes: number }
 
 export class ConflatedQueue {
   readonly #tally: WaitingTally
   /** Each in the order of versions; of one key the removal comes first. */
-  #removals = new Map<string, WaitingEntry>()
-  #puts = new Map<string, WaitingEntry>()
+  #removals: Map<string, WaitingEntry> = nothingWaits
+  #puts: Map<string, WaitingEntry> = nothingWaits
   /** What the edge is never told of was there from one version until the other. */
   #hidden: { readonly since: number; readonly until: number } | undefined
   #bytes = 0
@@ -109,8 +112,8 @@ export class ConflatedQueue {
   }
 
   clear(): void {
-    this.#removals = new Map()
-    this.#puts = new Map()
+    this.#removals = nothingWaits
+    this.#puts = nothingWaits
     this.#hidden = undefined
     this.#count(-this.#bytes)
   }
@@ -124,6 +127,7 @@ export class ConflatedQueue {
   #remove({ key, version }: LinkEvent, { had, held, heldUid }: HeldByEdge, since = version): void {
     // What the edge never had needs no word; what it had may be waiting to be removed already.
     if (!had || this.#removals.has(key)) return
+    if (this.#removals === nothingWaits) this.#removals = new Map()
     this.#set(this.#removals, { key, version, item: undefined, had, held, heldUid, since })
   }
 
@@ -140,6 +144,7 @@ export class ConflatedQueue {
     if (removal === undefined && isAnother)
       this.#remove({ key, version: version - 1, item: undefined, previous }, before)
     const { had, held, heldUid } = isAnother ? nothingHeld : before
+    if (this.#puts === nothingWaits) this.#puts = new Map()
     this.#set(this.#puts, { key, version, item, had, held, heldUid, since })
   }
 

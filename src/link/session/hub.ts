@@ -13,7 +13,11 @@ import type { HubEffect, InterestStart, InterestView, LinkEvent, RefusalReason }
 import type { SharedChanges } from './sharedchanges.ts'
 import { hubTakes, type SessionState } from './table.ts'
 
-type LinkRefusal = { readonly reason: RefusalReason; readonly retryAfterMs: number; readonly sentence: string }
+export type SessionRefusal = {
+  readonly reason: RefusalReason
+  readonly retryAfterMs: number
+  readonly sentence: string
+}
 
 export type HubSessionParts = {
   readonly hub: string
@@ -26,7 +30,7 @@ export type HubSessionParts = {
   /** One for all links of a hub. */
   readonly changes: SharedChanges
   /** Who may come: undefined lets the edge in. */
-  readonly admit: (edge: string) => LinkRefusal | undefined
+  readonly admit: (edge: string) => SessionRefusal | undefined
   readonly now: number
   readonly limits?: SessionLimits
 }
@@ -125,7 +129,7 @@ export class HubSession {
   }
 
   /** The other answer, or the end of one that was opened. */
-  refuse(number: number, { reason, retryAfterMs, sentence }: LinkRefusal): void {
+  refuse(number: number, { reason, retryAfterMs, sentence }: SessionRefusal): void {
     const interest = this.#interests.get(number)
     if (interest === undefined) return
     this.#forget(interest)
@@ -169,7 +173,7 @@ export class HubSession {
   }
 
   /** The link ends by the hub's own wish. */
-  close(refusal: LinkRefusal): void {
+  close(refusal: SessionRefusal): void {
     if (this.#state !== 'closed') this.#refuse(refusal)
   }
 
@@ -204,7 +208,7 @@ export class HubSession {
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
   }
 
-  #misfit({ cluster, epoch, window }: FrameFor<'hello'>): LinkRefusal | undefined {
+  #misfit({ cluster, epoch, window }: FrameFor<'hello'>): SessionRefusal | undefined {
     if (window < this.#limits.windowMin)
       return {
         reason: 'limit',
@@ -353,7 +357,7 @@ export class HubSession {
     this.#effects.push({ effect: 'send', frame })
   }
 
-  #refuse(refusal: LinkRefusal): void {
+  #refuse(refusal: SessionRefusal): void {
     this.#send({ kind: 'refused', interest: 0, ...refusal })
     this.#close(refusal)
   }
@@ -368,4 +372,4 @@ export class HubSession {
   }
 }
 
-const noProtocol: LinkRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }
+const noProtocol: SessionRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }

@@ -1,0 +1,48 @@
+/** How often something may be done, with a burst: what is not used is saved up to that. */
+import type { Clock } from '../../base/clock.ts'
+
+export class AskingRate {
+  readonly #clock: Clock
+  readonly #perMs: number
+  readonly #burst: number
+  #left: number
+  #at: number
+
+  constructor(clock: Clock, perSecond: number, burst: number) {
+    this.#clock = clock
+    this.#perMs = perSecond / 1_000
+    this.#burst = burst
+    this.#left = burst
+    this.#at = clock.steady()
+  }
+
+  /** 0: now; otherwise the milliseconds after which one more may be asked for. */
+  take(): number {
+    const now = this.#clock.steady()
+    this.#left = Math.min(this.#burst, this.#left + (now - this.#at) * this.#perMs)
+    this.#at = now
+    if (this.#left < 1) return (1 - this.#left) / this.#perMs
+    this.#left--
+    return 0
+  }
+}
+
+/** Those of many callers, by whatever names them; the one that asked longest ago is forgotten first. */
+export class AskingRates {
+  readonly #make: () => AskingRate
+  readonly #max: number
+  readonly #rates = new Map<string, AskingRate>()
+
+  constructor(max: number, make: () => AskingRate) {
+    this.#max = max
+    this.#make = make
+  }
+
+  take(name: string): number {
+    const rate = this.#rates.get(name) ?? this.#make()
+    this.#rates.delete(name)
+    this.#rates.set(name, rate)
+    if (this.#rates.size > this.#max) this.#rates.delete(this.#rates.keys().next().value as string)
+    return rate.take()
+  }
+}

@@ -1,0 +1,18 @@
+/** How a hub treats its links, each with its reason. */
+
+export const peerLimits = {
+  /** Of streams' bytes, what waits to be sent: an event that comes meanwhile waits for that (0.25 s at 1 Mbit/s). */
+  tunnelBytesMax: 32 * 1024,
+  /** How soon it is looked whether those were taken, where the socket does not tell. */
+  tunnelLookMs: 10,
+  /** How far its sources are an edge is told this often, as kube-apiserver tells with bookmarks: 150 KB a day. */
+  marksEveryMs: 60_000,
+  /** Links are gone through in so many parts, so that marks and judgements of thousands do not come at once. */
+  marksParts: 60,
+  /** Many edges at a high rate are written to this often, each with what has come meanwhile. */
+  batchMs: 20,
+  /** Edges written to in one go before the next ones wait for others. */
+  promptMax: 256,
+  /** For an edge whose name another link has, or whose certificate is over: an operator has to act. */
+  replacedRetryMs: 60_000,
+}

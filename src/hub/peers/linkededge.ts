@@ -1,0 +1,313 @@
+/**
+ * One edge at this hub: drives its session over its socket. Frames that came and events of its interests are told to the
+ * session; what that wants sent goes out, as far as the socket takes it: while that is full the session holds back what is new
+ * and conflates it. Streams have what is left of the line.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { reasonOf } from '../../base/fault.ts'
+import type { Log } from '../../base/log.ts'
+import { LinkFault } from '../../link/frames/bytes.ts'
+import { decodeFrame, encodeFrame } from '../../link/frames/frames.ts'
+import { HubSession, type HubSessionParts, type SessionRefusal } from '../../link/session/hub.ts'
+import { sessionLimits } from '../../link/session/limits.ts'
+import type { HubEffect } from '../../link/session/session.ts'
+import type { LinkClose, LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
+import { sentenceOf } from '../../tunnel/frames.ts'
+import { standardTunnelLimits } from '../../tunnel/limits.ts'
+import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
+import type { EdgePeer } from '../sockets/edgepeer.ts'
+import type { HubSources } from '../sources/sources.ts'
+import { wantedOf } from '../sources/wanted.ts'
+import { peerLimits } from './limits.ts'
+import { PeerInterest, sayable } from './peerinterest.ts'
+import type { EdgeRights } from './rights.ts'
+
+export type EdgeLink = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
+
+type LinkedEdgeParts = {
+  readonly link: EdgeLink
+  readonly session: Omit<HubSessionParts, 'admit' | 'now'>
+  readonly sources: Pick<HubSources, 'open'>
+  readonly rights: EdgeRights
+  /** Takes the streams that this edge opens. */
+  readonly accept: (incoming: IncomingStream) => void
+  /** Whether it may stay beside others of its name; undefined: it is in. */
+  readonly admit: (peer: LinkedEdge) => SessionRefusal | undefined
+  /** It has something to be sent: `flush` is called in a moment. */
+  readonly wake: (peer: LinkedEdge) => void
+  readonly ended: (peer: LinkedEdge) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export class LinkedEdge {
+  readonly #parts: LinkedEdgeParts
+  readonly #session: HubSession
+  readonly #interests = new Map<number, PeerInterest>()
+  readonly #cameAt: number
+  #streams: TunnelStreams | undefined
+  #hasRoom = true
+  #isOver = false
+  #timer: { readonly at: number; readonly cancel: () => void } | undefined
+  #cancelLook: (() => void) | undefined
+
+  constructor(parts: LinkedEdgeParts) {
+    this.#parts = parts
+    const { link, clock } = parts
+    this.#cameAt = clock.steady()
+    this.#session = new HubSession({ ...parts.session, admit: (edge) => this.#admit(edge), now: this.#cameAt })
+    link.begin({
+      frame: (bytes) => this.#receive(bytes),
+      ready: () => this.#ready(),
+      closed: (end) => this.#closed(end),
+    })
+    if (!this.#isOver) this.#wait()
+  }
+
+  /** Its link has ended, perhaps before it began. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  get edge(): EdgePeer {
+    return this.#parts.link.peer
+  }
+
+  get figures() {
+    const { name: edge, from } = this.edge
+    const livedMs = this.#parts.clock.steady() - this.#cameAt
+    const { heldBytes, state } = this.#session
+    return { edge, from, state, livedMs, interests: this.#interests.size, heldBytes }
+  }
+
+  wake(): void {
+    if (!this.#isOver) this.#parts.wake(this)
+  }
+
+  /** Sends what there is, if the line takes anything: what it does not take is conflated meanwhile. */
+  flush(): void {
+    if (this.#hasRoom) this.#tick()
+  }
+
+  /** How far its sources are. */
+  mark(versions: ReadonlyMap<number, number>): void {
+    for (const source of new Set([...this.#interests.values()].map((one) => one.source))) {
+      const version = versions.get(source)
+      if (version !== undefined) this.#session.progress(source, version)
+    }
+    this.wake()
+  }
+
+  /** Whether it may still have what it has. What cannot be told now was told before. */
+  async judgeAgain(): Promise<void> {
+    for (const interest of [...this.#interests.values()]) {
+      const refusal = await this.#judge(interest)
+      if (refusal === undefined || refusal.reason === 'busy') continue
+      if (this.#interests.get(interest.number) === interest) interest.refused(refusal)
+    }
+  }
+
+  lost(epoch: number, version: number): void {
+    this.#session.lost(epoch, version)
+    this.wake()
+  }
+
+  drain(withinMs: number, sentence: string): void {
+    // Who has not said hello has nothing here, and is told by a refusal.
+    if (this.#session.state === 'greeting') this.close({ reason: 'busy', retryAfterMs: withinMs, sentence })
+    this.#session.drain(withinMs, sentence, this.#now)
+    this.#tick()
+  }
+
+  close(refusal: SessionRefusal): void {
+    this.#session.close(sayable(refusal))
+    this.#tick()
+  }
+
+  forget(interest: PeerInterest): void {
+    this.#interests.delete(interest.number)
+    interest.release()
+  }
+
+  get #now(): number {
+    return this.#parts.clock.steady()
+  }
+
+  #tick(): void {
+    if (!this.#isOver) this.#guarded(() => this.#do(this.#session.tick(this.#now)))
+  }
+
+  /** The link's certificate says who it is; its hello may only repeat that. */
+  #admit(edge: string): SessionRefusal | undefined {
+    if (edge === this.edge.name) return this.#parts.admit(this)
+    const sentence = `the certificate is that of node "${this.edge.name}", and not of "${edge}"`
+    return { reason: 'identity', retryAfterMs: peerLimits.replacedRetryMs, sentence }
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#isOver) return
+    this.#guarded(() => {
+      const frame = decodeFrame(bytes)
+      if (frame === undefined) this.#session.heard(this.#now)
+      else this.#do(this.#session.receive(frame, this.#now))
+    })
+  }
+
+  #do(effects: readonly HubEffect[]): void {
+    for (const effect of effects) {
+      // Something of it broke: nothing more is begun for it.
+      if (this.#isOver) return
+      if (effect.effect === 'send') this.#send(encodeFrame(effect.frame))
+      else if (effect.effect === 'open') this.#open(effect.interest, effect.name)
+      else if (effect.effect === 'release') this.#release(effect.interest)
+      else if (effect.effect === 'tunnel') this.#guarded(() => this.#streams?.receive(effect.frame))
+      else if (effect.effect === 'log')
+        this.#parts.log.debug(effect.what, { edge: this.edge.name, why: effect.sentence })
+      else this.#end(effect)
+    }
+    if (this.#isOver) return
+    if (this.#streams === undefined && this.#session.state !== 'greeting') this.#beginStreams()
+    this.#wait()
+  }
+
+  #open(number: number, name: string): void {
+    const wanted = wantedOf(name)
+    if (wanted === undefined) {
+      this.#session.refuse(number, { reason: 'unknown', retryAfterMs: 0, sentence: 'no interest is called so' })
+      this.wake()
+      return
+    }
+    const interest = new PeerInterest(number, wanted, this, this.#session)
+    this.#interests.set(number, interest)
+    void this.#judge(interest).then((refusal) => {
+      if (this.#interests.get(number) !== interest) return
+      this.#guarded(() => {
+        if (refusal === undefined) interest.open(this.#parts.sources)
+        else interest.refused(refusal)
+      })
+    })
+  }
+
+  /** What cannot be judged is not given. */
+  #judge({ wanted }: PeerInterest): Promise<SessionRefusal | undefined> {
+    return this.#parts.rights.judge(this.edge.name, wanted).catch(() => unjudged)
+  }
+
+  #release(number: number): void {
+    const interest = this.#interests.get(number)
+    if (interest !== undefined) this.forget(interest)
+  }
+
+  #send(bytes: Buffer): void {
+    if (!this.#parts.link.send(bytes)) this.#hasRoom = false
+  }
+
+  #ready(): void {
+    this.#hasRoom = true
+    this.#tick()
+    this.#sendStreams()
+  }
+
+  #guarded(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.broke(error)
+    }
+  }
+
+  /** Of this edge's making, or a mistake of ours that it met: it closes this link, and no other notices. */
+  broke(error: unknown): void {
+    if (this.#isOver) return
+    const isFault = error instanceof LinkFault
+    if (!isFault) this.#parts.log.error('edge.broke', { edge: this.edge.name, why: reasonOf(error) })
+    const sentence = sentenceOf(isFault ? error.message : 'the hub made a mistake with this link')
+    const refusal = { reason: isFault ? 'frame' : 'other', retryAfterMs: sessionLimits.busyRetryMs, sentence } as const
+    // Past the session, which may be what broke.
+    this.#parts.link.send(encodeFrame({ kind: 'refused', interest: 0, ...refusal }))
+    this.#end({ effect: 'close', ...refusal })
+  }
+
+  #beginStreams(): void {
+    const { accept } = this.#parts
+    const ready = () => this.#sendStreams()
+    this.#streams = new TunnelStreams({ side: 'hub', limits: standardTunnelLimits, accept, ready })
+  }
+
+  #sendStreams(): void {
+    this.#cancelLook?.()
+    this.#cancelLook = undefined
+    const { link, clock } = this.#parts
+    while (!this.#isOver) {
+      const isBulkTaken = this.#hasRoom && link.bufferedBytes < peerLimits.tunnelBytesMax
+      const frame = this.#streams?.next(isBulkTaken)
+      if (frame !== undefined) {
+        this.#send(encodeFrame(frame))
+        continue
+      }
+      // Where the socket is full it tells when it is not; below that it does not tell.
+      if (!isBulkTaken && this.#hasRoom)
+        this.#cancelLook = clock.setTimer(peerLimits.tunnelLookMs, () => this.#sendStreams())
+      return
+    }
+  }
+
+  /** One timer for what is due next: a sign of life, the end of a drain, the end of the certificate by the clock as it is now. */
+  #wait(): void {
+    const { clock } = this.#parts
+    const endsAt = this.#now + this.edge.certificate.endsAtMs - clock.now()
+    const at = Math.min(this.#session.nextTick, endsAt)
+    if (this.#timer !== undefined && this.#timer.at <= at) return
+    this.#timer?.cancel()
+    this.#timer = { at, cancel: clock.setTimer(Math.max(0, at - this.#now), () => this.#due()) }
+  }
+
+  #due(): void {
+    this.#timer = undefined
+    if (this.#parts.clock.now() >= this.edge.certificate.endsAtMs) this.close(overdue)
+    else this.#tick()
+  }
+
+  /** The session's last effect. */
+  #end({ reason, sentence }: Extract<HubEffect, { effect: 'close' }>): void {
+    const { link } = this.#parts
+    if (this.#isOver) return
+    this.#leave(reason, sentence)
+    if (reason === 'silent') link.cut(sentence)
+    else link.close(codes[reason] ?? 'refused', sentence)
+  }
+
+  #closed({ by, why }: LinkEnd): void {
+    if (!this.#isOver) this.#leave(by, why)
+  }
+
+  #leave(reason: string, why: string): void {
+    const { log, ended } = this.#parts
+    const { name: edge, from } = this.edge
+    this.#isOver = true
+    this.#timer?.cancel()
+    this.#cancelLook?.()
+    this.#streams?.close(why)
+    for (const interest of [...this.#interests.values()]) this.forget(interest)
+    const level = faults.has(reason) ? 'warn' : 'debug'
+    log[level]('edge.left', { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) })
+    ended(this)
+  }
+}
+
+const codes: Readonly<Partial<Record<string, LinkClose>>> = {
+  ...{ frame: 'fault', drained: 'away', busy: 'away', other: 'broken' },
+}
+/** What an operator should look at: a stranger, another release, two boxes with one name. */
+const faults: ReadonlySet<string> = new Set(['frame', 'identity', 'protocol', 'cluster', 'replaced', 'limit'])
+
+const overdue: SessionRefusal = {
+  reason: 'identity',
+  retryAfterMs: peerLimits.replacedRetryMs,
+  sentence: 'the certificate has ended: issue a new one with "ake hub issue"',
+}
+const unjudged: SessionRefusal = {
+  reason: 'busy',
+  retryAfterMs: sessionLimits.busyRetryMs,
+  sentence: 'the hub cannot tell now whether this edge may have it',
+}

@@ -1,0 +1,76 @@
+/** One interest of an edge at this hub: what its source says goes to the session of its link, in the turn in which it is said. */
+import type { HubSession, SessionRefusal } from '../../link/session/hub.ts'
+import type { InterestView, LinkEvent } from '../../link/session/session.ts'
+import type { Interest } from '../../mirror/interest.ts'
+import { sentenceOf } from '../../tunnel/frames.ts'
+import type { HubSources } from '../sources/sources.ts'
+import type { SourceReader } from '../sources/view.ts'
+
+/** The link it belongs to. */
+type InterestOwner = {
+  /** The session has something to be sent. */
+  wake(): void
+  forget(interest: PeerInterest): void
+  /** The session broke over it. */
+  broke(error: unknown): void
+}
+
+/** One interest of the edge, by the number that the edge gave it. */
+export class PeerInterest implements SourceReader {
+  readonly number: number
+  readonly wanted: Interest
+  readonly #peer: InterestOwner
+  readonly #session: HubSession
+  #letGo: (() => void) | undefined
+  #isOver = false
+  source = 0
+
+  constructor(number: number, wanted: Interest, peer: InterestOwner, session: HubSession) {
+    this.number = number
+    this.wanted = wanted
+    this.#peer = peer
+    this.#session = session
+  }
+
+  open(sources: Pick<HubSources, 'open'>): void {
+    if (this.#isOver) return
+    const letGo = sources.open(this.wanted, this)
+    // It may have been refused on the spot.
+    if (this.#isOver) letGo()
+    else this.#letGo = letGo
+  }
+
+  opened(view: InterestView): void {
+    if (this.#isOver) return
+    this.source = view.source
+    this.#session.opened(this.number, view)
+    this.#peer.wake()
+  }
+
+  event(event: LinkEvent): void {
+    try {
+      this.#session.event(this.number, event)
+    } catch (error) {
+      this.#peer.broke(error)
+    }
+    this.#peer.wake()
+  }
+
+  refused(refusal: SessionRefusal): void {
+    if (this.#isOver) return
+    this.#session.refuse(this.number, sayable(refusal))
+    this.#peer.forget(this)
+    this.#peer.wake()
+  }
+
+  release(): void {
+    this.#isOver = true
+    this.#letGo?.()
+    this.#letGo = undefined
+  }
+}
+
+/** What others wrote may be longer than a frame says. */
+export function sayable(refusal: SessionRefusal): SessionRefusal {
+  return { ...refusal, sentence: sentenceOf(refusal.sentence) }
+}

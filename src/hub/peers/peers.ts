@@ -1,0 +1,167 @@
+/**
+ * All edges at this hub. A name has one link: of two the newer certificate wins, which is the one that ends later, and with
+ * equal ones the newer link, since the older is most often one that broke and was not noticed yet. What is told to many edges in
+ * one turn is sent behind it, so that each gets one frame, and a moment at a time, so that thousands of them do not delay the rest.
+ */
+import { type Clock, sleep } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { pieceMsMax, turns } from '../../base/turns.ts'
+import type { HubSessionParts, SessionRefusal } from '../../link/session/hub.ts'
+import { SharedChanges } from '../../link/session/sharedchanges.ts'
+import type { IncomingStream } from '../../tunnel/streams.ts'
+import type { EdgePeer } from '../sockets/edgepeer.ts'
+import type { HubSources } from '../sources/sources.ts'
+import { peerLimits } from './limits.ts'
+import { type EdgeLink, LinkedEdge } from './linkededge.ts'
+import type { EdgeRights } from './rights.ts'
+
+type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'limits'> & {
+  readonly epoch: number
+  readonly lost: number
+  readonly sources: Pick<HubSources, 'open' | 'versions'>
+  readonly rights: EdgeRights
+  /** Who takes the streams of an edge. */
+  readonly acceptFor: (edge: EdgePeer) => (incoming: IncomingStream) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export class HubPeers {
+  readonly #parts: Parts
+  readonly #changes = new SharedChanges()
+  /** Each with the part of a minute in which it is looked after. */
+  readonly #all = new Map<LinkedEdge, number>()
+  #nextPart = 0
+  /** Those that were let in. */
+  readonly #byName = new Map<string, LinkedEdge>()
+  readonly #woken = new Set<LinkedEdge>()
+  readonly #ends = new Set<() => void>()
+  /** When edges were first written to in the present window of time, and how often since. */
+  #windowAt = Number.NEGATIVE_INFINITY
+  #written = 0
+  #epoch: number
+  #lost: number
+  #leaveAt: number | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#epoch = parts.epoch
+    this.#lost = parts.lost
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  figures(): readonly LinkedEdge['figures'][] {
+    return [...this.#byName.values()].map(({ figures }) => figures)
+  }
+
+  /** A link that was just made. */
+  accept(link: EdgeLink): void {
+    const { hub, release, cluster, digestKey, limits, sources, rights, acceptFor, clock, log } = this.#parts
+    const shared = limits === undefined ? {} : { limits }
+    const session = { hub, release, cluster, digestKey, changes: this.#changes, ...shared }
+    const peer = new LinkedEdge({
+      ...{ link, sources, rights, clock, log, accept: acceptFor(link.peer) },
+      session: { ...session, epoch: this.#epoch, lost: this.#lost },
+      admit: (one) => this.#admit(one),
+      wake: (one) => this.#wake(one),
+      ended: (one) => this.#ended(one),
+    })
+    if (peer.isOver) return
+    this.#all.set(peer, this.#nextPart)
+    this.#nextPart = (this.#nextPart + 1) % peerLimits.marksParts
+  }
+
+  /** The cluster was put back: what edges hold is of a past that no longer exists. */
+  lost(epoch: number, version: number): void {
+    this.#epoch = epoch
+    this.#lost = version
+    for (const peer of this.#all.keys()) peer.lost(epoch, version)
+  }
+
+  /** Tells edges how far their sources are, and looks whether they may still have what they have. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, sources } = this.#parts
+    const { marksEveryMs, marksParts } = peerLimits
+    for (let part = 0; !signal.aborted; part = (part + 1) % marksParts) {
+      await sleep(clock, marksEveryMs / marksParts, signal)
+      if (signal.aborted) return
+      const versions = sources.versions()
+      for (const [peer, of] of this.#all) {
+        if (of !== part) continue
+        peer.mark(versions)
+        void peer.judgeAgain()
+      }
+    }
+  }
+
+  /** Asks all to go elsewhere, a few at a time, so that they do not arrive there at once. Resolves when none is left. */
+  async drain(withinMs: number, sentence: string): Promise<void> {
+    const { clock } = this.#parts
+    const endsAt = clock.steady() + withinMs
+    this.#leaveAt = endsAt
+    const peers = [...this.#all.keys()]
+    for (const [at, peer] of peers.entries())
+      clock.setTimer((withinMs / 2) * (at / peers.length), () => peer.drain(endsAt - clock.steady(), sentence))
+    if (peers.length > 0) await new Promise<void>((resolve) => void this.#ends.add(resolve))
+  }
+
+  #admit(peer: LinkedEdge): SessionRefusal | undefined {
+    if (this.#leaveAt !== undefined) {
+      const retryAfterMs = Math.max(1_000, this.#leaveAt - this.#parts.clock.steady())
+      return { reason: 'busy', retryAfterMs, sentence: 'this hub ends' }
+    }
+    const { name, certificate, from } = peer.edge
+    const other = this.#byName.get(name)
+    if (other !== undefined && other.edge.certificate.endsAtMs > certificate.endsAtMs)
+      return replaced(`a link with a newer certificate of "${name}" is here, from ${other.edge.from}`)
+    this.#byName.set(name, peer)
+    const isNewer = other !== undefined && other.edge.certificate.endsAtMs < certificate.endsAtMs
+    const what = isNewer ? 'a newer certificate' : 'the same certificate'
+    other?.close(replaced(`a newer link with ${what} of "${name}" has come, from ${from}`))
+    this.#parts.log.debug('edge.came', { edge: name, from })
+    return undefined
+  }
+
+  #ended(peer: LinkedEdge): void {
+    this.#all.delete(peer)
+    this.#woken.delete(peer)
+    const { name } = peer.edge
+    if (this.#byName.get(name) === peer) this.#byName.delete(name)
+    if (this.#leaveAt === undefined || this.#all.size > 0) return
+    for (const end of this.#ends) end()
+    this.#ends.clear()
+  }
+
+  /** Behind the turn in which it was told; where many were written to just now, a moment later. */
+  #wake(peer: LinkedEdge): void {
+    this.#woken.add(peer)
+    if (this.#woken.size > 1) return
+    const { clock } = this.#parts
+    const waitMs = this.#windowAt + peerLimits.batchMs - clock.steady()
+    if (this.#written < peerLimits.promptMax || waitMs <= 0) queueMicrotask(() => void this.#flush())
+    else clock.setTimer(waitMs, () => void this.#flush())
+  }
+
+  async #flush(): Promise<void> {
+    const { clock } = this.#parts
+    const woken = [...this.#woken]
+    this.#woken.clear()
+    const isNewWindow = clock.steady() - this.#windowAt >= peerLimits.batchMs
+    this.#written = woken.length + (isNewWindow ? 0 : this.#written)
+    if (isNewWindow) this.#windowAt = clock.steady()
+    let beganAt = performance.now()
+    for (const peer of woken) {
+      peer.flush()
+      if (performance.now() - beganAt < pieceMsMax) continue
+      await turns.take()
+      beganAt = performance.now()
+    }
+  }
+}
+
+function replaced(sentence: string): SessionRefusal {
+  return { reason: 'replaced', retryAfterMs: peerLimits.replacedRetryMs, sentence }
+}
