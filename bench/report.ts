@@ -21,7 +21,10 @@ const groups: readonly { readonly title: string; readonly questions: readonly st
   { title: 'An edge: first lists and the line', questions: ['edgewatchlist', 'edgeuplink'] },
   { title: 'An edge: faults, starts and bursts', questions: ['edgestall', 'edgestart', 'edgeburst'] },
   { title: 'An edge: who asks and what it may', questions: ['authorize', 'edgeaccess', 'edgeroles', 'edgeidle'] },
-  { title: 'The link to a hub: bytes and CPU of its parts', questions: ['link', 'session', 'tunnel', 'hublink'] },
+  {
+    title: 'The link to a hub: bytes and CPU of its parts',
+    questions: ['link', 'session', 'tunnel', 'hublink', 'linkedfollow'],
+  },
   { title: 'An edge: memory', questions: ['edgememory', 'edgeoverlap'] },
 ]
 

@@ -29,6 +29,7 @@ import { forms } from './forms.ts'
 import { get } from './get.ts'
 import { hublink } from './hublink.ts'
 import { link } from './link.ts'
+import { linkedfollow } from './linkedfollow.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { nodename } from './nodename.ts'
@@ -44,7 +45,7 @@ import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
-  ...[link, session, tunnel, hublink],
+  ...[link, session, tunnel, hublink, linkedfollow],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]
