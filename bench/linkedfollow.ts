@@ -60,7 +60,9 @@ export const linkedfollow: Question = {
         resolve()
       })
     })
+    const epochs = { of: () => undefined, reached: () => {} }
     const open = followLinked({
+      epochs,
       link,
       upstream,
       nameOf: () => interest,

@@ -42,7 +42,9 @@ function open(parts: { name?: string; bytesMax?: number } = {}) {
   const link = new EdgeLink({ hubs, edge: 'e1', release: '1', cluster: '', epoch: 0, clock, log, random: () => 0.5 })
   const ending = new AbortController()
   const running = link.run(ending.signal)
+  const epochs = new Map<string, number>()
   const { follow } = followLinked({
+    epochs: { of: (name) => epochs.get(name), reached: (name, epoch) => void epochs.set(name, epoch) },
     ...{
       link,
       clock,

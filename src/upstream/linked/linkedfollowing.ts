@@ -31,10 +31,16 @@ import type { InterestEffect, InterestListener, LinkedInterest, LiveLink } from 
 import { refusalOf } from './refusalof.ts'
 import { FollowSteps } from './steps.ts'
 
+/** In which epoch of the cluster the copy of each interest was last brought to the present: known as long as that copy is. */
+export interface CopyEpochs {
+  /** Undefined: it was never told over a link. */
+  of(interest: string): number | undefined
+  /** What was told of it up to here is taken over. */
+  reached(interest: string, epoch: number): void
+}
+
 /** What is remembered of an interest between two links. */
 export type LinkedMemory = {
-  /** In which its copy was last brought to the present; undefined: not in this life of the process. */
-  epoch: number | undefined
   unfinished: { readonly epoch: number; readonly aside: PutAside } | undefined
   /** What is followed at the moment. */
   copy: LinkedCopy
@@ -48,6 +54,7 @@ export type LinkedFollowingParts = {
   readonly collection: Collection
   readonly name: string
   readonly memory: LinkedMemory
+  readonly epochs: CopyEpochs
   readonly from: From
   readonly signal: AbortSignal
 }
@@ -59,6 +66,8 @@ const replayBytesMax = 64 * 1024
 /** So often a copy that has not become what the hub has is compared again at once. */
 const unequalMax = 3
 const unequalRetryMs = 60_000
+/** A hub that is behind comes after in moments. */
+const behindRetryMs = 5_000
 const unequal = 'the copy is not what the hub has'
 
 export class LinkedFollowing implements InterestListener {
@@ -76,6 +85,7 @@ export class LinkedFollowing implements InterestListener {
   /** Something of a past was told, or is held, that does not count any more when the cluster is put back. */
   #hasPast: boolean
   #unequal = 0
+  #epoch = 0
   /** The newest that was told. */
   #version = 0
   #askedAtMs = 0
@@ -90,10 +100,10 @@ export class LinkedFollowing implements InterestListener {
   }
 
   async *steps(): AsyncGenerator<Followed> {
-    const { memory, signal, name, link } = this.#parts
+    const { memory, signal, name, link, epochs } = this.#parts
     if (Buffer.byteLength(name) > interestBytesMax)
       throw new TooLarge('a link carries no name as long as its selectors')
-    if (this.#hasPast && memory.epoch !== undefined && memory.epoch !== link.epoch) {
+    if (this.#hasPast && (epochs.of(name) ?? link.epoch) !== link.epoch) {
       yield { kind: 'lost' }
       return
     }
@@ -104,7 +114,11 @@ export class LinkedFollowing implements InterestListener {
       this.#askedAtMs = this.#parts.clock.steady()
       if (signal.aborted) return
       this.#interest = link.subscribe(name, this.#wanted(link, listed), this)
-      yield* this.#steps.all()
+      for await (const step of this.#steps.all()) {
+        // All that came before is taken over now, and not before: a copy is of no epoch that it has not come to.
+        if (step.kind === 'live') epochs.reached(name, this.#epoch)
+        yield step
+      }
     } finally {
       signal.removeEventListener('abort', end)
       this.#interest?.leave()
@@ -143,7 +157,14 @@ export class LinkedFollowing implements InterestListener {
     }
     // Nothing of that past counts, but what is the same need not travel.
     if (start === 'anew') return { epoch, version: 0, wish: 'compare' }
-    return { epoch, version: held.version, wish: start === 'resume' && !held.isDamaged ? 'resume' : 'compare' }
+    const version = this.#heldVersion
+    return { epoch, version, wish: start === 'resume' && version > 0 && !held.isDamaged ? 'resume' : 'compare' }
+  }
+
+  /** What is held counts only where it is known to be of this epoch; otherwise its contents are compared. */
+  get #heldVersion(): number {
+    const { from, epochs, name } = this.#parts
+    return this.#hasPast && epochs.of(name) !== undefined ? (from.held?.version ?? 0) : 0
   }
 
   held(key: string): Buffer | undefined {
@@ -289,6 +310,8 @@ export class LinkedFollowing implements InterestListener {
       this.#lost()
       return
     } else {
+      // Of an unknown epoch: that hub is behind, or the cluster was put back, which only it can tell.
+      if (version < held.version) throw new Busy('the hub is not as far as what is held', behindRetryMs)
       if (check) this.#verify()
       this.#steps.push({ kind: 'difference', ...differFromTold(held, { copy: this.#copy, items, start }), ...whole })
     }
@@ -314,7 +337,7 @@ export class LinkedFollowing implements InterestListener {
 
   #goLive(): void {
     const { from, memory, link } = this.#parts
-    memory.epoch = link.epoch
+    this.#epoch = link.epoch
     memory.copy = this.#copy
     this.#isLive = true
     this.#hasPast = true
@@ -338,8 +361,7 @@ export class LinkedFollowing implements InterestListener {
     this.#copy = LinkedCopy.of(from.held)
     const { epoch } = this.#parts.link
     this.#askedAtMs = this.#parts.clock.steady()
-    const version = this.#hasPast ? (from.held?.version ?? 0) : 0
-    this.#interest?.restart({ epoch, version, wish: 'compare' })
+    this.#interest?.restart({ epoch, version: this.#heldVersion, wish: 'compare' })
   }
 
   #dropReplay(): void {

@@ -14,6 +14,8 @@ export class LinkedWorld {
   readonly lines: MemoryLine[] = []
   readonly link: EdgeLink
   readonly follow
+  /** As on a disk. */
+  readonly epochs = new Map<string, number>()
 
   constructor() {
     const { clock } = this.server
@@ -29,7 +31,11 @@ export class LinkedWorld {
     void link.run(new AbortController().signal)
     const limits = { objects: 1_000, bytes: 1 << 20 }
     const nameOf: Parameters<typeof followLinked>[0]['nameOf'] = (scope) => interestOf(scope).name
-    this.follow = followLinked({ link, upstream: this.server, nameOf, limits, clock })
+    const epochs = {
+      of: (name: string) => this.epochs.get(name),
+      reached: (name: string, epoch: number) => void this.epochs.set(name, epoch),
+    }
+    this.follow = followLinked({ link, epochs, upstream: this.server, nameOf, limits, clock })
   }
 
   put(key: string, value: string): number {
