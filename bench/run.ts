@@ -30,6 +30,7 @@ import { get } from './get.ts'
 import { hublink } from './hublink.ts'
 import { hubpeers } from './hubpeers.ts'
 import { link } from './link.ts'
+import { linkedfollow } from './linkedfollow.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { nodename } from './nodename.ts'
@@ -45,7 +46,7 @@ import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
-  ...[link, session, tunnel, hublink, hubpeers],
+  ...[link, session, tunnel, hublink, hubpeers, linkedfollow],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

@@ -18,6 +18,7 @@ import { parseLabelSelector } from '../kube/selector.ts'
 import { openMemory } from '../store/memory.ts'
 import { type Batch, type Store, StoreRefused } from '../store/store.ts'
 import { followDirect } from '../upstream/follow/direct.ts'
+import type { OpenFollow } from '../upstream/follow/follow.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
 import { Unreachable, type Upstream, type UpstreamRequest } from '../upstream/upstream.ts'
 import { ApiServer } from './apiserver.test-support.ts'
@@ -119,12 +120,15 @@ type WorldParts = {
   log?: Log
   budget?: Partial<BudgetLimits>
   compares?: boolean
+  /** Another way to follow than directly. */
+  follow?: OpenFollow
 }
 
 export class MirrorWorld {
   readonly server: ApiServer
   readonly limits: ListingLimits
   readonly #budget: Partial<BudgetLimits>
+  readonly #follow: OpenFollow | undefined
   readonly confirmed: Interest[] = []
   readonly log: Log
   /** Resources that discovery does not know. */
@@ -150,6 +154,7 @@ export class MirrorWorld {
     this.#compares = parts.compares ?? false
     this.limits = parts.limits ?? { objects: 10_000, bytes: 1 << 28 }
     this.#budget = parts.budget ?? {}
+    this.#follow = parts.follow
   }
 
   static async open(parts: WorldParts = {}): Promise<MirrorWorld> {
@@ -169,7 +174,7 @@ export class MirrorWorld {
     this.interests = await Interests.open({
       store,
       upstream,
-      follow: followDirect({ upstream, limits: this.limits, clock }),
+      follow: this.#follow ?? followDirect({ upstream, limits: this.limits, clock }),
       budget: this.#budget,
       random: this.server.random,
       clock,

@@ -33,7 +33,7 @@ export const changeBytesMax = 32 * 1024
 /** Namespace and name of an object, both 253 at most. */
 export const keyBytesMax = 512
 /** Of an interest's name with its selectors: a longer one is not followed over a link. */
-const interestBytesMax = 4 * 1024
+export const interestBytesMax = 4 * 1024
 /** Entries in one frame, whatever they are; there may be several frames. */
 const entriesMax = 1_024
 /** Of the name of a release, a cluster, a hub or an edge. */

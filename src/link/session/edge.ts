@@ -143,6 +143,11 @@ export class EdgeSession {
       interest.take(tree)
   }
 
+  /** Whether the hub is there is to be asked with the next `tick`, however idle the link is. */
+  ask(): void {
+    if (this.#state === 'open' || this.#state === 'leaving') this.#liveness.want()
+  }
+
   /** The link ends by the edge's own wish. */
   close(sentence: string): void {
     if (this.#state !== 'closed') this.#refuse({ reason: 'other', retryAfterMs: 0, sentence })

@@ -76,3 +76,17 @@ test('[L3] an edge that is not answered, and a hub that is not greeted, give up 
   session.tick(2_000)
   assert.deepEqual(session.tick(5_000).at(-1)?.effect, 'close')
 })
+
+test('[L3] a sign of life can be asked for at any time, and is asked for once', () => {
+  const liveness = new Liveness(30_000, 0)
+  assert.equal(liveness.due(false, 10), undefined)
+  liveness.want()
+  assert.equal(liveness.due(false, 20), 'ping')
+  liveness.want()
+  assert.equal(liveness.due(false, 30), undefined)
+  liveness.heard(40)
+  assert.equal(liveness.due(false, 50), undefined)
+  liveness.want()
+  assert.equal(liveness.due(false, 60), 'ping')
+  assert.equal(liveness.due(false, 60 + 5_000), 'dead')
+})

@@ -13,6 +13,7 @@ export class Liveness {
   /** When the last ping went out that nothing was heard since. */
   #askedAt: number | undefined
   #number = 0
+  #isWanted = false
 
   constructor(keepaliveMs: number, now: number) {
     this.#keepaliveMs = keepaliveMs
@@ -29,12 +30,19 @@ export class Liveness {
     if (this.#waitingSince !== undefined) this.#waitingSince = now
   }
 
+  /** A sign of life is wanted now, though nothing waits for one: the next `due` asks for it, unless one is asked for. */
+  want(): void {
+    this.#isWanted = true
+  }
+
   /** What is due: a ping (its number is the next one), or the end. `isWaiting`: the other side owes something. */
   due(isWaiting: boolean, now: number): 'ping' | 'dead' | undefined {
     if (isWaiting || this.#askedAt !== undefined) this.#waitingSince ??= now
     else this.#waitingSince = undefined
     if (this.#waitingSince !== undefined && now >= this.#waitingSince + deadAfterMs) return 'dead'
-    if (this.#askedAt !== undefined || now < this.#askAt()) return undefined
+    const isWanted = this.#isWanted
+    this.#isWanted = false
+    if (this.#askedAt !== undefined || (now < this.#askAt() && !isWanted)) return undefined
     this.#askedAt = now
     this.#waitingSince ??= now
     this.#number++

@@ -66,6 +66,11 @@ export class Hubs {
     this.#current = (this.#current + 1) % this.#parts.addresses.length
   }
 
+  /** What answers at this address asks for that; the others may be tried meanwhile. */
+  leaveAlone(address: string, ms: number): void {
+    this.#notBefore.set(address, this.#parts.clock.steady() + ms)
+  }
+
   async #try(address: URL, signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {
     const { clock, log } = this.#parts
     if ((this.#notBefore.get(address.href) ?? 0) > clock.steady()) return undefined
@@ -75,7 +80,7 @@ export class Hubs {
     } catch (error) {
       if (signal.aborted) return undefined
       const isRefusal = error instanceof HubRefusal
-      if (isRefusal) this.#notBefore.set(address.href, clock.steady() + error.retryAfterMs)
+      if (isRefusal) this.leaveAlone(address.href, error.retryAfterMs)
       log.info('hub.unreached', { address: address.href, why: isRefusal ? error.message : reasonOf(error) })
       return undefined
     }

@@ -7,15 +7,13 @@ import { until } from '../../base/until.test-support.ts'
 import { StatusError } from '../../kube/status.ts'
 import type { TunnelLimits } from '../../tunnel/limits.ts'
 import { type PairParts, TunnelPair } from '../../tunnel/pair.test-support.ts'
-import { headerLines } from '../../tunnel/request/request.ts'
 import { RequestFailed, RequestServer, type TunnelledReply, type TunnelledRequest } from '../../tunnel/request/serve.ts'
 import { upstreamContract, type World } from '../contract.test-support.ts'
 import { openDirect } from '../contractworld.test-support.ts'
-import { type Identity, Unreachable, type Upstream, type UpstreamRequest } from '../upstream.ts'
+import { type Identity, Unreachable } from '../upstream.ts'
 import { readWhole } from '../whole.ts'
 import { LinkedRequests } from './linked.ts'
-
-type Handle = (request: TunnelledRequest) => Promise<TunnelledReply>
+import { type Handle, passOn } from './passon.test-support.ts'
 
 function linked(handle: Handle, parts: PairParts & { callerRequestsMax?: number } = {}) {
   const server = new RequestServer({ handle, callerRequestsMax: parts.callerRequestsMax ?? 100 })
@@ -25,38 +23,6 @@ function linked(handle: Handle, parts: PairParts & { callerRequestsMax?: number 
     clock: systemClock,
   })
   return { pair, requests }
-}
-
-/** As a hub that trusts its edges would. */
-function passOn(upstream: Upstream): Handle {
-  return async ({ identity, isUpgrade, body, ...request }) => {
-    const asked: UpstreamRequest = {
-      ...request,
-      identity: upstreamIdentity(identity),
-      passedOn: true,
-      ...(body === undefined ? {} : { body }),
-    }
-    try {
-      if (isUpgrade) {
-        const { status, rawHeaders, socket } = await upstream.connect(asked)
-        const headers = rawHeaders.flatMap((name, at) =>
-          at % 2 === 0 ? [{ name: name.toLowerCase(), value: rawHeaders[at + 1] ?? '' }] : [],
-        )
-        return { status, headers, body: { socket } }
-      }
-      const answer = await upstream.ask(asked)
-      return { status: answer.status, headers: headerLines(answer.headers), body: answer.body }
-    } catch (error) {
-      if (error instanceof Unreachable) throw new RequestFailed(error.message, error.sent)
-      throw error
-    }
-  }
-}
-
-function upstreamIdentity(identity: TunnelledRequest['identity']): Identity {
-  if (identity.kind === 'token') return identity
-  if (identity.kind === 'node') return { kind: 'certificate', name: 'kubelet' }
-  return { kind: identity.kind === 'administrator' ? 'edge' : 'anonymous' }
 }
 
 async function openLinked(parts: PairParts): Promise<World> {

@@ -42,6 +42,8 @@ type Parts = {
   readonly node: string
   readonly userAgent: string
   readonly clock: Clock
+  /** Hears that the hub could not have a request answered, and why. */
+  readonly failed?: (why: string) => void
 }
 
 export class LinkedRequests {
@@ -68,7 +70,9 @@ export class LinkedRequests {
         stream.giveUp('cancelled', 'the body of the request broke off')
       })
     const failure = (): Unreachable =>
-      bodyBroke ? new Unreachable('the body of the request broke off', stream.isSent) : brokenOff(stream, patience)
+      bodyBroke
+        ? new Unreachable('the body of the request broke off', stream.isSent)
+        : this.#brokenOff(stream, patience)
     const { status, headers } = await head(opened, failure)
     return {
       status,
@@ -92,10 +96,16 @@ export class LinkedRequests {
     const headers = upgradeHeaders(this.#headersOf(asked))
     const opened = this.#open(asked, { purpose: upgradePurpose, headers, hasBody: false })
     const { stream, patience } = opened
-    const { status, headers: lines } = await head(opened, () => brokenOff(stream, patience))
+    const { status, headers: lines } = await head(opened, () => this.#brokenOff(stream, patience))
     if (status !== 101) stream.end()
     const rawHeaders = status === 101 ? raw(lines) : rawAnswerHeaders(raw(lines))
     return { status, rawHeaders, socket: stream, head: Buffer.alloc(0) }
+  }
+
+  #brokenOff(stream: TunnelDuplex, patience: Patience): Unreachable {
+    const { errored } = stream
+    if (errored instanceof StreamBroken && beyondHub.has(errored.reason)) this.#parts.failed?.(errored.message)
+    return brokenOff(stream, patience)
   }
 
   #headersOf(asked: UpstreamRequest): Parameters<typeof requestHeaders>[0] {
@@ -129,6 +139,9 @@ type Opened = { readonly stream: TunnelDuplex; readonly patience: Patience }
 
 /** After `unknown`, `busy` and `unsent` the hub has passed nothing on. */
 const unsent: ReadonlySet<string> = new Set(['unknown', 'busy', 'unsent'])
+
+/** What became of a request behind the hub. */
+const beyondHub: ReadonlySet<string> = new Set(['unsent', 'broken'])
 
 async function head({ stream, patience }: Opened, failure: () => Unreachable): Promise<ReplyHead> {
   const bytes = await takeHead(stream).catch(() => undefined)

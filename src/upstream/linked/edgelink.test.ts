@@ -1,0 +1,243 @@
+/** What drives a link does with time, silence, wishes of its hub, and readers that are slow; over a line in memory and a clock of its own. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { fakeClock } from '../../base/fakeclock.test-support.ts'
+import { createLog } from '../../base/log.ts'
+import type { LinkFrame } from '../../link/frames/frames.ts'
+import { known, scopeOf, settle } from '../../mirror/world.test-support.ts'
+import { Expired, type Followed, type From, Refused, TooLarge } from '../follow/follow.ts'
+import { Unreachable, type Upstream } from '../upstream.ts'
+import { EdgeLink } from './edgelink.ts'
+import { followLinked } from './followlinked.ts'
+import { MemoryLine, ModelHub } from './modelhub.test-support.ts'
+
+const { plan, resource } = known('pods')
+const interest = 'v1/pods'
+const anew: From = { held: undefined, start: 'anew', check: false }
+
+function open(parts: { name?: string; bytesMax?: number } = {}) {
+  const clock = fakeClock()
+  const hub = new ModelHub({ clock, interest })
+  const told: string[] = []
+  const lines: MemoryLine[] = []
+  const events: string[] = []
+  const state = { isThere: true, version: 10 }
+  const connect = async (signal: AbortSignal) => {
+    while (!state.isThere && !signal.aborted) await settle(1)
+    if (signal.aborted) return undefined
+    events.push('connect')
+    const line = new MemoryLine('wss://hub')
+    lines.push(line)
+    hub.accept(line.hub)
+    return line.edge
+  }
+  const hubs = {
+    connect,
+    lived: () => void events.push('lived'),
+    moveOn: () => void events.push('moveOn'),
+    leaveAlone: (address: string, ms: number) => void events.push(`leave ${address} for ${ms}`),
+  }
+  const log = createLog({ level: 'info', write: (line) => void told.push(line) })
+  const link = new EdgeLink({ hubs, edge: 'e1', release: '1', cluster: '', epoch: 0, clock, log, random: () => 0.5 })
+  const ending = new AbortController()
+  const running = link.run(ending.signal)
+  const epochs = new Map<string, number>()
+  const { follow } = followLinked({
+    epochs: { of: (name) => epochs.get(name), reached: (name, epoch) => void epochs.set(name, epoch) },
+    ...{
+      link,
+      clock,
+      nameOf: () => parts.name ?? interest,
+      limits: { objects: 999, bytes: parts.bytesMax ?? 1 << 20 },
+    },
+    upstream: { ask: () => Promise.reject(new Unreachable('none', false)) } as unknown as Upstream,
+  })({ scope: scopeOf({}), custom: false, kind: resource.kind, plan: () => plan })
+  return {
+    ...{ clock, hub, link, lines, events, told, follow, state },
+    put: (key: string, text: string) => {
+      const version = ++state.version
+      const [namespace, name] = key.split('/')
+      const object = {
+        metadata: { name, namespace, uid: `u-${key}`, resourceVersion: String(version) },
+        spec: { text },
+      }
+      hub.change(key, { key, uid: `u-${key}`, version, bytes: Buffer.from(JSON.stringify(object)) }, version)
+      return version
+    },
+    frames: (kind: LinkFrame['kind']) =>
+      hub.ends.flatMap(({ frames }) => frames.filter((frame) => frame.kind === kind)),
+    end: async () => {
+      ending.abort()
+      await running
+    },
+  }
+}
+
+/** Takes one step at a time. */
+async function kindsOf(steps: AsyncIterator<Followed>, count: number): Promise<string[]> {
+  const kinds: string[] = []
+  for (let at = 0; at < count; at++) kinds.push((await steps.next()).value?.kind ?? 'end')
+  return kinds
+}
+
+test('[L4] it connects again after each end; only a hub that welcomes it ends the series of waits', async () => {
+  const { link, lines, events, end } = open()
+  await settle(20)
+  assert.notEqual(link.current, undefined)
+  lines[0]?.cut('the line broke')
+  await settle(4)
+  assert.equal(link.current === undefined || lines.length === 2, true)
+  await settle(20)
+  assert.deepEqual(events, ['connect', 'lived', 'connect', 'lived'])
+  await end()
+  assert.equal(link.current, undefined)
+})
+
+test('[L3] a hub that falls silent while something waits is given up after 5 s, and what is followed hears it', async () => {
+  const { link, hub, clock, follow, put, end, state } = open()
+  put('a/1', 'x')
+  await settle(20)
+  const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
+  assert.deepEqual(await kindsOf(steps, 3), ['snapshot', 'complete', 'live'])
+  state.isThere = false
+  for (const one of hub.ends) one.isStill = true
+  const next = assert.rejects(steps.next(), Unreachable)
+  clock.advance(30_000)
+  await settle(2)
+  assert.equal(hub.ends.length, 1)
+  clock.advance(5_000)
+  await next
+  await settle(4)
+  assert.deepEqual([link.current, link.why], [undefined, 'no sign of life'])
+  await end()
+})
+
+test('[L2] a position is acknowledged when the step that brought it is taken over, and not before', async () => {
+  const { follow, put, frames, end } = open()
+  put('a/1', 'x')
+  await settle(20)
+  const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
+  await kindsOf(steps, 3)
+  const positions = () => frames('acknowledge').map((frame) => (frame as { position: number }).position)
+  put('a/1', 'y')
+  await settle(20)
+  const step = await steps.next()
+  assert.equal(step.value?.kind, 'changes')
+  await settle(20)
+  assert.equal(Math.max(0, ...positions()), 0)
+  put('a/1', 'z')
+  assert.equal((await steps.next()).value?.kind, 'changes')
+  await settle(20)
+  assert.equal(Math.max(...positions()), 1)
+  await steps.return?.()
+  await settle(20)
+  assert.equal(Math.max(...positions()), 2)
+  assert.equal(frames('unsubscribe').length, 1)
+  await end()
+})
+
+test('[L7] a hub that asks its edges to move is left in the first half of its time, in order', async () => {
+  const { hub, clock, follow, put, events, end, link } = open()
+  put('a/1', 'x')
+  await settle(20)
+  const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
+  await kindsOf(steps, 3)
+  hub.drain(10_000)
+  await settle(10)
+  assert.deepEqual(events.slice(-1), ['moveOn'])
+  assert.notEqual(link.current, undefined)
+  clock.advance(2_500)
+  assert.deepEqual(await kindsOf(steps, 2), ['over', 'end'])
+  await settle(20)
+  assert.deepEqual(events.slice(-2), ['connect', 'lived'])
+  await end()
+})
+
+test('[L8] what is no frame closes the link with its reason, and a hub that wants to be left alone is', async () => {
+  const { lines, hub, events, told, end } = open()
+  await settle(20)
+  lines[0]?.hub.send(Buffer.from([0x3f, 1]))
+  await settle(20)
+  assert.ok(told.some((line) => line.includes('link.ended') && line.includes('unknown type')))
+  hub.ends[0]?.session.close({ reason: 'busy', retryAfterMs: 7_000, sentence: 'too much to do' })
+  hub.ends[0]?.tick()
+  await settle(20)
+  assert.ok(events.includes('leave wss://hub for 7000'), events.join())
+  await end()
+})
+
+test('[A3] what came while a link was away is replayed over the next one; other bytes under a base are found and healed', async () => {
+  const { follow, put, hub, lines, end } = open()
+  put('a/1', 'x')
+  put('a/2', 'x')
+  await settle(20)
+  const first = await Array.fromAsync(takeUntil(follow(anew, new AbortController().signal), 'live'))
+  const items = first.flatMap((step) => (step.kind === 'snapshot' ? step.items : []))
+  const complete = first.find((step) => step.kind === 'complete')
+  assert.ok(complete)
+  lines.at(-1)?.cut()
+  put('a/1', 'y')
+  await settle(20)
+  const held = {
+    ...{ version: complete.version, plan, size: 2, bytes: 0, corrupt: [], isCorrupt: () => false, isDamaged: false },
+    peek: (key: string) => items.find((item) => item.key === key),
+    all: () => items,
+  }
+  const steps = follow({ held, start: 'resume', check: false }, new AbortController().signal)[Symbol.asyncIterator]()
+  assert.deepEqual(await kindsOf(steps, 2), ['live', 'changes'])
+  await steps.return?.()
+  const wrong = items.map((item) => Object.create(item, { bytes: { value: Buffer.from(`${item.bytes} `) } }))
+  const damaged = { ...held, peek: (key: string) => wrong.find((item) => item.key === key), all: () => wrong }
+  const astray = follow({ held: damaged, start: 'resume', check: false }, new AbortController().signal)
+  await assert.rejects(Array.fromAsync(astray), Expired)
+  const healing = follow({ held: damaged, start: 'compare', check: false }, new AbortController().signal)
+  const [difference] = await Array.fromAsync(takeUntil(healing, 'live'))
+  assert.ok(difference?.kind === 'difference')
+  assert.deepEqual(
+    [difference.changed, difference.repaired].map((some) => some.map(({ key }) => key)),
+    [['a/1'], ['a/2']],
+  )
+  assert.ok(hub.counts.sent > 0)
+  await end()
+})
+
+test('a refusal, and more than there is room for, are told as such', async () => {
+  const other = open({ name: 'v1/secrets' })
+  await settle(20)
+  await assert.rejects(Array.fromAsync(other.follow(anew, new AbortController().signal)), Refused)
+  await other.end()
+  const long = open({ name: `v1/pods?${'x'.repeat(5_000)}` })
+  await settle(20)
+  await assert.rejects(Array.fromAsync(long.follow(anew, new AbortController().signal)), TooLarge)
+  await long.end()
+  const small = open({ bytesMax: 100 })
+  small.put('a/1', 'x'.repeat(200))
+  await settle(20)
+  await assert.rejects(Array.fromAsync(small.follow(anew, new AbortController().signal)), TooLarge)
+  await small.end()
+})
+
+test('[L1] a large first snapshot that is cut goes on over the next link where it ended', async () => {
+  const { follow, put, hub, lines, end } = open({ bytesMax: 64 << 20 })
+  for (let at = 10; at < 30; at++) put(`a/${at}`, randomBytes(60_000).toString('base64'))
+  await settle(20)
+  // More than a block, and not all of it.
+  if (lines[0] !== undefined) lines[0].framesMax = 80
+  const cutting = follow(anew, new AbortController().signal)
+  const reading = assert.rejects(Array.fromAsync(cutting), Unreachable)
+  await reading
+  await settle(20)
+  const steps = await Array.fromAsync(takeUntil(follow(anew, new AbortController().signal), 'live'))
+  const [subscribed] = hub.ends.flatMap(({ frames }) => frames.filter((frame) => frame.kind === 'subscribe'))
+  assert.ok(subscribed?.kind === 'subscribe' && (subscribed.interests[0]?.after ?? '') !== '')
+  assert.equal(steps.flatMap((step) => (step.kind === 'snapshot' ? step.items : [])).length, 20)
+  await end()
+})
+
+async function* takeUntil(steps: AsyncIterable<Followed>, kind: Followed['kind']): AsyncGenerator<Followed> {
+  for await (const step of steps) {
+    yield step
+    if (step.kind === kind) return
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Follows interests over the link to a hub. How one begins is settled between both (`link/session`), and `linkedfollowing.ts`
+ * tells it in the steps that every way to follow has.
+ *
+ * Whether the cluster is still the one that a copy is of is the hub's to know: it has another epoch when it was put back. A copy whose epoch
+ * is not known, as one that was made without a hub, is compared by its contents.
+ */
+import type { Clock } from '../../base/clock.ts'
+import type { Scope } from '../../kube/scope.ts'
+import type { OpenFollow } from '../follow/follow.ts'
+import type { ListingLimits } from '../follow/listing.ts'
+import { Unreachable, type Upstream } from '../upstream.ts'
+import type { EdgeLink } from './edgelink.ts'
+import { LinkedCopy } from './linkedcopy.ts'
+import { type CopyEpochs, LinkedFollowing, type LinkedMemory } from './linkedfollowing.ts'
+import { identitiesOf } from './linkedidentities.ts'
+
+type Parts = {
+  readonly link: Pick<EdgeLink, 'current' | 'why'>
+  /** For what a hub does not tell: a snapshot of a version in the past. */
+  readonly upstream: Upstream
+  readonly epochs: CopyEpochs
+  /** What an interest is called on the link. */
+  readonly nameOf: (scope: Scope) => string
+  /** What a first reading may bring. */
+  readonly limits: ListingLimits
+  readonly clock: Clock
+}
+
+export function followLinked(parts: Parts): OpenFollow {
+  const linked = () => {
+    const { current, why } = parts.link
+    if (current === undefined) throw new Unreachable(why, false)
+    return current
+  }
+  return (collection) => {
+    const name = parts.nameOf(collection.scope)
+    const memory: LinkedMemory = { unfinished: undefined, copy: new LinkedCopy() }
+    return {
+      follow: async function* (from, signal) {
+        yield* new LinkedFollowing({ ...parts, link: linked(), collection, name, memory, from, signal }).steps()
+      },
+      identities: async (of, signal) => await identitiesOf({ link: linked(), name, copy: memory.copy }, of, signal),
+    }
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * Which positions of a link may be acknowledged: each when every interest that was told something of it has taken that over,
+ * and none before those ahead of it.
+ */
+
+type Part = { readonly position: number; left: number }
+
+export class HandedOver {
+  readonly #committed: (position: number) => void
+  readonly #parts: Part[] = []
+
+  constructor(committed: (position: number) => void) {
+    this.#committed = committed
+  }
+
+  /** Each of so many has to call what is answered, once. */
+  add(position: number, hearers: number): () => void {
+    const part = { position, left: hearers }
+    this.#parts.push(part)
+    if (hearers === 0) this.#settle()
+    return () => {
+      part.left--
+      if (part.left === 0) this.#settle()
+    }
+  }
+
+  #settle(): void {
+    let position: number | undefined
+    while (this.#parts[0]?.left === 0) position = this.#parts.shift()?.position
+    if (position !== undefined) this.#committed(position)
+  }
+}

@@ -1,0 +1,75 @@
+/** The model API server, a hub that follows its pods, and an edge's link to that in memory, which comes back after a cut. */
+import { silentLog } from '../../base/log.ts'
+import type { LinkObject } from '../../link/session/session.ts'
+import { ApiServer } from '../../mirror/apiserver.test-support.ts'
+import { interestOf } from '../../mirror/interest.ts'
+import { scopeOf } from '../../mirror/world.test-support.ts'
+import { EdgeLink } from './edgelink.ts'
+import { followLinked } from './followlinked.ts'
+import { MemoryLine, ModelHub } from './modelhub.test-support.ts'
+
+export class LinkedWorld {
+  readonly server = new ApiServer()
+  readonly hub = new ModelHub({ clock: this.server.clock, interest: interestOf(scopeOf({})).name })
+  readonly lines: MemoryLine[] = []
+  readonly link: EdgeLink
+  readonly follow
+  /** As on a disk. */
+  readonly epochs = new Map<string, number>()
+
+  constructor() {
+    const { clock } = this.server
+    const connect = async () => {
+      const line = new MemoryLine()
+      this.lines.push(line)
+      this.hub.accept(line.hub)
+      return line.edge
+    }
+    const hubs = { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }
+    const link = new EdgeLink({ hubs, edge: 'e1', release: '1', cluster: '', epoch: 0, clock, log: silentLog })
+    this.link = link
+    void link.run(new AbortController().signal)
+    const limits = { objects: 1_000, bytes: 1 << 20 }
+    const nameOf: Parameters<typeof followLinked>[0]['nameOf'] = (scope) => interestOf(scope).name
+    const epochs = {
+      of: (name: string) => this.epochs.get(name),
+      reached: (name: string, epoch: number) => void this.epochs.set(name, epoch),
+    }
+    this.follow = followLinked({ link, epochs, upstream: this.server, nameOf, limits, clock })
+  }
+
+  put(key: string, value: string): number {
+    return this.#changed(key, this.server.put('pods', key, { value }))
+  }
+
+  remove(key: string): number {
+    return this.#changed(key, this.server.remove('pods', key))
+  }
+
+  forget(): void {
+    this.server.compact()
+    this.hub.forget()
+  }
+
+  restore(version: number): void {
+    this.server.restore(version)
+    this.hub.restore(
+      [...this.server.listed('pods').keys()].map((key) => this.#object(key) as LinkObject),
+      version,
+    )
+  }
+
+  cut(): void {
+    this.lines.at(-1)?.cut()
+  }
+
+  #changed(key: string, version: number): number {
+    this.hub.change(key, this.#object(key), version)
+    return version
+  }
+
+  #object(key: string): LinkObject | undefined {
+    const stored = this.server.get('pods', key)
+    return stored && { key, uid: stored.uid, version: stored.version, bytes: Buffer.from(stored.text) }
+  }
+}

@@ -1,0 +1,340 @@
+/**
+ * One link from hello to its end: drives an `EdgeSession` over a socket and by the clock, carries the frames of its streams, and
+ * hands what is told of each interest to its listener. What the session sends goes out at once, since it is little
+ * and bounded; bytes of streams go out while the socket has room.
+ */
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { DigestTree } from '../../link/digest/digest.ts'
+import { LinkFault } from '../../link/frames/bytes.ts'
+import { decodeFrame, encodeFrame, type LinkFrame } from '../../link/frames/frames.ts'
+import { EdgeSession } from '../../link/session/edge.ts'
+import type { InterestHeld } from '../../link/session/edgeinterest.ts'
+import type { EdgeEffect, ReceivedChange } from '../../link/session/session.ts'
+import type { LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
+import { standardTunnelLimits } from '../../tunnel/limits.ts'
+import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
+import { HandedOver } from './handedover.ts'
+import type { HubPeer } from './hubdial.ts'
+
+/** What a link needs of its socket. */
+export type LinkWire = Pick<LinkSocket<HubPeer>, 'begin' | 'send' | 'close' | 'cut' | 'peer'>
+
+export type InterestEffect = Extract<EdgeEffect, { readonly interest: number }>
+
+/** Who follows an interest. None of these throws, and whatever they call on the link is done after they have returned. */
+export interface InterestListener {
+  /** What the copy will have of a key when everything that was told is taken over. */
+  held(key: string): Buffer | undefined
+  /** All but `compare` and `begins` may come in any order that the session explains. */
+  told(effect: InterestEffect): void
+  /** In this order; `taken` is called once they are taken over, or will never be. */
+  changed(changes: readonly ReceivedChange[], taken: () => void): void
+  /** Nothing more is told. `isOver`: the hub asked for it, and whatever answers next is of the same cluster. */
+  broken(why: string, isOver: boolean): void
+}
+
+export type LinkedInterest = {
+  restart(held: InterestHeld): void
+  walk(comparison: number, tree: DigestTree): void
+  leave(): void
+}
+
+export type LinkOver = {
+  readonly why: string
+  /** How long the hub wants to be left alone. */
+  readonly retryAfterMs: number
+  /** What the next link should keep alive by. */
+  readonly keepaliveMs: number
+}
+
+export type LiveLinkParts = {
+  readonly wire: LinkWire
+  readonly edge: string
+  readonly release: string
+  readonly cluster: string
+  readonly epoch: number
+  readonly keepaliveMs: number
+  readonly clock: Clock
+  readonly log: Log
+  /** What the hub opens; a purpose that is not known here is given up as such. */
+  readonly accept: (incoming: IncomingStream) => void
+  readonly welcomed: (link: LiveLink) => void
+  /** The hub asks to be left within this time. */
+  readonly asked: (withinMs: number) => void
+}
+
+/** What a hub says of itself. */
+type Welcome = Omit<Extract<EdgeEffect, { effect: 'welcomed' }>, 'effect'>
+
+export class LiveLink {
+  readonly ended: Promise<LinkOver>
+  readonly #parts: LiveLinkParts
+  readonly #session: EdgeSession
+  readonly #listeners = new Map<number, InterestListener>()
+  readonly #handedOver = new HandedOver((position) => this.#committed(position))
+  #streams: TunnelStreams | undefined
+  #welcome: Welcome | undefined
+  #heardAt: number
+  #isFull = false
+  #isPoked = false
+  #isOver = false
+  #isMoving = false
+  /** Why the session has ended, which the socket below does not know. */
+  #ending: { readonly why: string; readonly retryAfterMs: number } | undefined
+  #cancelTimer: (() => void) | undefined
+  #dueAt = Number.POSITIVE_INFINITY
+  /** Who waits for the answer to a ping. */
+  #asking: ((isAnswered: boolean) => void)[] = []
+  #end: (over: LinkOver) => void = () => {}
+
+  constructor(parts: LiveLinkParts) {
+    const { wire, edge, release, cluster, epoch, keepaliveMs, clock } = parts
+    this.#parts = parts
+    const now = clock.steady()
+    this.#heardAt = now
+    const held = (interest: number, key: string) => this.#listeners.get(interest)?.held(key)
+    this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, now })
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve
+    })
+    wire.begin({
+      frame: (frame) => this.#frame(frame),
+      ready: () => {
+        this.#isFull = false
+        this.#pump()
+      },
+      closed: (end) => this.#closed(end),
+    })
+    this.#tick()
+  }
+
+  /** Whether anything can be asked for over it. */
+  get isOpen(): boolean {
+    return !this.#isOver && (this.#session.state === 'open' || this.#session.state === 'leaving')
+  }
+
+  /** Undefined until the hub has said who it is. */
+  get welcome(): Welcome | undefined {
+    return this.#welcome
+  }
+
+  /** The epoch of what is told: it grows when the cluster was put back. */
+  get epoch(): number {
+    return this.#welcome?.epoch ?? this.#parts.epoch
+  }
+
+  get streams(): TunnelStreams | undefined {
+    return this.#streams
+  }
+
+  /** When anything last came, by the steady clock. */
+  get heardAt(): number {
+    return this.#heardAt
+  }
+
+  /** Over one that has ended it is heard at once that it has. */
+  subscribe(name: string, held: InterestHeld, listener: InterestListener): LinkedInterest {
+    if (this.#isOver) queueMicrotask(() => listener.broken(this.#ending?.why ?? 'the link has ended', false))
+    let number = this.#session.subscribe(name, held)
+    this.#listeners.set(number, listener)
+    this.#poke()
+    return {
+      restart: (again) => {
+        if (!this.#listeners.delete(number)) return
+        number = this.#session.restart(number, again)
+        this.#listeners.set(number, listener)
+        this.#poke()
+      },
+      walk: (comparison, tree) => {
+        this.#session.walk(number, comparison, tree)
+        this.#poke()
+      },
+      leave: () => {
+        if (!this.#listeners.delete(number)) return
+        this.#session.unsubscribe(number)
+        this.#poke()
+      },
+    }
+  }
+
+  /** Whether the hub answers a ping within the time. */
+  ask(msMax: number): Promise<boolean> {
+    if (this.#isOver) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const answer = (isAnswered: boolean) => {
+        cancel()
+        resolve(isAnswered)
+      }
+      const cancel = this.#parts.clock.setTimer(msMax, () => {
+        this.#asking = this.#asking.filter((one) => one !== answer)
+        resolve(false)
+      })
+      this.#asking.push(answer)
+      this.#session.ask()
+      this.#poke()
+    })
+  }
+
+  /** It ends by our own wish. */
+  leave(why: string): void {
+    this.#session.close(why)
+    this.#tick()
+  }
+
+  #frame(bytes: Buffer): void {
+    const now = this.#parts.clock.steady()
+    this.#heardAt = now
+    let frame: LinkFrame | undefined
+    try {
+      frame = decodeFrame(bytes)
+    } catch (error) {
+      this.#fault(error)
+      return
+    }
+    if (frame?.kind === 'pong') for (const answer of this.#asking.splice(0)) answer(true)
+    if (frame === undefined) this.#session.heard(now)
+    else this.#act(this.#session.receive(frame, now))
+  }
+
+  /** Only what the other side has sent may be at fault; anything else is a mistake of ours. */
+  #fault(error: unknown): void {
+    if (!(error instanceof LinkFault)) throw error
+    this.leave(error.message)
+  }
+
+  /** Things that happen in one turn go out together. */
+  #poke(): void {
+    if (this.#isPoked || this.#isOver) return
+    this.#isPoked = true
+    queueMicrotask(() => {
+      this.#isPoked = false
+      this.#tick()
+    })
+  }
+
+  #tick(): void {
+    if (!this.#isOver) this.#act(this.#session.tick(this.#parts.clock.steady()))
+  }
+
+  #act(effects: readonly EdgeEffect[]): void {
+    for (const effect of effects) this.#do(effect)
+    this.#schedule()
+  }
+
+  #do(effect: EdgeEffect): void {
+    switch (effect.effect) {
+      case 'send':
+        this.#send(effect.frame)
+        break
+      case 'close':
+        this.#close(effect)
+        break
+      case 'log':
+        this.#parts.log.info(effect.what, { why: effect.sentence })
+        break
+      case 'tunnel':
+        this.#carry(effect.frame)
+        break
+      case 'welcomed':
+        this.#welcomed(effect)
+        break
+      case 'commit':
+        this.#commit(effect)
+        break
+      case 'move':
+        this.#isMoving = true
+        this.#parts.asked(effect.withinMs)
+        break
+      case 'lost':
+        this.#lost(effect)
+        break
+      default:
+        this.#listeners.get(effect.interest)?.told(effect)
+    }
+  }
+
+  #welcomed(welcome: Welcome): void {
+    this.#welcome = welcome
+    const { accept } = this.#parts
+    this.#streams = new TunnelStreams({
+      ...{ side: 'edge', limits: standardTunnelLimits, accept },
+      ready: () => this.#pump(),
+    })
+    this.#parts.welcomed(this)
+  }
+
+  #lost(effect: Extract<EdgeEffect, { effect: 'lost' }>): void {
+    if (this.#welcome !== undefined) this.#welcome = { ...this.#welcome, epoch: effect.epoch }
+    const concerned = effect.interest === 0 ? [...this.#listeners.values()] : [this.#listeners.get(effect.interest)]
+    for (const listener of concerned) listener?.told(effect)
+  }
+
+  #commit({ position, changes }: Extract<EdgeEffect, { effect: 'commit' }>): void {
+    const heard = [...Map.groupBy(changes, ({ interest }) => interest)].flatMap(([interest, told]) => {
+      const listener = this.#listeners.get(interest)
+      return listener === undefined ? [] : [{ listener, told }]
+    })
+    const taken = this.#handedOver.add(position, heard.length)
+    for (const { listener, told } of heard) listener.changed(told, taken)
+  }
+
+  #committed(position: number): void {
+    this.#session.committed(position)
+    this.#poke()
+  }
+
+  #carry(frame: Extract<LinkFrame, { kind: 'tunnel' }>): void {
+    try {
+      this.#streams?.receive(frame)
+    } catch (error) {
+      this.#fault(error)
+    }
+  }
+
+  /** What controls streams always, their bytes while there is room. */
+  #pump(): void {
+    for (;;) {
+      const frame = this.#streams?.next(!this.#isFull)
+      if (frame === undefined) return
+      this.#send(frame)
+    }
+  }
+
+  #send(frame: LinkFrame): void {
+    if (!this.#parts.wire.send(encodeFrame(frame))) this.#isFull = true
+  }
+
+  #close({ reason, retryAfterMs, sentence }: Extract<EdgeEffect, { effect: 'close' }>): void {
+    const { wire } = this.#parts
+    this.#ending = { why: sentence, retryAfterMs }
+    if (reason === 'silent') wire.cut(sentence)
+    else wire.close(reason === 'frame' ? 'fault' : 'done', sentence)
+  }
+
+  #closed({ why: said }: LinkEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#cancelTimer?.()
+    const { why = said, retryAfterMs = 0 } = this.#ending ?? {}
+    for (const answer of this.#asking.splice(0)) answer(false)
+    this.#streams?.close(why)
+    const listeners = [...this.#listeners.values()]
+    this.#listeners.clear()
+    for (const listener of listeners) listener.broken(why, this.#isMoving)
+    this.#end({ why, retryAfterMs, keepaliveMs: this.#session.nextKeepaliveMs(this.#parts.clock.steady()) })
+  }
+
+  /** One timer, which is moved only where something is due before it. */
+  #schedule(): void {
+    const { nextTick } = this.#session
+    // One that has closed only waits for its socket to do so.
+    if (this.#session.state === 'closed' || (this.#cancelTimer !== undefined && this.#dueAt <= nextTick)) return
+    this.#cancelTimer?.()
+    this.#dueAt = nextTick
+    this.#cancelTimer = this.#parts.clock.setTimer(Math.max(0, nextTick - this.#parts.clock.steady()), () => {
+      this.#cancelTimer = undefined
+      this.#tick()
+    })
+  }
+}

@@ -1,0 +1,54 @@
+/** Random lives of a mirror over a link: whatever happened, it ends with what the cluster has, and a failing seed says so. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { lives } from '../../base/lives.test-support.ts'
+import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
+import { LinkedWorld } from './linkedworld.test-support.ts'
+
+/** Numbers below a limit, the same ones for the same seed. */
+function seeded(seed: number): (below: number) => number {
+  let state = seed * 2_654_435_761 + 1
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+async function live(seed: number): Promise<void> {
+  const random = seeded(seed)
+  const world = new LinkedWorld()
+  const { server, hub } = world
+  await settle(20)
+  const mirror = await MirrorWorld.open({ server, follow: world.follow, compares: random(2) === 0 })
+  const held = () => {
+    const { cloud } = mirror.copy.caches.get('v1/pods') ?? {}
+    return [...(cloud?.all() ?? [])].map(({ bytes }) => bytes.toString()).sort()
+  }
+  const versions: number[] = []
+  mirror.begin({}, { standing: true })
+  for (let step = 0; step < 60; step++) {
+    const what = random(40)
+    const key = `${'abc'[random(3)]}/${random(8)}`
+    if (what < 20) versions.push(world.put(key, `${step} ${'x'.repeat(random(20) === 0 ? 30_000 : 10)}`))
+    else if (what < 26) world.remove(key)
+    else if (what < 29) world.cut()
+    else if (what < 31) world.forget()
+    else if (what < 33) hub.progress()
+    else if (what === 33 && versions.length > 5) world.restore(versions.splice(-random(5) - 1)[0] as number)
+    else if (what === 34) await mirror.reopen()
+    else if (what === 35) hub.drain(2_000)
+    else await mirror.pass(random(3_000))
+    if (random(3) === 0) await settle(random(10))
+  }
+  const equal = () => JSON.stringify(held()) === JSON.stringify([...server.listed('pods').values()].sort())
+  await mirror.until(equal).catch(() => assert.fail(`seed ${seed}: the copy is not what the cluster has`))
+  assert.equal(mirror.comparison.found, 0, `seed ${seed}: differences without a sign`)
+  await mirror.stop()
+}
+
+test('[L1, L7] random lives of a mirror over a link end with what the cluster has', async () => {
+  const { AKE_SEED } = process.env
+  const first = AKE_SEED === undefined ? Math.floor(Math.random() * 1e9) : Number(AKE_SEED)
+  const last = AKE_SEED === undefined ? first + lives(200) : first
+  for (let seed = first; seed <= last; seed++) await live(seed)
+})
