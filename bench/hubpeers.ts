@@ -12,7 +12,7 @@ import { MirrorCopy } from '../src/cache/mirrorcopy.ts'
 import { NodeRights } from '../src/hub/access/noderights.ts'
 import { noCallerProofs, ProvenRights } from '../src/hub/access/provenrights.ts'
 import { EdgeForwarding } from '../src/hub/forwarding/forwarding.ts'
-import type { EdgeLink } from '../src/hub/peers/linkededge.ts'
+import type { PeerSocket } from '../src/hub/peers/linkededge.ts'
 import { HubPeers } from '../src/hub/peers/peers.ts'
 import { HubSources } from '../src/hub/sources/sources.ts'
 import { wantedOf } from '../src/hub/sources/wanted.ts'
@@ -101,8 +101,8 @@ const upstream: Upstream = {
   run: () => Promise.resolve(),
 }
 
-class Line implements EdgeLink {
-  readonly peer: EdgeLink['peer']
+class Line implements PeerSocket {
+  readonly peer: PeerSocket['peer']
   readonly bufferedBytes = 0
   frames = 0
   #handlers: LinkHandlers | undefined

@@ -22,7 +22,7 @@ import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
 import { HubSources } from '../sources/sources.ts'
-import type { EdgeLink } from './linkededge.ts'
+import type { PeerSocket } from './linkededge.ts'
 import { HubPeers } from './peers.ts'
 import type { EdgeRights } from './rights.ts'
 
@@ -69,7 +69,7 @@ export class EdgeCopy {
 }
 
 /** The hub's end, as a socket would be. */
-class MemoryLine implements EdgeLink {
+class MemoryLine implements PeerSocket {
   readonly peer: EdgePeer
   readonly #edge: TestEdge
   handlers: LinkHandlers | undefined

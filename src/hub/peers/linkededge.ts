@@ -22,10 +22,10 @@ import { peerLimits } from './limits.ts'
 import { PeerInterest, sayable } from './peerinterest.ts'
 import type { EdgeRights } from './rights.ts'
 
-export type EdgeLink = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
+export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
 
 type LinkedEdgeParts = {
-  readonly link: EdgeLink
+  readonly link: PeerSocket
   readonly session: Omit<HubSessionParts, 'admit' | 'now'>
   readonly sources: Pick<HubSources, 'open'>
   readonly rights: EdgeRights

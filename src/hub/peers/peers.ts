@@ -12,7 +12,7 @@ import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
 import { peerLimits } from './limits.ts'
-import { type EdgeLink, LinkedEdge } from './linkededge.ts'
+import { LinkedEdge, type PeerSocket } from './linkededge.ts'
 import type { EdgeRights } from './rights.ts'
 
 type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'limits'> & {
@@ -58,7 +58,7 @@ export class HubPeers {
   }
 
   /** A link that was just made. */
-  accept(link: EdgeLink): void {
+  accept(link: PeerSocket): void {
     const { hub, release, cluster, digestKey, limits, sources, rights, acceptFor, clock, log } = this.#parts
     const shared = limits === undefined ? {} : { limits }
     const session = { hub, release, cluster, digestKey, changes: this.#changes, ...shared }
