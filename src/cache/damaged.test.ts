@@ -50,6 +50,9 @@ test('[A4, D4] every watch that may have had a damaged object hears that it is g
   ]
   may.push({ fields: 'spec.nodeName=n1' }, { fields: 'spec.nodeName!=n2' }, { namespace: 'b', labels: 'app=web' })
   const cannot: Asked[] = [{ namespace: 'a' }, { namespace: 'b', name: 'z' }, { namespace: 'a', labels: 'app=web' }]
+  // Across namespaces, by a name that its reader may be limited to.
+  cannot.push({ fields: 'metadata.name=z' })
+  may.push({ fields: 'metadata.name=y' })
   const readers = [...may, ...cannot].map((asked) => new Reader(world.cache, after(version), asked))
   for (const reader of readers) await reader.drain()
   await world.remove('b/y')

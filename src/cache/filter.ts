@@ -17,6 +17,8 @@ export type Filter = {
   readonly namespace: string | undefined
   /** Set when at most one object can match. */
   readonly key: string | undefined
+  /** The one name that can match, in whichever namespace. */
+  readonly name?: string | undefined
   readonly terms: readonly Term[]
   /** Whether anything but the namespace is asked: otherwise a range needs no test per object. */
   readonly selects: boolean
@@ -25,13 +27,14 @@ export type Filter = {
 }
 
 /**
- * Whether a reader with this filter may have had the object. Of a damaged one only the place is known: that it is gone, or
+ * Whether a reader with this filter may have had the object. Of a damaged one only place and name are known: that it is gone, or
  * something else now, is told to a reader too many rather than to one too few, who would keep it for ever.
  */
 export function mayHave(filter: Filter, item: Item): boolean {
   if (!item.isDamaged) return filter.matches(item)
-  const { namespace, key } = filter
-  return (namespace === undefined || namespace === item.namespace) && (key === undefined || key === item.key)
+  const { namespace, name, key } = filter
+  if (namespace !== undefined && namespace !== item.namespace) return false
+  return (name === undefined || name === item.name) && (key === undefined || key === item.key)
 }
 
 export const everything: Filter = {
@@ -79,6 +82,7 @@ export function makeFilter(parts: {
   const single = name !== undefined && name !== '' && (!parts.namespaced || namespace !== undefined)
   return {
     namespace,
+    name,
     key: single ? objectKey(parts.namespaced ? (namespace as string) : '', name) : undefined,
     terms,
     selects: tests.length > (namespace === undefined ? 0 : 1),

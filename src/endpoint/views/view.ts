@@ -49,7 +49,7 @@ export class ClassView {
       const seen = this.see(item)
       return seen !== undefined && filter.matches(seen)
     }
-    return { namespace: filter.namespace, key: filter.key, terms: [], selects: true, matches }
+    return { ...filter, terms: [], selects: true, matches }
   }
 
   /** One for each form, as long as that lives: by it events know which frames they have made already. */
