@@ -28,7 +28,7 @@ type Start = { readonly name: string; readonly version: string; readonly held: H
 export const step: Step = { name: 'edge-cuts', tier: 'default', minutes: 3, run }
 
 async function run(context: StepContext): Promise<StepResult> {
-  const seed = chooseSeed()
+  const seed = chooseSeed({ all: context.all, gate: 20_262 })
   context.progress(`AKE_SEED=${seed}`)
   const site = await startSite({ dir: context.dir, signal: context.signal, progress: context.progress })
   const notes: string[] = []

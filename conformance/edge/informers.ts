@@ -33,7 +33,7 @@ const writesBeforeRestore = 500
 /** Interests come back spread over seconds, and a list that names a lost version waits three. */
 const toldMsMax = 8_000
 /** The gate repeats one order of troubles, as its soak does, and `--all` looks for others. This one once found a damaged object's ghost. */
-const shortSeed = '11553255'
+const gateSeed = 11_553_255
 const resources = ['pods', 'configmaps', 'secrets', 'widgets'] as const
 
 export const step: Step = { name: 'edge-informers', tier: 'default', minutes: 6, run }
@@ -49,7 +49,7 @@ type World = {
 }
 
 async function run(context: StepContext): Promise<StepResult> {
-  const seed = context.all ? chooseSeed() : Number(process.env.AKE_SEED ?? shortSeed)
+  const seed = chooseSeed({ all: context.all, gate: gateSeed })
   context.progress(`AKE_SEED=${seed}`)
   const site = await startSite({ dir: context.dir, signal: context.signal, progress: context.progress })
   const notes: string[] = []

@@ -49,6 +49,13 @@ class RotatedCaller {
     this.#person = person
   }
 
+  /** A token of a key that the edge has not heard of is shown while the cloud is there: first shown without it, it would be nobody's. */
+  async begin(person: Person): Promise<void> {
+    const wrong = await this.#ask(person)
+    if (wrong !== undefined) throw new Error(`the first request with a new ${this.#kind}: ${wrong}`)
+    this.#person = person
+  }
+
   /** In another cluster, or in one that is set back, its credential may be anybody's. */
   async excused(body: () => Promise<void>): Promise<void> {
     this.#isJudged = false
@@ -79,8 +86,8 @@ class RotatedCaller {
   }
 
   /** Over a connection of its own each time: what a caller is, is looked at anew. */
-  async #ask(): Promise<string | undefined> {
-    const seat = new Seat(this.#edge.ake, this.#person)
+  async #ask(person = this.#person): Promise<string | undefined> {
+    const seat = new Seat(this.#edge.ake, person)
     try {
       const { status, body } = await seat.ask(lists)
       this.#answers++
@@ -159,7 +166,7 @@ export class Rotations {
     writeFileSync(this.#keyFile, keys)
     await this.#site.oracle.restart({ only: ['apiserver'] })
     await untilReachable(this.#site, true, noticedMsMax)
-    this.#bearer.renew({ token: await this.#site.oracle.tokenFor(space, name) })
+    await this.#bearer.begin({ token: await this.#site.oracle.tokenFor(space, name) })
   }
 
   async #certify(): Promise<void> {

@@ -13,6 +13,7 @@ import { Random } from '../apply/random.ts'
 import { Seat } from '../asking.ts'
 import { Findings } from '../findings.ts'
 import { startOracle } from '../oracle.ts'
+import { chooseSeed } from '../site.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { pathOf, RbacCopy, type RoleBody, rbacResources } from './copy.ts'
 import { makeObject, makeQuestion, makeSubjects, namespaces, pickKey, type Question } from './generate.ts'
@@ -37,7 +38,7 @@ type Bench = {
 
 async function run(context: StepContext): Promise<StepResult> {
   const findings = new Findings()
-  const seed = Number(process.env.AKE_SEED ?? (Date.now() % 1_000_000) + 1)
+  const seed = chooseSeed({ all: context.all, gate: 297_278 })
   findings.note(`seed ${seed}`)
   context.progress(`seed ${seed}`)
   const { questions, perChange, reviews } = context.all

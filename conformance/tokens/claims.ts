@@ -94,7 +94,7 @@ export function mutated(good: Claims, random: Random): Claims {
         continue
       }
       if (random.below(3) === 0) delete at[key]
-      else at[key] = random.of(oddities)
+      else at[key] = structuredClone(random.of(oddities))
       break
     }
   }

@@ -33,7 +33,7 @@ export const step: Step = {
     const oracle = await startOracle({ ...context, dir: join(context.dir, 'oracle') })
     try {
       await findings.part('edge', () => checkEdge(context, oracle, findings))
-      await new Matrix(oracle, findings).run()
+      await new Matrix(oracle, findings, chooseSeed({ all: context.all, gate: 20_261 })).run()
     } finally {
       oracle.stop()
     }
@@ -47,9 +47,11 @@ class Matrix {
   readonly #judges: Judges
   readonly #make: ReturnType<typeof creatorOf>
   readonly #keyFile: string
+  readonly #seed: number
   readonly #uids = new Map<string, string>()
 
-  constructor(oracle: Oracle, findings: Findings) {
+  constructor(oracle: Oracle, findings: Findings, seed: number) {
+    this.#seed = seed
     this.#oracle = oracle
     this.#findings = findings
     this.#judges = new Judges(oracle)
@@ -124,7 +126,7 @@ class Matrix {
   }
 
   async #generated(): Promise<void> {
-    const seed = chooseSeed()
+    const seed = this.#seed
     const random = seeded(seed)
     const { claims, keyId } = await this.#good()
     const signer = { ...this.#signer, id: keyId }
