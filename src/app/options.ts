@@ -25,8 +25,7 @@ const options = [
     env: 'AKE_KUBECONFIG',
     type: 'file',
     commands: { edge: undefined, 'hub issue': undefined },
-    required: { edge: 'give the kubeconfig with which this node reaches its cluster, or set AKE_KUBECONFIG' },
-    help: "the cluster and the edge's own credential in it; read again when it changes. For a hub's state in a Secret: who may read and write that",
+    help: "the cluster and the edge's own credential in it, unless --hub is given; read again when it changes. For a hub's state in a Secret: who may read and write that",
   },
   {
     name: 'server',
@@ -35,6 +34,21 @@ const options = [
     commands: { edge: undefined },
     list: true,
     help: "address of the API server instead of the kubeconfig's; of several the first that answers is used",
+  },
+  {
+    name: 'hub',
+    env: 'AKE_HUB',
+    type: 'huburl',
+    commands: { edge: undefined },
+    list: true,
+    help: 'address of the hub through which everything goes, instead of --kubeconfig; of several one is used, the next when that is lost',
+  },
+  {
+    name: 'credential',
+    env: 'AKE_CREDENTIAL',
+    type: 'file',
+    commands: { edge: undefined },
+    help: 'what "ake hub issue" wrote for this node: its certificate and key for --hub, and the hub\'s authority; read again when it changes',
   },
   {
     name: 'listen',

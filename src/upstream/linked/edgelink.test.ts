@@ -10,7 +10,7 @@ import { Expired, type Followed, type From, Refused, TooLarge } from '../follow/
 import { Unreachable, type Upstream } from '../upstream.ts'
 import { EdgeLink } from './edgelink.ts'
 import { followLinked } from './followlinked.ts'
-import { MemoryLine, ModelHub } from './modelhub.test-support.ts'
+import { knownBy, MemoryLine, ModelHub } from './modelhub.test-support.ts'
 
 const { plan, resource } = known('pods')
 const interest = 'v1/pods'
@@ -39,10 +39,10 @@ function open(parts: { name?: string; bytesMax?: number } = {}) {
     leaveAlone: (address: string, ms: number) => void events.push(`leave ${address} for ${ms}`),
   }
   const log = createLog({ level: 'info', write: (line) => void told.push(line) })
-  const link = new EdgeLink({ hubs, edge: 'e1', release: '1', cluster: '', epoch: 0, clock, log, random: () => 0.5 })
+  const epochs = new Map<string, number>()
+  const link = new EdgeLink({ hubs, edge: 'e1', release: '1', ...knownBy(epochs), clock, log, random: () => 0.5 })
   const ending = new AbortController()
   const running = link.run(ending.signal)
-  const epochs = new Map<string, number>()
   const { follow } = followLinked({
     epochs: { of: (name) => epochs.get(name), reached: (name, epoch) => void epochs.set(name, epoch) },
     ...{
