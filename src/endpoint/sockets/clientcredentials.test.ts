@@ -165,3 +165,18 @@ test('a certificate that maps to no credential is told with its reason, once for
     told,
   )
 })
+
+test('[I1] the node that a hub stands for is whoever the authorities of callers name so, by exactly its subject', () =>
+  serving(
+    () => ({ organizations: ['system:nodes'] }),
+    async (server) => {
+      const rows: [string, KeyPair, string][] = [
+        ['of the cluster', nodeCert, 'certificate'],
+        ['of another authority of the bundle', by(other, 'system:nodes'), 'certificate'],
+        ['with other groups', by(cluster, 'system:masters'), 'named'],
+        ['without a group', by(cluster), 'named'],
+        ['another node', by(cluster, 'system:nodes', 'system:node:another'), 'named'],
+      ]
+      for (const [what, credential, expected] of rows) assert.equal(await who(server, credential), expected, what)
+    },
+  ))
