@@ -19,19 +19,21 @@ export type Option = {
   readonly help: string
 }
 
+const stateMissing = "give the hub's state: a folder, or secret:NAMESPACE/NAME"
+
 const options = [
   {
     name: 'kubeconfig',
     env: 'AKE_KUBECONFIG',
     type: 'file',
-    commands: { edge: undefined, 'hub issue': undefined },
-    help: "the cluster and the edge's own credential in it, unless --hub is given; read again when it changes. For a hub's state in a Secret: who may read and write that",
+    commands: { edge: undefined, hub: undefined, 'hub issue': undefined, 'hub restored': undefined },
+    help: "the cluster and the edge's or hub's own credential in it; an edge needs it unless --hub is given; read again when it changes. Without it a hub is what its pod is: the files of its service account",
   },
   {
     name: 'server',
     env: 'AKE_SERVER',
     type: 'url',
-    commands: { edge: undefined },
+    commands: { edge: undefined, hub: undefined },
     list: true,
     help: "address of the API server instead of the kubeconfig's; of several the first that answers is used",
   },
@@ -54,9 +56,24 @@ const options = [
     name: 'listen',
     env: 'AKE_LISTEN',
     type: 'address',
-    commands: { serve: '127.0.0.1:10005', edge: '127.0.0.1:10005', demo: '127.0.0.1:0' },
+    commands: { serve: '127.0.0.1:10005', edge: '127.0.0.1:10005', hub: ':10002', demo: '127.0.0.1:0' },
     list: true,
-    help: 'address to serve on; port 0 picks a free one',
+    help: 'address to serve on, without a host all of them; port 0 picks a free one',
+  },
+  {
+    name: 'host',
+    env: 'AKE_HOST',
+    type: 'host',
+    commands: { hub: undefined },
+    list: true,
+    help: 'name or address by which edges reach this hub, besides those it listens on: its certificate bears it',
+  },
+  {
+    name: 'health-listen',
+    env: 'AKE_HEALTH_LISTEN',
+    type: 'address',
+    commands: { hub: '127.0.0.1:10003' },
+    help: 'address for /livez, /readyz, /metrics and the status, over plain HTTP and open to whoever reaches it',
   },
   {
     name: 'data',
@@ -69,8 +86,8 @@ const options = [
     name: 'history',
     env: 'AKE_HISTORY',
     type: 'bytes',
-    commands: { serve: '128Mi', edge: '128Mi' },
-    help: 'history kept on disk for watches to resume (Ki, Mi, Gi)',
+    commands: { serve: '128Mi', edge: '128Mi', hub: '64Mi' },
+    help: 'history kept on disk for watches to resume, at a hub in memory for edges that come back (Ki, Mi, Gi)',
   },
   {
     name: 'history-age',
@@ -104,7 +121,7 @@ const options = [
     name: 'log-level',
     env: 'AKE_LOG_LEVEL',
     type: 'level',
-    commands: { serve: 'info', edge: 'info', demo: 'warn' },
+    commands: { serve: 'info', edge: 'info', hub: 'info', demo: 'warn' },
     help: 'least level that is logged: debug, info, warn or error',
   },
   {
@@ -171,15 +188,15 @@ const options = [
     name: 'probe-every',
     env: 'AKE_PROBE_EVERY',
     type: 'duration',
-    commands: { edge: '5s' },
+    commands: { edge: '5s', hub: '5s' },
     help: 'how often the API server is asked whether it is there (ms, s, m)',
   },
   {
     name: 'other-cluster-after',
     env: 'AKE_OTHER_CLUSTER_AFTER',
     type: 'duration',
-    commands: { edge: '1m' },
-    help: 'how long another cluster has to answer, at every address of the known one, before the copy is dropped and begun anew',
+    commands: { edge: '1m', hub: '1m' },
+    help: 'how long another cluster has to answer, at every address of the known one, before the copy is dropped and begun anew; a hub ends then',
   },
   {
     name: 'first-list-max',
@@ -199,15 +216,43 @@ const options = [
     name: 'mirror-bytes',
     env: 'AKE_MIRROR_BYTES',
     type: 'bytes',
-    commands: { edge: '192Mi' },
-    help: 'objects mirrored in all: beyond it what was asked for least recently goes, then reads are passed through (Ki, Mi, Gi)',
+    commands: { edge: '192Mi', hub: '2Gi' },
+    help: 'objects mirrored in all: beyond it what was asked for least recently goes, then reads are passed through; at a hub edges are refused what does not fit (Ki, Mi, Gi)',
+  },
+  {
+    name: 'trust-edges',
+    env: 'AKE_TRUST_EDGES',
+    type: 'switch',
+    commands: { hub: 'false' },
+    help: 'lets every edge have whatever the hub may read, and its administrator act with the credential of the hub: who takes one box has the cluster',
+  },
+  {
+    name: 'edge-requests-per-second',
+    env: 'AKE_EDGE_REQUESTS_PER_SECOND',
+    type: 'count',
+    commands: { hub: '100' },
+    help: 'how often the requests of one edge are passed on to the API server, with a burst of five times as many',
+  },
+  {
+    name: 'caller-requests-per-second',
+    env: 'AKE_CALLER_REQUESTS_PER_SECOND',
+    type: 'count',
+    commands: { hub: '50' },
+    help: 'the same of one caller at all edges together, with a burst of four times as many',
+  },
+  {
+    name: 'drain',
+    env: 'AKE_DRAIN',
+    type: 'duration',
+    commands: { hub: '30s' },
+    help: 'how long edges have to move to another hub once this one is told to end',
   },
   {
     name: 'state',
     env: 'AKE_STATE',
     type: 'state',
-    commands: { 'hub issue': undefined },
-    required: { 'hub issue': "give the hub's state: a folder, or secret:NAMESPACE/NAME" },
+    commands: { hub: undefined, 'hub issue': undefined, 'hub restored': undefined },
+    required: { hub: stateMissing, 'hub issue': stateMissing, 'hub restored': stateMissing },
     help: 'what makes hubs one: authority, serving key, keys of tickets and digests; a folder for one hub, a Secret for several. Made where there is none',
   },
   {
@@ -226,6 +271,13 @@ const options = [
     help: 'replaces the file of --out if there is one',
   },
   {
+    name: 'health',
+    env: 'AKE_HEALTH',
+    type: 'website',
+    commands: { status: undefined },
+    help: 'asks the hub whose --health-listen is there, instead of the edge on this machine',
+  },
+  {
     name: 'output',
     env: 'AKE_OUTPUT',
     type: 'output',
@@ -236,7 +288,7 @@ const options = [
     name: 'config',
     env: 'AKE_CONFIG',
     type: 'file',
-    commands: { serve: undefined, edge: undefined },
+    commands: { serve: undefined, edge: undefined, hub: undefined },
     help: 'YAML file with any of the options above by name',
   },
 ] as const satisfies readonly Option[]
