@@ -151,6 +151,7 @@ test('a hub tells an edge of objects and changes, passes its requests on, tells 
         method: 'GET',
         path: `${configMaps}/two`,
         identity: { kind: 'edge' },
+        passedOn: true,
         headers: { accept: 'application/json' },
       })
       assert.equal(answer.status, 200)
@@ -204,7 +205,7 @@ test('an edge that is not trusted has what its node may, goes on at another hub 
       await edge.follow()
       assert.equal(edge.objects.size, 0)
       const asked = { method: 'GET', path: configMaps } as const
-      const administrator = await edge.upstream.ask({ ...asked, identity: { kind: 'edge' } })
+      const administrator = await edge.upstream.ask({ ...asked, identity: { kind: 'edge' }, passedOn: true })
       assert.equal(administrator.status, 401)
       const welcomed = edge.link.current
       first.child.kill('SIGTERM')
