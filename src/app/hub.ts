@@ -11,6 +11,7 @@ import { StatusPath } from '../endpoint/documents/status.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
 import { noCallerProofs, ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
+import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
 import { HubPeers } from '../hub/peers/peers.ts'
 import { standardHubLimits } from '../hub/sockets/limits.ts'
 import { HubListener } from '../hub/sockets/listener.ts'
@@ -110,7 +111,10 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const sources = mirror.sources(digestKey)
   const nodes = new NodeRights({ sources, clock })
   const trustsEdges = config.trustEdges
-  const forwarding = new EdgeForwarding({ upstream, trustsEdges, clock, log, limits: forwardingLimitsOf(config) })
+  const impersonation = new NodeImpersonation({ upstream, clock, log })
+  await impersonation.look()
+  const limits = forwardingLimitsOf(config)
+  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, clock, log, limits })
   const { number, lost } = epoch.current
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },
@@ -144,7 +148,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       const ending = new AbortController()
       nodes.start()
       mirror.followDefinitions(sources, ending.signal)
-      const below = [sources, peers, kept].map((one) => one.run(ending.signal))
+      const below = [sources, peers, kept, impersonation].map((one) => one.run(ending.signal))
       below.push(epoch.run(() => mirror.newest(), ending.signal))
       below.push(signAnew(() => listener.setServing(serving()), clock, ending.signal))
       try {

@@ -257,8 +257,8 @@ const options = [
     help: 'replaces the file of --out if there is one',
   },
   {
-    name: 'hub',
-    env: 'AKE_HUB',
+    name: 'hub-health',
+    env: 'AKE_HUB_HEALTH',
     type: 'website',
     commands: { status: undefined },
     help: 'asks the hub whose --health-listen is there, instead of the edge on this machine',

@@ -42,13 +42,16 @@ export function impersonates(headers: Headers): boolean {
   return Object.keys(headers).some((name) => impersonating.test(name))
 }
 
-/** As the node of the link's certificate, in the words of kube-apiserver; it adds what every authenticated caller has. */
-export function asNode(headers: Headers, node: string): Headers {
+/**
+ * As the node of the link's certificate, in the words of kube-apiserver; it adds what every authenticated caller has. `namesGroup`:
+ * it does not add the group of nodes (`impersonation.ts`).
+ */
+export function asNode(headers: Headers, node: string, namesGroup: boolean): Headers {
   const others = Object.entries(headers).filter(([name]) => !impersonating.test(name))
   return {
     ...Object.fromEntries(others),
     'impersonate-user': `system:node:${node}`,
-    'impersonate-group': 'system:nodes',
+    ...(namesGroup ? { 'impersonate-group': 'system:nodes' } : {}),
   }
 }
 
