@@ -51,6 +51,8 @@ type Begun = {
 const storeHistoryBytes = 1024 * 1024
 /** Replicas and edges outlive a certificate that is signed anew this often. */
 const signEveryMs = 24 * 3600 * 1000
+/** For edges to hear that their link ends. */
+const lastWordsMsMax = 2_000
 const name = hostname()
 
 export async function hub(config: HubConfig, { log, signal, ready }: Running): Promise<void> {
@@ -161,7 +163,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
         readiness.ends()
         if (!isAtOnce.aborted) await drained({ listener, peers, withinMs: config.drain, clock, log })
       } finally {
-        await listener.close('this hub ends')
+        // One that does not answer the end of its link is not waited for.
+        await Promise.race([listener.close('this hub ends'), sleep(clock, lastWordsMsMax)])
         nodes.stop()
         ending.abort()
         await Promise.all(below)

@@ -9,6 +9,8 @@ test('a hub answers probes and people over plain HTTP, only by reading, and what
   const health = new Health({ checks: [{ name: 'edges', ready: true, run: () => fault }] })
   const served = new HubHealth([health, new StatusPath(() => ({ open: fault === undefined }))])
   const { host, port } = await served.listen({ host: '127.0.0.1', port: 0 })
+  const twice = new HubHealth([]).listen({ host, port })
+  await assert.rejects(twice, /cannot listen on 127\.0\.0\.1:\d+ .*: choose another address with --health-listen/)
   const ending = new AbortController()
   const running = served.run(ending.signal)
   const ask = async (path: string, method = 'GET') => {

@@ -29,7 +29,7 @@ test('docs/options.md has a row for each option', () => {
     table,
     /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge \(required\), hub, hub issue, hub restored \|/m,
   )
-  assert.match(table, /^\| `--server URL` \| `AKE_SERVER` \| edge \| .*; may be repeated \|$/m)
+  assert.match(table, /^\| `--server URL` \| `AKE_SERVER` \| edge, hub \| .*; may be repeated \|$/m)
   // A bar would end the cell.
   assert.match(
     table,

@@ -64,7 +64,9 @@ export class EdgeForwarding {
     const rate = () => new AskingRate(clock, limits.callerPerSecond, limits.callerBurst)
     this.#callers = new AskingRates(limits.callersMax, rate)
     if (trustsEdges)
-      log.warn('hub.trusts', { why: 'the administrator of every edge acts with the credential of this hub' })
+      log.warn('hub.trusts', {
+        why: 'every edge may have whatever this hub may read, and its administrator acts with the credential of this hub',
+      })
   }
 
   /** Takes the streams of one link. */

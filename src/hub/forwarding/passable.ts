@@ -55,7 +55,7 @@ export function asNode(headers: Headers, node: string, namesGroup: boolean): Hea
   }
 }
 
-/** By which anybody verifies tokens of service accounts: no node has a right to ask for them, and they are no secret. */
+/** By which edges verify tokens of service accounts: no node has a right to ask for them, and they are no secret. */
 const publicPaths: ReadonlySet<string> = new Set(['/openid/v1/jwks', '/.well-known/openid-configuration'])
 
 /** Whether a node's request is passed on with the hub's own credential. */
