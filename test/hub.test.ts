@@ -46,6 +46,9 @@ async function startHub(args: readonly string[]): Promise<Started> {
   return { ...started, url, health: `http://${health}` }
 }
 
+/** Its copy is of no known cluster. */
+const whoever = { known: () => ({ cluster: '', epoch: 0 }), admit: () => Promise.resolve(undefined) }
+
 class Edge {
   readonly link: EdgeLink
   readonly upstream: LinkedUpstream
@@ -55,13 +58,15 @@ class Edge {
   readonly objects = new Map<string, string>()
 
   constructor(name: string, file: string, addresses: readonly string[]) {
-    const credential = parseCredential(readFileSync(file, 'utf8'), file)
+    const credential = {
+      ...{ current: parseCredential(readFileSync(file, 'utf8'), file), user: `system:node:${name}` },
+      ...{ complaints: [], life: { use: 'edge' } as const, observe: () => () => {}, run: () => Promise.resolve() },
+    }
     const [clock, log] = [systemClock, silentLog]
     const urls = addresses.map((address) => new URL(address))
     const hubs = new Hubs({ addresses: urls, credential, dial: dialTcp(), clock, log, now: Date.now })
-    this.link = new EdgeLink({ hubs, edge: name, release: '1', cluster: '', epoch: 0, clock, log, random: () => 0 })
-    const node = `system:node:${name}`
-    this.upstream = new LinkedUpstream({ link: this.link, addresses: urls, node, userAgent: 'test', clock, log })
+    this.link = new EdgeLink({ hubs, edge: name, release: '1', ...whoever, clock, log, random: () => 0 })
+    this.upstream = new LinkedUpstream({ link: this.link, addresses: urls, credential, userAgent: 'test', clock, log })
     this.#running = this.upstream.run(this.ending.signal)
   }
 
@@ -146,6 +151,7 @@ test('a hub tells an edge of objects and changes, passes its requests on, tells 
         method: 'GET',
         path: `${configMaps}/two`,
         identity: { kind: 'edge' },
+        passedOn: true,
         headers: { accept: 'application/json' },
       })
       assert.equal(answer.status, 200)
@@ -201,7 +207,7 @@ test('an edge that is not trusted has what its node may, goes on at another hub 
       await edge.follow()
       assert.equal(edge.objects.size, 0)
       const asked = { method: 'GET', path: configMaps } as const
-      const administrator = await edge.upstream.ask({ ...asked, identity: { kind: 'edge' } })
+      const administrator = await edge.upstream.ask({ ...asked, identity: { kind: 'edge' }, passedOn: true })
       assert.equal(administrator.status, 401)
       const welcomed = edge.link.current
       first.child.kill('SIGTERM')
@@ -327,12 +333,12 @@ test('a hub without an API server lets no edge in, says why in its log and to pr
     assert.equal(ready.status, 500)
     assert.match(await ready.text(), /\[-\]edges failed: which cluster this is is not known: .*connection refused/)
     assert.equal((await fetch(`http://${health()}/livez`)).status, 200)
-    const shown = await ake(['status', '--hub-health', `http://${health()}`])
+    const shown = await ake(['status', '--health', `http://${health()}`])
     assert.match(shown, /^Edges: +0 here, none is let in: which cluster this is is not known/m)
     child.kill('SIGTERM')
     const { code, stderr } = await ended
     assert.equal(code, 0, stderr)
-    const gone = await runAke(['status', '--hub-health', `http://${health()}`]).ended
+    const gone = await runAke(['status', '--health', `http://${health()}`]).ended
     assert.equal(gone.code, 1)
     assert.match(gone.stderr, /no hub listens at http:/)
   } finally {

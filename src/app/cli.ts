@@ -22,7 +22,7 @@ type Command = {
 )
 
 /** What `ake status` says, explained; within 100 columns as it is. */
-const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator, or with --hub-health a hub. Whatever that
+const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator, or with --health a hub. Whatever that
 answers, the exit code is 0; it is 1 when none answers. --output json has everything.
 
 Upstream   the API server: reachable; suspect (something took too long: no read waits for it);
@@ -99,7 +99,7 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
     about: `A hub reads from the API server what its edges want, once for all of them, and tells each over its link what changed; their
 requests are passed on in their callers' own names. Run several behind one Service, with one state in a Secret. When edges are let in it
 prints "ready wss://HOST:PORT"; SIGTERM and Ctrl-C ask the edges to move and end it in order, a second one at once.
-"ake status --hub-health URL" tells how it fares.
+"ake status --health URL" tells how it fares.
 Try: ake hub --kubeconfig ./hub.kubeconfig --state ./hub --host hub.example.com
 
 issue NAME: NAME is the edge's node in the cluster. FILE gets the certificate of system:node:NAME, its key and the hub's authority, and

@@ -1,4 +1,4 @@
-/** What `ake status --hub-health` shows: which edges are there and how they fare, what is followed for them, and how far back it goes. */
+/** What `ake status --health` shows: which edges are there and how they fare, what is followed for them, and how far back it goes. */
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'

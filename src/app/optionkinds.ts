@@ -23,6 +23,7 @@ export type StatePlace = { readonly folder: string } | { readonly namespace: str
 export const kinds = {
   address: { placeholder: 'HOST:PORT', example: '127.0.0.1:10005', parse: parseAddress },
   url: { placeholder: 'URL', example: 'https://10.0.0.1:6443', parse: parseUrl },
+  huburl: { placeholder: 'URL', example: 'wss://hub.example.com:10002', parse: parseHubUrl },
   website: { placeholder: 'URL', example: 'http://127.0.0.1:10003', parse: parseWebsite },
   host: { placeholder: 'HOST', example: 'hub.example.com', parse: parseHost },
   folder: { placeholder: 'DIR', example: './ake-data', parse: parsePath },
@@ -77,6 +78,11 @@ function parseWebsite(text: string): string | undefined {
 function parseUrl(text: string): string | undefined {
   if (!/^https:\/\/[\w.:[\]%-]+(\/[\w./~%-]*)?$/.test(text) || !URL.canParse(text)) return undefined
   return text.replace(/\/+$/, '')
+}
+
+/** Of a hub nothing but the host and the port is told. */
+function parseHubUrl(text: string): string | undefined {
+  return /^wss:\/\/[\w.:[\]%-]+\/?$/.test(text) && URL.canParse(text) ? text.replace(/\/+$/, '') : undefined
 }
 
 function parsePath(text: string): string | undefined {

@@ -27,8 +27,7 @@ const options = [
     env: 'AKE_KUBECONFIG',
     type: 'file',
     commands: { edge: undefined, hub: undefined, 'hub issue': undefined, 'hub restored': undefined },
-    required: { edge: 'give the kubeconfig with which this node reaches its cluster, or set AKE_KUBECONFIG' },
-    help: "the cluster and the edge's or hub's own credential in it; read again when it changes. Without it a hub is what its pod is: the files of its service account",
+    help: "the cluster and the edge's or hub's own credential in it; an edge needs it unless --hub is given; read again when it changes. Without it a hub is what its pod is: the files of its service account",
   },
   {
     name: 'server',
@@ -37,6 +36,21 @@ const options = [
     commands: { edge: undefined, hub: undefined },
     list: true,
     help: "address of the API server instead of the kubeconfig's; of several the first that answers is used",
+  },
+  {
+    name: 'hub',
+    env: 'AKE_HUB',
+    type: 'huburl',
+    commands: { edge: undefined },
+    list: true,
+    help: 'address of the hub through which everything goes, instead of --kubeconfig; of several one is used, the next when that is lost',
+  },
+  {
+    name: 'credential',
+    env: 'AKE_CREDENTIAL',
+    type: 'file',
+    commands: { edge: undefined },
+    help: 'what "ake hub issue" wrote for this node: its certificate and key for --hub, and the hub\'s authority; read again when it changes',
   },
   {
     name: 'listen',
@@ -257,8 +271,8 @@ const options = [
     help: 'replaces the file of --out if there is one',
   },
   {
-    name: 'hub-health',
-    env: 'AKE_HUB_HEALTH',
+    name: 'health',
+    env: 'AKE_HEALTH',
     type: 'website',
     commands: { status: undefined },
     help: 'asks the hub whose --health-listen is there, instead of the edge on this machine',

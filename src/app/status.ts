@@ -20,11 +20,11 @@ const answerMsMax = 5_000
 /** Some hundred bytes for each interest: far more than an edge can hold. */
 const answerBytesMax = 16 * 1024 * 1024
 
-type Asked = Pick<StatusConfig, 'data' | 'output'> & Partial<Pick<StatusConfig, 'hubHealth'>>
+type Asked = Pick<StatusConfig, 'data' | 'output'> & Partial<Pick<StatusConfig, 'health'>>
 
 /** What to print. */
-export async function status({ data, hubHealth, output }: Asked, clock: Clock): Promise<string> {
-  if (hubHealth !== undefined) return await hubStatus(hubHealth, output, clock)
+export async function status({ data, health, output }: Asked, clock: Clock): Promise<string> {
+  if (health !== undefined) return await hubStatus(health, output, clock)
   const document = await statusIn(data)
   return output === 'json' ? `${JSON.stringify(document, null, 2)}\n` : statusText(document, clock.now())
 }
