@@ -11,6 +11,7 @@ import { StatusPath } from '../endpoint/documents/status.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
 import { noCallerProofs, ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
+import { HeldDocuments } from '../hub/forwarding/helddocuments.ts'
 import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
 import { HubPeers } from '../hub/peers/peers.ts'
 import { standardHubLimits } from '../hub/sockets/limits.ts'
@@ -116,7 +117,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const impersonation = new NodeImpersonation({ upstream, clock, log })
   await impersonation.look()
   const limits = forwardingLimitsOf(config)
-  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, clock, log, limits })
+  const documents = new HeldDocuments({ documents: mirror.documents, nodes })
+  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, documents, clock, log, limits })
   const { number, lost } = epoch.current
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },

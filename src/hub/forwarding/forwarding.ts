@@ -23,6 +23,7 @@ import {
   type Upstream,
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
+import type { HeldDocuments } from './helddocuments.ts'
 import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
@@ -33,6 +34,8 @@ type Parts = {
   readonly trustsEdges: boolean
   /** How a node is named; without it, with its group. */
   readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
+  /** What the hub holds of the API server's documents, for nodes that may read them: each of thousands wants the same megabytes. */
+  readonly documents?: HeldDocuments
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<ForwardingLimits>
@@ -107,7 +110,10 @@ export class EdgeForwarding {
     if (typeof checked === 'string') throw badRequest(checked)
     const { caller, ...as } = this.#as(edge.name, identity, { method, path, headers: checked.headers })
     this.#admit(this.#callers.take(caller), 'this caller asks')
-    const { upstream } = this.#parts
+    const { upstream, documents } = this.#parts
+    const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
+    const held = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
+    if (held !== undefined) return { status: held.status, headers: headerLines(held.headers), body: held.body }
     const asked: UpstreamRequest = {
       method,
       path,
@@ -157,7 +163,7 @@ export class EdgeForwarding {
           caller: `node ${edge}`,
         }
       case 'administrator':
-        if (!this.#parts.trustsEdges) throw refused(401, 'Unauthorized', untrusted)
+        if (!this.#parts.trustsEdges) throw refused(403, 'Forbidden', untrusted)
         return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }
       default:
         throw refused(401, 'Unauthorized', nameless)
