@@ -187,8 +187,24 @@ test('[L24] a proof ends with its link, with its token, and when it is not shown
     assert.equal((await hub.again(edge)).refusal, undefined)
   }
   await fed()
+  const held = () => /ake_hub_proofs (\d+)/.exec(hub.callers.proofs.figures().join('\n'))?.[1]
+  assert.equal(held(), '1')
   await hub.reconnected(edge)
   assert.equal(edge.copy().refusal?.reason, 'forbidden')
+  assert.equal(held(), '0')
+  // One that is judged when its link has gone is of no link.
+  cloud.mode = 'hang'
+  await world.pass(60_000)
+  const late = hub.prove(edge, slices)
+  await world.settle()
+  edge.line?.lose()
+  edge.streams?.close('the line is lost')
+  cloud.mode = 'answer'
+  cloud.release()
+  assert.equal((await late).verdict, 'unknown')
+  await world.settle()
+  assert.equal(held(), '0')
+  await hub.reconnected(edge)
 
   await fed()
   cloud.users.delete('token-1')
