@@ -265,6 +265,10 @@ export class Interests {
         // A cluster is put back as a whole, and the newest objects of another resource may look the same by chance.
         for (const other of this.#mirrored.values()) if (other !== one) other.doubt()
       },
+      onForbidden: (one) => {
+        for (const other of this.of(interest.group, interest.version, interest.resource))
+          if (other.state.kind === 'fed' && other.state.by === one.interest.name) other.start()
+      },
       onSynced: (one) => {
         this.#tell(one)
         this.#widened(one)

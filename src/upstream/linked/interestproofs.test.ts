@@ -71,6 +71,10 @@ test('[L24, A2] after a restart of the edge nothing is fed before a caller asks,
   await world.pass(120_000)
   assert.equal(value(), 'first')
   assert.equal(held()?.withdrawnAtMs, undefined)
+  // It is asked for again and again, ever more seldom.
+  const { refusals } = world
+  await world.pass(1_800_000)
+  assert.ok(world.refusals > refusals && world.refusals <= refusals + 8, String(world.refusals - refusals))
   const why = held()?.refusal
   assert.match(
     why?.kind === 'refused' ? why.why : '',
@@ -157,6 +161,39 @@ test('[L24] what is followed is proved again in time, by the newest credential, 
   assert.ok(many < 12, `${many} proofs in two hours`)
   await world.pass(2 * 60 * 60_000)
   assert.match(JSON.stringify(held()?.refusal), /needs the credential of a caller/)
+})
+
+test('[L24] a wide interest that nobody proves any more does not keep a narrower one from who may have that', async () => {
+  const { world, ask, value, held, server } = await opened()
+  await using _ = world
+  let isAdministrator = true
+  world.rights = (name, _verb, _resource, namespace) =>
+    name === 'reader' ? namespace === 'a' : name === 'stranger' && isAdministrator
+  const all: Wish = { resource: 'configmaps' }
+  const wide = () => world.edge.mirror.mirrored(all)
+  ask('reader')
+  await world.until(() => value() === 'first')
+  ask('stranger', all)
+  await world.until(() => held()?.fed === true)
+  isAdministrator = false
+  await world.until(() => wide()?.isForbidden === true)
+  server.put('configmaps', 'a/c', { value: 'second' })
+  // What was fed by it goes on by itself.
+  await world.until(() => value() === 'second')
+  assert.equal(held()?.fed, false)
+  const other: Wish = { resource: 'configmaps', namespace: 'a', labels: 'x=y' }
+  await world.edge.mirror.interests.end(held() as NonNullable<ReturnType<typeof held>>, 'the test says so')
+  // Nor does it stand in the way of what is asked for later.
+  ask('reader', other)
+  ask('reader')
+  server.put('configmaps', 'a/c', { value: 'third' })
+  await world.until(() => value() === 'third')
+  await world.until(() => world.edge.mirror.mirrored(other)?.fed === true)
+  isAdministrator = true
+  ask('stranger', all)
+  await world.until(() => held()?.fed === true)
+  server.put('configmaps', 'a/c', { value: 'fourth' })
+  await world.until(() => value() === 'fourth')
 })
 
 test('[I4] no credential is in a log', async () => {

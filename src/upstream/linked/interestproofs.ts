@@ -20,12 +20,27 @@ const interestsMax = 1_024
 const lookEveryMs = 30_000
 /** After a proof that could not be renewed: as often as the hub looks after its own. */
 const renewRetryMs = 60_000
+/**
+ * What was refused is asked for again by who mirrors it, in vain as long as no caller asks and the node gets no other rights. Each
+ * time costs some 300 bytes: at the longest pause 100 KB a day.
+ */
+const quietMsMin = 1_000
+const quietMsMax = 5 * 60_000
 
 type Parts = {
   readonly link: Pick<EdgeLink, 'current'>
   readonly clock: Clock
   /** It was refused, and its caller has proved it: it is to be asked for again. */
   readonly proven: (interest: string) => void
+}
+
+/** Of an interest that waits for a caller who may have it. */
+type StandingRefusal = {
+  readonly link: LiveLink
+  /** How long the hub is not asked for it again, and until when. */
+  readonly quietMs: number
+  readonly askAt: number
+  error: Refused
 }
 
 type ProvingInterest = {
@@ -36,7 +51,7 @@ type ProvingInterest = {
   /** The hub does not give it to the edge's node by itself. */
   isNeeded: boolean
   /** The hub has refused it, and nothing of it comes. */
-  isRefused: boolean
+  refused: StandingRefusal | undefined
   /** Over which link, and when it is to be proved again. */
   proved: { readonly link: LiveLink; renewAt: number } | undefined
   /** Over which link anything was last shown. */
@@ -61,7 +76,7 @@ export class InterestProofs {
     if (identity.kind !== 'token' || name.length > interestBytesMax) return
     const interest = this.#of(name)
     interest.tokens.keep(identity.token, this.#parts.clock.steady())
-    if (interest.isRefused) void this.#proveRefused(interest)
+    if (interest.refused !== undefined) void this.#proveRefused(interest)
   }
 
   /** Follows it over this link, with whatever proof that takes. */
@@ -72,21 +87,23 @@ export class InterestProofs {
     const interest = this.#of(name)
     interest.followings++
     try {
-      if (interest.isNeeded) await unlessAborted(this.#prove(link, interest), signal)
+      const isProved = interest.isNeeded && (await unlessAborted(this.#prove(link, interest), signal))
+      const { refused } = interest
+      if (!isProved && refused?.link === link && this.#parts.clock.steady() < refused.askAt) throw refused.error
       for (let isFirst = true; ; isFirst = false) {
         const hasBegun = { at: false }
         try {
           yield* this.#steps(interest, follow, hasBegun)
           return
         } catch (error) {
-          if (isForbidden(error)) this.#refused(interest)
           // A hub that cannot tell what the node may have can judge a caller all the same.
-          else if (error instanceof Busy) interest.isNeeded ||= interest.tokens.size > 0
-          if (!isForbidden(error) || hasBegun.at) throw error
-          if (isFirst && (await unlessAborted(this.#prove(link, interest), signal))) continue
-          throw interest.why === ''
-            ? error
-            : new Refused(error.code, `${error.message}; a caller's was not taken: ${interest.why}`)
+          if (error instanceof Busy) interest.isNeeded ||= interest.tokens.size > 0
+          if (!isForbidden(error)) throw error
+          const said = this.#refused(link, interest, error)
+          if (isFirst && !hasBegun.at && (await unlessAborted(this.#prove(link, interest), signal))) continue
+          if (interest.why !== '')
+            said.error = new Refused(error.code, `${error.message}; a caller's was not taken: ${interest.why}`)
+          throw said.error
         }
       }
     } finally {
@@ -116,22 +133,26 @@ export class InterestProofs {
   ): AsyncGenerator<Followed, void> {
     for await (const step of follow()) {
       hasBegun.at = true
-      interest.isRefused = false
+      interest.refused = undefined
       yield step
     }
   }
 
-  #refused(interest: ProvingInterest): void {
+  #refused(link: LiveLink, interest: ProvingInterest, error: Refused): StandingRefusal {
+    const before = interest.refused?.link === link ? interest.refused : undefined
+    const quietMs = before === undefined ? 0 : Math.min(quietMsMax, Math.max(quietMsMin, 2 * before.quietMs))
+    const refused = { link, quietMs, askAt: this.#parts.clock.steady() + quietMs, error }
     interest.isNeeded = true
-    interest.isRefused = true
+    interest.refused = refused
     interest.proved = undefined
+    return refused
   }
 
   async #proveRefused(interest: ProvingInterest): Promise<void> {
     const { link, proven } = this.#parts
     const { current } = link
-    if (current === undefined || !(await this.#prove(current, interest)) || !interest.isRefused) return
-    interest.isRefused = false
+    if (current === undefined || !(await this.#prove(current, interest)) || interest.refused === undefined) return
+    interest.refused = undefined
     proven(interest.name)
   }
 
@@ -172,7 +193,7 @@ export class InterestProofs {
     if (known !== undefined) return known
     if (this.#interests.size >= interestsMax) this.#makeRoom()
     const interest: ProvingInterest = {
-      ...{ name, tokens: new AskingTokens(), followings: 0, isNeeded: false, isRefused: false },
+      ...{ name, tokens: new AskingTokens(), followings: 0, isNeeded: false, refused: undefined },
       ...{ proved: undefined, shownOver: undefined, showing: undefined, why: '' },
     }
     this.#interests.set(name, interest)
@@ -190,7 +211,7 @@ export class InterestProofs {
 
   #tidy(interest: ProvingInterest): void {
     interest.tokens.forget(this.#parts.clock.steady())
-    if (interest.followings === 0 && !interest.isRefused && interest.tokens.size === 0)
+    if (interest.followings === 0 && interest.refused === undefined && interest.tokens.size === 0)
       this.#interests.delete(interest.name)
   }
 }

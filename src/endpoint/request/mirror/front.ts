@@ -225,10 +225,13 @@ export class Front {
   }
 
   /** Whoever reads what an interest holds may be why the hub feeds it, or what feeds it. */
-  #prove(mirrored: MirroredInterest | undefined, { identity }: Read): void {
-    if (this.#proofs === undefined || mirrored === undefined || identity === undefined) return
+  #prove(mirrored: MirroredInterest | undefined, read: Read): void {
+    const { identity, verb, known, scope } = read
+    if (this.#proofs === undefined || mirrored === undefined || identity?.kind !== 'token') return
     const { state, interest } = mirrored
     this.#proofs.asked(state.kind === 'fed' ? state.by : interest.name, identity)
+    // Its caller may have no right to all of what nobody has proved: what it asks for is fed by itself.
+    if (mirrored.isForbidden && verb !== 'get' && this.#mayMirror(known, scope)) this.#begin(read)
   }
 
   #isRepeated({ scope, caller }: Read): boolean {
