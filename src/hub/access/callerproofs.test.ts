@@ -5,14 +5,18 @@ import { FakeCloud, FakeRecords } from '../../access/access.test-support.ts'
 import { accountCaller } from '../../access/authenticate/accounttoken.ts'
 import { issuer, jwksOf, makeSigner, podClaims, signToken } from '../../access/authenticate/tokens.test-support.ts'
 import { openHubCallers } from '../../app/hubcallers.ts'
+import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { createLog } from '../../base/log.ts'
 import type { Caller } from '../../kube/caller.ts'
+import { unauthorized } from '../../kube/status.ts'
 import { ByteWriter } from '../../link/frames/bytes.ts'
 import { credentialBytesMax, standardTunnelLimits } from '../../tunnel/limits.ts'
+import { TunnelPair } from '../../tunnel/pair.test-support.ts'
 import { proofPurpose } from '../../tunnel/proof/proof.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import { showProof } from '../../upstream/linked/showproof.ts'
 import { HubWorld, type TestEdge } from '../peers/hub.test-support.ts'
+import { CallerProofs } from './callerproofs.ts'
 import { NodeRights } from './noderights.ts'
 import { proofLimits } from './prooflimits.ts'
 import { ProvenRights } from './provenrights.ts'
@@ -315,7 +319,7 @@ test('[L8, L24] a hostile edge proves nothing with endless proofs, garbage, or a
     )
   const answers = (await Promise.all([invent(1)])).concat([await invent(2), await invent(3), await invent(4)]).flat()
   assert.ok(answers.every(({ verdict }) => verdict !== 'allowed'))
-  assert.ok(answers.some(({ sentence }) => /too many proofs wait/.test(sentence)))
+  assert.ok(answers.some(({ sentence }) => /too many proofs of this edge wait/.test(sentence)))
   assert.ok(cloud.asked.length <= burst, String(cloud.asked.length))
   assert.ok(cloud.atOnceMost <= waitingMax)
   await hub.prove(hostile, slices)
@@ -333,6 +337,29 @@ test('[L8, L24] a hostile edge proves nothing with endless proofs, garbage, or a
   await world.settle()
   assert.equal(hostile.line?.isOver, true)
   assert.equal(other.line?.isOver, false)
+})
+
+test('[L8, L24] what is judged for all edges together is bounded, and a proof that never ends does not count', async () => {
+  const clock = fakeClock()
+  const { promise: asking, resolve } = Promise.withResolvers<'unknown'>()
+  const proofs = new CallerProofs({
+    ...{ clock, limits: { waitingTotalMax: 2 }, recheckCaller: () => asking },
+    access: { recheck: () => Promise.resolve('denied'), refusal: () => unauthorized() },
+  })
+  const linked = (name: string) => {
+    const refuse = ({ stream }: IncomingStream) => stream.giveUp('unknown', 'not taken here')
+    return new TunnelPair({ hubAccepts: proofs.acceptFor({ name }, refuse) }).edge
+  }
+  const hostile = linked('hostile')
+  for (let at = 0; at < 8; at++) hostile.open({ purpose: proofPurpose, token: 'x' })?.write(Buffer.from([5]))
+  const shown = ['a', 'b', 'c'].map((name) => {
+    const answered = showProof({ streams: linked(name), interest: slices, token: name, clock })
+    return answered.then(({ sentence }) => sentence)
+  })
+  assert.match(await Promise.race(shown), /too many proofs wait/)
+  resolve('unknown')
+  const sentences = await Promise.all(shown)
+  assert.equal(sentences.filter((sentence) => sentence.includes('cannot tell now')).length, 2)
 })
 
 test('[I4] nothing of a token is logged or written', async () => {

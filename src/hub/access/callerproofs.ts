@@ -53,6 +53,7 @@ export class CallerProofs {
   readonly #limits: ProofLimits
   readonly #links = new Map<JudgedEdge, ProvingLink>()
   readonly #counter = new Counter()
+  /** Under judgement, of all links. */
   #waiting = 0
 
   constructor(parts: Parts) {
@@ -116,18 +117,13 @@ export class CallerProofs {
   }
 
   #accept(link: ProvingLink, incoming: IncomingStream): void {
-    const { waitingMax, waitingTotalMax } = this.#limits
-    if (link.waiting >= waitingMax || this.#waiting >= waitingTotalMax) {
-      incoming.stream.giveUp('busy', 'too many proofs wait to be judged')
+    if (link.waiting >= this.#limits.waitingMax) {
+      incoming.stream.giveUp('busy', 'too many proofs of this edge wait to be judged')
       return
     }
     link.waiting++
-    this.#waiting++
     // Until it is judged, and not only until its edge has left: otherwise leaving at once would be a way around the limit.
-    void this.#serve(link, incoming).finally(() => {
-      link.waiting--
-      this.#waiting--
-    })
+    void this.#serve(link, incoming).finally(() => link.waiting--)
   }
 
   async #serve(link: ProvingLink, { stream, token }: IncomingStream): Promise<void> {
@@ -144,14 +140,16 @@ export class CallerProofs {
   }
 
   async #answer(link: ProvingLink, interest: string, token: CarriedToken | undefined): Promise<ProofAnswer> {
-    const { refusedRetryMs, unknownRetryMs, lifeMs } = this.#limits
+    const { refusedRetryMs, unknownRetryMs, lifeMs, waitingTotalMax } = this.#limits
     const waitMs = link.rate.take()
     if (waitMs > 0) return { verdict: 'unknown', forMs: Math.ceil(waitMs), sentence: 'this edge proves too often' }
     const wanted = wantedOf(interest)
     if (wanted === undefined) return { verdict: 'refused', forMs: lifeMs, sentence: 'no interest is called so' }
     if (token === undefined) return { verdict: 'refused', forMs: lifeMs, sentence: 'no credential was shown' }
+    if (this.#waiting >= waitingTotalMax) return { verdict: 'unknown', forMs: unknownRetryMs, sentence: waiting }
     const credential = identityOf(link, token)
-    const judged = await this.#judge(credential, wanted)
+    this.#waiting++
+    const judged = await this.#judge(credential, wanted).finally(() => this.#waiting--)
     if (judged.verdict !== 'allowed')
       return { ...judged, forMs: judged.verdict === 'refused' ? refusedRetryMs : unknownRetryMs }
     if (link.isOver) return { verdict: 'unknown', forMs: 0, sentence: 'the link has ended' }
@@ -182,6 +180,7 @@ export class CallerProofs {
   }
 }
 
+const waiting = 'too many proofs wait to be judged'
 const unjudged: Judged = { verdict: 'unknown', sentence: 'the hub cannot tell now what this caller may do' }
 
 function identityOf({ identities }: ProvingLink, token: CarriedToken): Identity {

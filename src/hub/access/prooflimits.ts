@@ -15,7 +15,7 @@ export const proofLimits = {
   waitingMax: 64,
   /** Of all links together: each takes about a kilobyte, and one review at the API server answers many. */
   waitingTotalMax: 10_000,
-  /** Of one link: what a node's callers ask for after a cut, then one now and then. A token that nobody knows costs a review. */
+  /** Of one link: what a node's callers ask for after a cut, then one now and then. A token that the hub does not know costs a review. */
   perSecond: 5,
   burst: 256,
   /** After a refusal: a right may be given any minute. */

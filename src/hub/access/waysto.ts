@@ -1,4 +1,4 @@
-/** What somebody has to be allowed to do, so that an interest may be followed for them. */
+/** What a node or a caller has to be allowed to do, so that a hub follows an interest for it. */
 import type { Asking } from '../../access/question.ts'
 import type { Interest } from '../../mirror/interest.ts'
 

@@ -19,7 +19,7 @@ type AskingToken = {
 }
 
 export class AskingTokens {
-  /** Whoever asked last is first. */
+  /** That of the caller who asked last is first. */
   #tokens: AskingToken[] = []
 
   get size(): number {

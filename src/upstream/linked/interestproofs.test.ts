@@ -189,6 +189,8 @@ test('[L24] a wide interest that nobody proves any more does not keep a narrower
   server.put('configmaps', 'a/c', { value: 'third' })
   await world.until(() => value() === 'third')
   await world.until(() => world.edge.mirror.mirrored(other)?.fed === true)
+  server.put('configmaps', 'a/c', { value: 'and more' })
+  await world.until(() => value() === 'and more')
   isAdministrator = true
   ask('stranger', all)
   await world.until(() => held()?.fed === true)

@@ -224,13 +224,13 @@ export class Front {
     return this.#interests.begin(scope, known, { by: [caller], isWatch: verb === 'watch', ...first })
   }
 
-  /** Whoever reads what an interest holds may be why the hub feeds it, or what feeds it. */
+  /** A caller who reads what an interest holds may be why the hub feeds it, or what feeds it. */
   #prove(mirrored: MirroredInterest | undefined, read: Read): void {
     const { identity, verb, known, scope } = read
     if (this.#proofs === undefined || mirrored === undefined || identity?.kind !== 'token') return
     const { state, interest } = mirrored
     this.#proofs.asked(state.kind === 'fed' ? state.by : interest.name, identity)
-    // Its caller may have no right to all of what nobody has proved: what it asks for is fed by itself.
+    // The caller may have no right to all of it, which no other proves now: what it asks for is fed by itself.
     if (mirrored.isForbidden && verb !== 'get' && this.#mayMirror(known, scope)) this.#begin(read)
   }
 
