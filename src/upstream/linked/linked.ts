@@ -114,11 +114,11 @@ export class LinkedRequests {
   }
 
   #open(
-    { method, path, identity, signal, headMsMax }: UpstreamRequest,
+    { method, path, identity, passedOn, signal, headMsMax }: UpstreamRequest,
     { purpose, headers, hasBody }: { purpose: string; headers: SentHeaders; hasBody: boolean },
   ): Opened {
     const { streams, clock, node } = this.#parts
-    const { actor, token } = actorOf(identity, node)
+    const { actor, token } = actorOf(identity, { node, isOwn: passedOn !== true })
     const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: headerLines(headers) })
     const link = streams()
     if (link === undefined || link.closed !== undefined)
@@ -166,11 +166,17 @@ function brokenOff(stream: TunnelDuplex, patience: Patience): Unreachable {
   return new Unreachable(errored.message, stream.isSent && !unsent.has(errored.reason))
 }
 
-/** Throws `Unreachable` where nothing goes up in that name. */
-function actorOf(identity: Identity, node: string): { actor: TunnelledActor; token?: string } {
+/**
+ * Throws `Unreachable` where nothing goes up in that name. What the edge asks for itself (documents, reviews) it asks as its node, for whom every hub
+ * stands; what its administrator asks for needs a hub that trusts its edges.
+ */
+function actorOf(
+  identity: Identity,
+  { node, isOwn }: { node: string; isOwn: boolean },
+): { actor: TunnelledActor; token?: string } {
   switch (identity.kind) {
     case 'edge':
-      return { actor: 'administrator' }
+      return { actor: isOwn ? 'node' : 'administrator' }
     case 'anonymous':
       return { actor: 'anonymous' }
     case 'token':
