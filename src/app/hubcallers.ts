@@ -13,6 +13,7 @@ import type { HubSources } from '../hub/sources/sources.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { MirroredObjects } from './boundobjects.ts'
+import { reviewRead } from './confirm.ts'
 import { Roles, type RolesParts } from './roles.ts'
 
 /** Tokens of the callers of 10,000 edges, rotated ones included: about 1 KB each, and one that is forgotten is verified again. */
@@ -38,7 +39,10 @@ export async function openHubCallers({ catalog, upstream, interests, sources, cl
   const asking = await openAccess({ ...parts, upstream, clock, objects, credentialsMax })
   const { access, accounts, changes, evaluation, recheckCaller } = asking
   if (accounts !== undefined) objects.observe(accounts)
-  const roles = new Roles({ interests, catalog, upstream, changes, evaluation, clock })
+  const roles = new Roles({
+    ...{ interests, catalog, upstream, changes, evaluation, clock },
+    mayRead: (interest) => reviewRead(interest, { upstream, by: 'edge' }),
+  })
   // They are looked for in the mirror: here it is only said that they are wanted.
   const nothing = () => undefined
   const heard = { put: nothing, remove: nothing, clear: nothing, told: nothing }

@@ -3,10 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HubWorld } from '../peers/hub.test-support.ts'
 import { NodeRights } from './noderights.ts'
-import { ProvenRights } from './provenrights.ts'
-
-/** No caller has proved anything. */
-const nobody = { judge: () => Promise.resolve('it needs the credential of a caller'), left: () => undefined }
+import { noCallerProofs, ProvenRights } from './provenrights.ts'
 
 type Wishes = { readonly trustsEdges?: boolean }
 
@@ -15,7 +12,7 @@ function proven({ trustsEdges = false }: Wishes = {}) {
     rights: ({ mirror, sources }) => {
       const nodes = new NodeRights({ sources, clock: mirror.server.clock })
       nodes.start()
-      return new ProvenRights({ nodes, callers: nobody, trustsEdges })
+      return new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges })
     },
   })
 }

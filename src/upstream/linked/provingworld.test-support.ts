@@ -95,7 +95,11 @@ export class ProvingWorld {
     }
     const hubs = { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }
     const { log } = this
-    const link = new EdgeLink({ hubs, edge: 'n1', release: '1', cluster: '', epoch: 0, clock, log })
+    const link = new EdgeLink({
+      ...{ hubs, edge: 'n1', release: '1', clock, log },
+      known: () => ({ cluster: '', epoch: 0 }),
+      admit: () => Promise.resolve(undefined),
+    })
     const proofs = new InterestProofs({
       ...{ link, clock },
       proven: (interest) => mirror.interests.named(interest)?.hurry(),
