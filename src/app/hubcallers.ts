@@ -49,9 +49,10 @@ export async function openHubCallers({ catalog, upstream, interests, sources, cl
   const followed = bound.map(
     (resource) => new FollowedObjects({ sources, clock, of: { group: '', version: 'v1', resource }, ...heard }),
   )
+  const proofs = new CallerProofs({ access, recheckCaller, clock })
   return {
-    proofs: new CallerProofs({ access, recheckCaller, clock }),
-    figures: (): string[] => [...evaluation.figures(), ...(accounts?.figures() ?? [])],
+    proofs,
+    figures: (): string[] => [...proofs.figures(), ...evaluation.figures(), ...(accounts?.figures() ?? [])],
     async run(signal: AbortSignal): Promise<void> {
       for (const one of followed) one.start()
       await Promise.all([roles.run(signal), asking.run(signal)])
