@@ -5,6 +5,7 @@
 import { systemClock } from '../base/clock.ts'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
+import type { Scope } from '../kube/scope.ts'
 import { type Interest, interestOf } from '../mirror/interest.ts'
 import { authoritiesOf } from '../upstream/authorities.ts'
 import { dialTcp } from '../upstream/dial.ts'
@@ -12,6 +13,7 @@ import { EdgeLink } from '../upstream/linked/edgelink.ts'
 import { followLinked } from '../upstream/linked/followlinked.ts'
 import { FollowedHubCredential } from '../upstream/linked/hubcredential.ts'
 import { Hubs } from '../upstream/linked/hubs.ts'
+import { InterestProofs } from '../upstream/linked/interestproofs.ts'
 import { LinkedUpstream } from '../upstream/linked/linkedupstream.ts'
 import type { Gate } from '../upstream/upstream.ts'
 import type { CloudLine } from './cloudline.ts'
@@ -57,11 +59,13 @@ export async function openLinkedLine({ hub, credential: path }: HubWay, parts: P
   return {
     upstream,
     node: credential.node,
-    async follow({ store, limits }) {
+    async follow({ store, limits, proven }) {
       const opened = await LinkEpochs.open({ store, log })
       opened.keep(new Set((await store.records('interest')).map(({ key }) => key)))
       epochs = opened
-      return followLinked({ link, upstream, epochs: opened, nameOf: (scope) => interestOf(scope).name, limits, clock })
+      const proofs = new InterestProofs({ link, clock, proven })
+      const nameOf = (scope: Scope) => interestOf(scope).name
+      return { follow: followLinked({ link, upstream, epochs: opened, proofs, nameOf, limits, clock }), proofs }
     },
     trustTime(trusted) {
       nowMs = trusted
