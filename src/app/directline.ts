@@ -25,7 +25,7 @@ export async function openDirectLine(
     upstream,
     node: undefined,
     async follow({ store, limits, log }) {
-      // What is kept in step without a hub is of an epoch that nobody tells.
+      // What is kept in step without a hub is of an epoch that no hub tells.
       ;(await LinkEpochs.open({ store, log })).keep(new Set())
       return { follow: followDirect({ upstream, limits, clock, confirm: () => upstream.confirm() }) }
     },

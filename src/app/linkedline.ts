@@ -72,7 +72,7 @@ export async function openLinkedLine({ hub, credential: path }: HubWay, parts: P
     },
     // By its name alone the edge may have what its node may; all that the hub may where that trusts its edges.
     mayRead: (interest: Interest) => reviewRead(interest, { upstream, by: 'administrator' }),
-    // Refused is what nobody has proved a right to at present. That may be in a moment: the data stay, as without the cloud.
+    // Refused is what no caller has proved a right to at present. That may be in a moment: the data stay, as without the cloud.
     confirms: (catalog) => {
       const confirm = confirmRefusal({ upstream, catalog })
       return async (interest, code) => code === 404 && (await confirm(interest, code))

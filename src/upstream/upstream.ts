@@ -144,7 +144,7 @@ export type CallerCertificate =
   | X509Certificate
   /** One is configured, but its files hold none at present, so nothing goes up in its name. */
   | 'unusable'
-  /** Whoever the authorities of callers vouch for by exactly this subject. */
+  /** The caller whom the authorities of callers vouch for by exactly this subject. */
   | { readonly organizations: readonly string[] }
   | undefined
 

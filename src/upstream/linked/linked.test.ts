@@ -100,7 +100,7 @@ test('[L20, I1] the hub hears in whose name: the token unchanged, the link’s o
   ]
   const headers = { authorization: 'Bearer stolen' }
   for (const identity of identities) await requests.ask({ ...get, headers, identity, passedOn: true })
-  // What the edge asks for itself it asks as its node: its administrator is somebody else.
+  // What the edge asks for itself it asks as its node: its administrator is another caller.
   await requests.ask({ ...get, headers, identity: { kind: 'edge' } })
   assert.deepEqual(seen, [
     [{ kind: 'token', token: 'abc' }, undefined],
