@@ -10,6 +10,8 @@
  */
 import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
 import { count, type Layout, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
+import type { StreamContext } from '../contexts.ts'
+import { keptFrameBytesMax } from '../limits.ts'
 
 /** What streams are opened for. An upgrade has no body of its own, and its answer may be bytes both ways. */
 export const requestPurpose = 'request'
@@ -48,6 +50,25 @@ function encode<Value>(layout: Layout<Value>, value: Value): Buffer {
   const to = new ByteWriter(headBytesMax)
   to.sized(() => layout.write(to, value))
   return to.whole()
+}
+
+/**
+ * What a request, or its answer, is like (L25): the same caller's question before about the same path. What follows the path is left
+ * out, as a timeout is of no weight; an upgrade is like nothing, since it may spell what is to be run.
+ */
+export function contextOf(
+  { method, path, actor }: Pick<RequestHead, 'method' | 'path' | 'actor'>,
+  token: string | undefined,
+  head: Buffer,
+): StreamContext {
+  const caller = actor === 'token' ? `token ${token ?? ''}` : actor
+  return { caller, subject: `${method} ${path.split('?', 1)[0]}`, headBytes: head.length }
+}
+
+/** Whether its body says that it is small: then its head waits for it, so that both are one frame. */
+export function isSmall(headers: HeaderLines): boolean {
+  const length = headers.find(({ name }) => name === 'content-length')?.value
+  return length !== undefined && Number(length) <= keptFrameBytesMax
 }
 
 export function headerLines(headers: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderLines {

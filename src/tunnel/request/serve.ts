@@ -9,10 +9,12 @@ import type { TunnelDuplex } from '../duplex.ts'
 import type { IncomingStream } from '../streams.ts'
 import { takeHead } from './head.ts'
 import {
+  contextOf,
   decodeRequestHead,
   encodeReplyHead,
   type HeaderLines,
   headersByName,
+  isSmall,
   requestPurpose,
   upgradePurpose,
 } from './request.ts'
@@ -91,7 +93,8 @@ export class RequestServer {
     })
     const bytes = await takeHead(stream)
     if (bytes === undefined || stream.destroyed) throw new RequestFailed('the request ended before its head', false)
-    const { method, path, actor, hasBody, headers } = decodeRequestHead(bytes)
+    const head = decodeRequestHead(bytes)
+    const { method, path, actor, hasBody, headers } = head
     const identity = identityOf(actor, token)
     if (identity === undefined) throw new RequestFailed('the request bears no token', false)
     const leave = this.#enter(token ?? `the link's ${actor}`)
@@ -103,6 +106,12 @@ export class RequestServer {
       ...{ method, path, headers: headersByName(headers), identity, isUpgrade, body },
       signal: leaving.signal,
     })
+    const replied = encodeReplyHead(reply)
+    if (!isUpgrade) {
+      stream.likened(contextOf(head, token, replied))
+      stream.gather(isSmall(reply.headers))
+    }
+    stream.write(replied)
     await answer(stream, reply)
   }
 
@@ -138,8 +147,8 @@ function refuse(stream: TunnelDuplex): void {
   stream.resume()
 }
 
-async function answer(stream: TunnelDuplex, { status, headers, body: given }: TunnelledReply): Promise<void> {
-  stream.write(encodeReplyHead({ status, headers }))
+/** What follows its head. */
+async function answer(stream: TunnelDuplex, { status, body: given }: TunnelledReply): Promise<void> {
   const body = 'socket' in given ? given.socket : given
   if ('socket' in given && status === 101) {
     pipeline(stream, given.socket, stream, () => {})

@@ -11,10 +11,12 @@ import { isBearable } from '../../tunnel/credentials.ts'
 import { StreamBroken, type TunnelDuplex } from '../../tunnel/duplex.ts'
 import { takeHead } from '../../tunnel/request/head.ts'
 import {
+  contextOf,
   decodeReplyHead,
   encodeRequestHead,
   headBytesMax,
   headerLines,
+  isSmall,
   type ReplyHead,
   requestPurpose,
   type TunnelledActor,
@@ -119,7 +121,8 @@ export class LinkedRequests {
   ): Opened {
     const { streams, clock, node } = this.#parts
     const { actor, token } = actorOf(identity, node)
-    const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: headerLines(headers) })
+    const lines = headerLines(headers)
+    const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines })
     const link = streams()
     if (link === undefined || link.closed !== undefined)
       throw new Unreachable(link?.closed ?? 'there is no link', false)
@@ -130,6 +133,10 @@ export class LinkedRequests {
     const patience = new Patience({ clock, signal, headMsMax })
     patience.signal.addEventListener('abort', () => stream.destroy(), { once: true })
     stream.once('close', () => patience.done())
+    if (purpose === requestPurpose) {
+      stream.likened(contextOf({ method, path, actor }, token, bytes))
+      stream.gather(isSmall(lines))
+    }
     stream.write(bytes)
     return { stream, patience }
   }
