@@ -87,7 +87,7 @@ class Edge {
       return wire
     }
     this.#hubs = new Hubs({
-      ...{ addresses: [new URL(`wss://127.0.0.1:${port}`)], dial, credential, now: Date.now },
+      ...{ addresses: [new URL(`wss://127.0.0.1:${port}`)], dial, credential: { current: credential }, now: Date.now },
       ...{ clock: systemClock, log: silentLog, wait: { firstMs: 200, maxMs: 1_000 } },
     })
   }

@@ -46,12 +46,16 @@ export const linkedfollow: Question = {
     })
     const [at] = await listener.listen()
     const pair = edgePair(state, 'node-1', clock.now())
-    const credential = parseCredential(credentialText({ ca: state.ca.cert, pair, title: 'bench' }), 'bench')
+    const current = parseCredential(credentialText({ ca: state.ca.cert, pair, title: 'bench' }), 'bench')
+    const credential = {
+      ...{ current, user: 'system:node:node-1', complaints: [], life: { use: 'edge' } as const },
+      ...{ observe: () => () => {}, run: () => Promise.resolve() },
+    }
+    const whoever = { known: () => ({ cluster: '', epoch: 0 }), admit: () => Promise.resolve(undefined) }
     const addresses = [new URL(`wss://127.0.0.1:${at?.port}`)]
     const hubs = new Hubs({ addresses, dial: dialTcp(), credential, now: Date.now, clock, log: silentLog })
-    const link = new EdgeLink({ hubs, edge: 'node-1', release: '1', cluster: '', epoch: 0, clock, log: silentLog })
-    const node = 'system:node:node-1'
-    const upstream = new LinkedUpstream({ link, addresses, node, userAgent: 'ake', clock, log: silentLog })
+    const link = new EdgeLink({ hubs, edge: 'node-1', release: '1', ...whoever, clock, log: silentLog })
+    const upstream = new LinkedUpstream({ link, addresses, credential, userAgent: 'ake', clock, log: silentLog })
     const ending = new AbortController()
     const running = upstream.run(ending.signal)
     await new Promise<void>((resolve) => {

@@ -13,8 +13,8 @@ type Command = {
   readonly summary: string
   /** More than the summary says, for `ake help COMMAND`. */
   readonly about: string
-  /** What follows its name, and under which name its options stand in the table, where that is another. */
-  readonly form?: { readonly words: string; readonly options: string }
+  /** What else it does: what follows its name then, and under which name those options stand in the table. */
+  readonly actions?: readonly { readonly words: string; readonly options: string }[]
 } & (
   | { run(args: readonly string[]): Promise<void> }
   /** Answers the exit code. */
@@ -22,8 +22,8 @@ type Command = {
 )
 
 /** What `ake status` says, explained; within 100 columns as it is. */
-const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator. Whatever that answers, the exit code is
-0; it is 1 when no edge answers. --output json has everything, each name and version too.
+const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator; with --health the hub that is there. Whatever
+that answers, the exit code is 0; it is 1 when none answers. --output json has everything.
 
 Upstream   the API server: reachable; suspect (something took too long: no read waits for it);
            unreachable (what is mirrored is served, writes are refused); and why
@@ -74,7 +74,7 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
       }),
   },
   status: {
-    summary: 'print how the edge on this machine fares: its API server, and what it mirrors',
+    summary: 'print how the edge on this machine fares (its API server, what it mirrors), or a hub',
     about: statusWords,
     async run(args) {
       const config = await readConfig('status', { args, env: process.env })
@@ -95,19 +95,39 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
     },
   },
   hub: {
-    summary: 'issue the credential of an edge at its hub (a hub itself cannot be run yet)',
-    about: `NAME is the edge's node in the cluster. FILE gets the certificate of system:node:NAME, its key and the hub's authority, and
+    summary: 'stand between an API server and its edges, and issue their credentials',
+    about: `A hub reads from the API server what its edges want, once for all of them, and tells each over its link what changed; their
+requests are passed on in their callers' own names. Run several behind one Service, with one state in a Secret. When edges are let in it
+prints "ready wss://HOST:PORT"; SIGTERM and Ctrl-C ask the edges to move and end it in order, a second one at once.
+"ake status --health URL" tells how it fares.
+Try: ake hub --kubeconfig ./hub.kubeconfig --state ./hub --host hub.example.com
+
+issue NAME: NAME is the edge's node in the cluster. FILE gets the certificate of system:node:NAME, its key and the hub's authority, and
 is to be carried to that edge and to nobody else: who has it is that node to the hub, until the day that is printed.
 The state is made where there is none; keep it as you keep the key of a cluster's authority.
-Try: ake hub issue edge-1 --state ./hub --out ./edge-1.pem`,
-    form: { words: 'issue NAME', options: 'hub issue' },
-    async run([action, name, ...args]) {
-      if (action !== 'issue' || name === undefined || name.startsWith('-')) {
-        throw new UsageError('"ake hub" issues credentials: write "ake hub issue NAME --state … --out FILE"')
+Try: ake hub issue edge-1 --state ./hub --out ./edge-1.pem
+
+restored: says that the cluster was put back to an earlier state while no hub ran. One that runs notices it by itself.`,
+    actions: [
+      { words: 'issue NAME', options: 'hub issue' },
+      { words: 'restored', options: 'hub restored' },
+    ],
+    async run(args) {
+      const [action, name, ...rest] = args
+      if (action === undefined || action.startsWith('-')) await runHub(args)
+      else if (action === 'issue' && name !== undefined && !name.startsWith('-')) {
+        const config = await readConfig('hub issue', { args: rest, env: process.env })
+        const { hubIssue } = await import('./hubissue.ts')
+        process.stdout.write(await hubIssue(name, config))
+      } else if (action === 'restored') {
+        const config = await readConfig('hub restored', { args: args.slice(1), env: process.env })
+        const { hubRestored } = await import('./hubrestored.ts')
+        process.stdout.write(await hubRestored(config))
+      } else {
+        throw new UsageError(
+          '"ake hub" runs a hub and issues credentials: write "ake hub --state …", or "ake hub issue NAME --state … --out FILE"',
+        )
       }
-      const config = await readConfig('hub issue', { args, env: process.env })
-      const { hubIssue } = await import('./hubissue.ts')
-      process.stdout.write(await hubIssue(name, config))
     },
   },
   demo: {
@@ -185,7 +205,14 @@ type Running = { readonly log: ReturnType<typeof createLog>; readonly signal: Ab
 /** Fires when a signal asks a server to end. */
 const stop = new AbortController()
 
-async function untilSignal<C extends 'serve' | 'edge' | 'demo'>(
+function runHub(args: readonly string[]): Promise<void> {
+  return untilSignal('hub', args, async (config, parts) => {
+    const { hub } = await import('./hub.ts')
+    await hub(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
+  })
+}
+
+async function untilSignal<C extends 'serve' | 'edge' | 'hub' | 'demo'>(
   command: C,
   args: readonly string[],
   work: (config: Configs[C], parts: Running) => Promise<void>,
@@ -234,9 +261,12 @@ function overview(): string {
 }
 
 function helpFor(name: string): string {
-  const { summary, about, form } = find(name)
-  const options = optionsHelp(form?.options ?? name)
-  const call = form === undefined ? `ake ${name}` : `ake ${name} ${form.words}`
-  const usage = options === '' ? `usage: ${call}\n` : `usage: ${call} [options]\n\n${options}`
-  return `ake ${name}: ${summary}\n\n${usage}\n${about}\n`
+  const { summary, about, actions = [] } = find(name)
+  const forms = [{ words: '', options: name }, ...actions]
+  const usages = forms.map(({ words, options }) => usageOf(`ake ${name} ${words}`.trimEnd(), optionsHelp(options)))
+  return `ake ${name}: ${summary}\n\n${usages.join('\n')}\n${about}\n`
+}
+
+function usageOf(call: string, options: string): string {
+  return options === '' ? `usage: ${call}\n` : `usage: ${call} [options]\n\n${options}`
 }

@@ -33,13 +33,10 @@ import { resourceOfName } from '../mirror/interest.ts'
 import { Interests } from '../mirror/interests.ts'
 import type { RecordChange, Store } from '../store/store.ts'
 import type { CredentialLife } from '../upstream/credential.ts'
-import type { DirectUpstream } from '../upstream/direct.ts'
-import { followDirect } from '../upstream/follow/direct.ts'
-import type { Upstream } from '../upstream/upstream.ts'
 import { MirroredObjects } from './boundobjects.ts'
+import type { CloudLine } from './cloudline.ts'
 import { ClusterStore } from './clusterstore.ts'
 import type { EdgeConfig } from './config.ts'
-import { confirmRefusal } from './confirm.ts'
 import { damageOf } from './datafolder.ts'
 import { classesOf } from './incluster.ts'
 import { KubeletRights } from './kubeletrights.ts'
@@ -57,7 +54,7 @@ import { upstreamCheck } from './upstreamcheck.ts'
 export type ClusterParts = {
   readonly store: Store
   readonly config: EdgeConfig
-  readonly upstream: DirectUpstream
+  readonly line: CloudLine
   readonly log: Log
   /** The newest version that clients may have of a cluster before this one. */
   readonly lost: number
@@ -86,16 +83,17 @@ export type ClusterMirror = Awaited<ReturnType<typeof openMirror>>
 
 /** Reads what is stored before any client is served. */
 export async function openMirror(parts: ClusterParts) {
-  const { config, upstream, log, lost } = parts
+  const { config, line, log, lost } = parts
+  const { upstream } = line
   const clock = systemClock
   const store = new ClusterStore(parts.store)
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
-  const follow = followDirect({ upstream, limits, clock, confirm: () => upstream.confirm() })
+  const follow = await line.follow({ store, limits, log })
   const catalog = new CloudCatalog()
   const isAhead = config.node !== undefined
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log, isAhead })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
-  const confirm = confirmRefusal({ upstream, catalog })
+  const confirm = line.confirms(catalog)
   const interests = await Interests.open({
     ...{ store, upstream, follow, clock, log, find, confirm, lost },
     budget: { bytesMax: config.mirrorBytes },
@@ -119,6 +117,7 @@ export async function openMirror(parts: ClusterParts) {
   ])
   const { access, accounts, tokens: keeper, watches, changes, evaluation, nowMs, whoami, run: runAccess } = asking
   if (accounts !== undefined) objects.observe(accounts)
+  line.trustTime(nowMs)
   const contact = await Contact.open({ store, interests, reachability: upstream.reachability, clock, nowMs })
   interests.attach(copy)
   const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
@@ -151,12 +150,12 @@ export async function openMirror(parts: ClusterParts) {
       const { tell } = misconfigured
       holdWanted({ interests, catalog, documents, keeper, wanted: config.mirror, log })
       tellTargets({ catalog, wanted: config.mirror, tell })
-      roles = new Roles({ interests, catalog, upstream, changes, evaluation, clock })
+      roles = new Roles({ interests, catalog, upstream, changes, evaluation, clock, mayRead: line.mayRead })
       needs = new NodeNeeds({ interests, catalog, node: config.node, clock, log })
       if (config.node !== undefined) judgeNode(config.node)
       const others = () => [...roleInterests, ...(needs?.names ?? [])]
       releaseUnwanted({ interests, catalog, wanted: config.mirror, others })
-      rights = kubeletRights({ needs, access, config, upstream })
+      rights = kubeletRights({ needs, access, config, line })
       catalog.observe(() => interests.replan())
       measures.show({ copy, catalog })
 
@@ -281,10 +280,11 @@ function kubeletRights(parts: {
   needs: NodeNeeds
   access: Access
   config: EdgeConfig
-  upstream: Upstream
+  line: CloudLine
 }): KubeletRights | undefined {
-  const { needs, access, config, upstream } = parts
+  const { needs, access, config, line } = parts
   const { node, clientCredential } = config
-  if (node === undefined || !clientCredential.some(({ name }) => name === `system:node:${node}`)) return undefined
-  return new KubeletRights({ needs, access, node, reachability: upstream.reachability, clock: systemClock })
+  if (node === undefined) return undefined
+  if (line.node !== node && !clientCredential.some(({ name }) => name === `system:node:${node}`)) return undefined
+  return new KubeletRights({ needs, access, node, reachability: line.upstream.reachability, clock: systemClock })
 }

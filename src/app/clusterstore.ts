@@ -33,6 +33,7 @@ const kinds = [
   'aging',
   'contact',
   'view',
+  'epoch',
 ]
 
 export class ClusterStore implements Store {

@@ -12,6 +12,8 @@ export type EdgeConfig = ConfigOf<'edge'>
 export type DemoConfig = ConfigOf<'demo'>
 export type StatusConfig = ConfigOf<'status'>
 export type CheckConfig = ConfigOf<'check'>
+export type HubConfig = ConfigOf<'hub'>
+export type HubRestoredConfig = ConfigOf<'hub restored'>
 export type HubIssueConfig = ConfigOf<'hub issue'>
 export type Configs = {
   serve: ServeConfig
@@ -19,7 +21,9 @@ export type Configs = {
   demo: DemoConfig
   status: StatusConfig
   check: CheckConfig
+  hub: HubConfig
   'hub issue': HubIssueConfig
+  'hub restored': HubRestoredConfig
 }
 
 export type Sources = { readonly args: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> }

@@ -15,12 +15,18 @@ export function confirmRefusal(parts: { upstream: Upstream; catalog: CloudCatalo
     if (code === 404) {
       return catalog.complete && catalog.find(interest.group, interest.version, interest.resource) === undefined
     }
-    return code === 403 && (await reviewOwn(upstream, interest)) === 'denied'
+    return code === 403 && (await reviewRead(interest, { upstream, by: 'edge' })) === 'denied'
   }
 }
 
+/** Who asks: through a hub the edge is its node, and its administrator may more where the hub trusts its edges. */
+type Asker = { readonly upstream: Upstream; readonly by: 'edge' | 'administrator' }
+
 /** Whether the edge itself may list what an interest asks for. */
-export async function reviewOwn(upstream: Upstream, interest: Interest): Promise<'allowed' | 'denied' | 'unknown'> {
+export async function reviewRead(
+  interest: Interest,
+  { upstream, by }: Asker,
+): Promise<'allowed' | 'denied' | 'unknown'> {
   const { group, version, resource, namespace, labels, fields } = interest
   const resourceAttributes = {
     verb: 'list',
@@ -43,8 +49,11 @@ export async function reviewOwn(upstream: Upstream, interest: Interest): Promise
     headers: { 'content-type': 'application/json', 'content-length': String(body.length) },
     body,
     identity: { kind: 'edge' },
+    passedOn: by === 'administrator',
     headMsMax: reviewMsMax,
   })
+  // A hub says so of itself: it does not stand for administrators of edges.
+  if (answer.status === 401 && by === 'administrator') return 'denied'
   if (answer.status !== 201) return 'unknown'
   const { status } = JSON.parse((await readWhole(answer, reviewBytesMax)).toString()) as {
     status?: { allowed?: unknown; denied?: unknown; evaluationError?: unknown }

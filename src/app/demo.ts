@@ -37,7 +37,14 @@ export async function demo(config: DemoConfig, parts: { log: Log; signal: AbortS
     const running = edge(
       {
         ...{ listen: config.listen, logLevel: config.logLevel, data, history: historyBytes, historyAge },
-        ...{ kubeconfig: join(cloud.folder, 'admin.kubeconfig'), server: [], mirror: [], clientCredential: [] },
+        ...{
+          kubeconfig: join(cloud.folder, 'admin.kubeconfig'),
+          server: [],
+          hub: [],
+          credential: undefined,
+          mirror: [],
+          clientCredential: [],
+        },
         ...{
           compress: 'remote',
           encryptionKey: undefined,

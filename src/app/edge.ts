@@ -12,18 +12,19 @@ import { ClusterGate } from '../mirror/clustergate.ts'
 import { kindOfName } from '../mirror/interest.ts'
 import { servingHosts } from '../pki/pki.ts'
 import type { Store } from '../store/store.ts'
-import { dialTcp } from '../upstream/dial.ts'
-import { DirectUpstream } from '../upstream/direct.ts'
 import { followFiles } from '../upstream/files.ts'
 import type { Gate } from '../upstream/upstream.ts'
+import type { CloudLine } from './cloudline.ts'
 import { type ClusterMirror, openMirror } from './clustermirror.ts'
 import type { EdgeConfig } from './config.ts'
 import { openOrSetAside } from './datafolder.ts'
+import { openDirectLine } from './directline.ts'
 import { readKeys } from './encryptionkey.ts'
 import { endInOrder } from './ending.ts'
 import { Expiry, expiryFigures } from './expiry.ts'
 import { edgeFigures } from './figures.ts'
 import { inClusterOf } from './incluster.ts'
+import { openLinkedLine } from './linkedline.ts'
 import { lockFolder } from './lockfile.ts'
 import { Mirrors } from './mirrors.ts'
 import { Misconfigured } from './misconfigured.ts'
@@ -31,30 +32,33 @@ import { connectionsHere } from './openfiles.ts'
 import { Outage } from './outage.ts'
 import { Serving } from './serving.ts'
 import { type ClusterStatus, sinceMsOf } from './statusdocument.ts'
-import { akeVersion, buildInfo } from './version.ts'
+import { buildInfo } from './version.ts'
+import { nodeOfWay, wayOf } from './way.ts'
 
 /** How often the file of --client-ca is looked at. */
 const lookEveryMs = 5_000
 
 type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
 
-export async function edge(config: EdgeConfig, { log, signal, ready }: Running): Promise<void> {
+export async function edge(given: EdgeConfig, { log, signal, ready }: Running): Promise<void> {
   const clock = systemClock
-  const clientCa = await readClientCa(config.clientCa)
-  const keys = await readKeys(config.encryptionKey, { environment: process.env, log })
+  const clientCa = await readClientCa(given.clientCa)
+  const keys = await readKeys(given.encryptionKey, { environment: process.env, log })
   let gate: ClusterGate | undefined
   const admission: Gate = {
     admit: (arrival) => (gate as ClusterGate).admit(arrival),
     look: (arrival, withinMs) => (gate as ClusterGate).look(arrival, withinMs),
   }
-  const upstream = await openUpstream(config, admission, log)
+  const line = await openLine(given, { gate: admission, cluster: () => gate?.known?.uid ?? '', log })
+  const { upstream } = line
+  const config = { ...given, node: nodeOfWay(given.node, line.node) }
   const unlock = await lockFolder(config.data)
   let opened: Store | undefined
   try {
     const found = await openOrSetAside({ ...config, keys, log }, async (store) => {
       const known = await ClusterGate.open({ store, clock, log, spanMs: config.otherClusterAfter })
       gate = known
-      return { known, mirror: await openMirror({ store, config, upstream, log, lost: known.lost }) }
+      return { known, mirror: await openMirror({ store, config, line, log, lost: known.lost }) }
     })
     const { store } = found
     opened = store
@@ -83,7 +87,7 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
     let listening = config.listen
     const inCluster = () => inClusterOf({ config, authority: pki.ca, listening })
     const around = { measures, cluster: () => clusterStatus(known), damage, credentials, misconfigured, inCluster }
-    const mirrors = new Mirrors({ store, config, upstream, log, gate: known, around }, found.opened.mirror)
+    const mirrors = new Mirrors({ store, config, line, log, gate: known, around }, found.opened.mirror)
     current = () => mirrors.current
 
     const server = new Server({
@@ -133,23 +137,12 @@ export async function edge(config: EdgeConfig, { log, signal, ready }: Running):
   }
 }
 
-async function openUpstream(config: EdgeConfig, gate: Gate, log: Log): Promise<DirectUpstream> {
-  try {
-    return await DirectUpstream.open({
-      dial: dialTcp(),
-      servers: config.server,
-      kubeconfig: config.kubeconfig,
-      certificates: config.clientCredential,
-      environment: process.env,
-      probeEveryMs: config.probeEvery,
-      userAgent: `ake/${akeVersion} (edge)`,
-      clock: systemClock,
-      log,
-      gate,
-    })
-  } catch (error) {
-    throw new UsageError(reasonOf(error))
-  }
+async function openLine(
+  config: EdgeConfig,
+  parts: { gate: Gate; cluster: () => string; log: Log },
+): Promise<CloudLine> {
+  const way = wayOf(config)
+  return 'hub' in way ? await openLinkedLine(way, parts) : await openDirectLine(config, way, parts)
 }
 
 /** How pods of this node find it, and why not where that was not said. */

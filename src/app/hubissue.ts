@@ -1,19 +1,15 @@
 /** `ake hub issue`: a credential with which an edge reaches the hub, in one file that is carried there. */
 import { X509Certificate } from 'node:crypto'
 import { systemClock } from '../base/clock.ts'
-import { reasonOf, UsageError } from '../base/fault.ts'
+import { UsageError } from '../base/fault.ts'
 import { createLog } from '../base/log.ts'
 import { edgePair } from '../hub/state/certificates.ts'
-import { FolderState } from '../hub/state/folderstate.ts'
-import { KeptState, type StateStore } from '../hub/state/keptstate.ts'
-import { type SecretName, SecretState } from '../hub/state/secretstate.ts'
+import { KeptState } from '../hub/state/keptstate.ts'
 import { credentialText } from '../pki/credentialfile.ts'
 import { createPrivateFile, writePrivateFile } from '../pki/privatefile.ts'
-import { dialTcp } from '../upstream/dial.ts'
-import { DirectUpstream } from '../upstream/direct.ts'
 import type { HubIssueConfig } from './config.ts'
+import { openStateStore } from './hubupstream.ts'
 import { kinds } from './optionkinds.ts'
-import { akeVersion } from './version.ts'
 
 /** Answers what to print. */
 export async function hubIssue(name: string, config: HubIssueConfig): Promise<string> {
@@ -24,7 +20,7 @@ export async function hubIssue(name: string, config: HubIssueConfig): Promise<st
   }
   const log = createLog({ level: 'warn' })
   const clock = systemClock
-  await using at = await stateAt(config)
+  await using at = await openStateStore({ ...config, log })
   const kept = await KeptState.open({ store: at.store, clock, log })
   const pair = edgePair(kept.current, name, clock.now())
   const until = new X509Certificate(pair.cert).validToDate.toISOString().slice(0, 10)
@@ -36,31 +32,4 @@ export async function hubIssue(name: string, config: HubIssueConfig): Promise<st
   }
   const made = kept.isNew ? `made a new hub's state in ${at.store.name}: no edge and no other hub knows it yet\n` : ''
   return `${made}wrote ${config.out}: ${title}\n`
-}
-
-type OpenedStore = AsyncDisposable & { readonly store: StateStore }
-
-async function stateAt({ state, kubeconfig }: HubIssueConfig): Promise<OpenedStore> {
-  if ('folder' in state) return { store: new FolderState(state.folder), [Symbol.asyncDispose]: () => Promise.resolve() }
-  if (kubeconfig === undefined) {
-    throw new UsageError(`a state in a Secret needs --kubeconfig: give one that may get, create and update it`)
-  }
-  return await secretAt(state, kubeconfig)
-}
-
-async function secretAt(secret: SecretName, kubeconfig: string): Promise<OpenedStore> {
-  let upstream: DirectUpstream
-  try {
-    upstream = await DirectUpstream.open({
-      ...{ dial: dialTcp(), servers: [], kubeconfig, environment: process.env, probeEveryMs: 5_000 },
-      ...{ userAgent: `ake/${akeVersion} (hub)`, clock: systemClock, log: createLog({ level: 'warn' }) },
-    })
-  } catch (error) {
-    throw new UsageError(reasonOf(error))
-  }
-  return {
-    store: new SecretState({ ...secret, upstream }),
-    // It never ran: this lets go of its connections.
-    [Symbol.asyncDispose]: () => upstream.run(AbortSignal.abort()),
-  }
 }

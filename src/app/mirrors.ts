@@ -78,7 +78,7 @@ export class Mirrors {
 
   /** Where the disk refuses, the old copy is served on, as while the cloud is away. */
   async #change(cluster: Cluster, over: AbortController): Promise<void> {
-    const { gate, around, log, upstream } = this.#parts
+    const { gate, around, log, line } = this.#parts
     const lost = this.#mirror.newest()
     const fields = { from: gate.known?.uid ?? '', to: cluster.uid, lost }
     try {
@@ -93,6 +93,6 @@ export class Mirrors {
     this.#mirror = await openMirror({ ...this.#parts, lost })
     this.#endpoint = this.#mirror.serve(around)
     gate.adopted(cluster, lost)
-    for (let probes = 0; probes < probesAfter && !(await upstream.reachability.probe()); probes++);
+    for (let probes = 0; probes < probesAfter && !(await line.upstream.reachability.probe()); probes++);
   }
 }

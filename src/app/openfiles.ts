@@ -14,15 +14,31 @@ const connectionsMin = 64
 
 /** `text` is what the system says about a process: /proc/self/limits; without it our own limit stands. */
 export function connectionsWithin(text: string | undefined): number {
-  const files = Number(/^Max open files\s+(\d+)/m.exec(text ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
-  const room = Math.floor((files - ownFilesMax) / filesPerConnection)
+  const room = Math.floor((filesIn(text) - ownFilesMax) / filesPerConnection)
   return Math.min(standardLimits.connectionsMax, Math.max(connectionsMin, room))
 }
 
+/** How many links a hub has room for: each is one file, and an upgraded request at the API server is another now and then. */
+export function linksWithin(text: string | undefined): number {
+  return Math.max(connectionsMin, filesIn(text) - 2 * ownFilesMax)
+}
+
+export function linksHere(): number {
+  return linksWithin(limitsHere())
+}
+
 export function connectionsHere(): number {
+  return connectionsWithin(limitsHere())
+}
+
+function filesIn(text: string | undefined): number {
+  return Number(/^Max open files\s+(\d+)/m.exec(text ?? '')?.[1] ?? Number.POSITIVE_INFINITY)
+}
+
+function limitsHere(): string | undefined {
   try {
-    return connectionsWithin(readFileSync('/proc/self/limits', 'utf8'))
+    return readFileSync('/proc/self/limits', 'utf8')
   } catch {
-    return connectionsWithin(undefined)
+    return undefined
   }
 }

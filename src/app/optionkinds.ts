@@ -1,4 +1,6 @@
 /** How each type of option is written and read. */
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { resolve } from 'node:path'
 import { UsageError } from '../base/fault.ts'
 import { type LogLevel, logLevels } from '../base/log.ts'
@@ -21,6 +23,9 @@ export type StatePlace = { readonly folder: string } | { readonly namespace: str
 export const kinds = {
   address: { placeholder: 'HOST:PORT', example: '127.0.0.1:10005', parse: parseAddress },
   url: { placeholder: 'URL', example: 'https://10.0.0.1:6443', parse: parseUrl },
+  huburl: { placeholder: 'URL', example: 'wss://hub.example.com:10002', parse: parseHubUrl },
+  website: { placeholder: 'URL', example: 'http://127.0.0.1:10003', parse: parseWebsite },
+  host: { placeholder: 'HOST', example: 'hub.example.com', parse: parseHost },
   folder: { placeholder: 'DIR', example: './ake-data', parse: parsePath },
   file: { placeholder: 'FILE', example: './ake.yaml', parse: parsePath },
   bytes: { placeholder: 'BYTES', example: '128Mi', parse: parseBytes },
@@ -47,16 +52,37 @@ export const kinds = {
 } as const
 
 function parseAddress(text: string): HostPort | undefined {
-  const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text)
-  const host = match?.[1] ?? match?.[2]
+  const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([\w.-]*)):(\d{1,5})$/.exec(text)
+  const host = match?.[1] ?? (match?.[2] === '' ? everywhere() : match?.[2])
   const port = Number(match?.[3])
   return host === undefined || port > 65535 ? undefined : { host, port }
+}
+
+/** Where there is no IPv6 its wildcard cannot be listened on. */
+function everywhere(): string {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  return all.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0'
+}
+
+/** As a certificate bears it. */
+function parseHost(text: string): string | undefined {
+  return isIP(text) > 0 || parseName(text.replace(/^\*\./, '')) !== undefined ? text : undefined
+}
+
+/** No credential is sent there. */
+function parseWebsite(text: string): string | undefined {
+  return /^http:\/\/[\w.:[\]-]+\/?$/.test(text) && URL.canParse(text) ? new URL(text).origin : undefined
 }
 
 /** Only what can keep a credential secret, and nothing that would hold one. */
 function parseUrl(text: string): string | undefined {
   if (!/^https:\/\/[\w.:[\]%-]+(\/[\w./~%-]*)?$/.test(text) || !URL.canParse(text)) return undefined
   return text.replace(/\/+$/, '')
+}
+
+/** Of a hub nothing but the host and the port is told. */
+function parseHubUrl(text: string): string | undefined {
+  return /^wss:\/\/[\w.:[\]%-]+\/?$/.test(text) && URL.canParse(text) ? text.replace(/\/+$/, '') : undefined
 }
 
 function parsePath(text: string): string | undefined {

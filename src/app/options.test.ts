@@ -12,7 +12,7 @@ test('help shows each option of the command with its variable and default', () =
   assert.match(optionsHelp('demo'), /default 127\.0\.0\.1:0, may be repeated\)/)
   assert.doesNotMatch(optionsHelp('demo'), /--data/)
   assert.equal(optionsHelp('version'), '')
-  assert.match(optionsHelp('edge'), /^ {2}--kubeconfig FILE +.*\(AKE_KUBECONFIG, required\)$/m)
+  assert.match(optionsHelp('hub issue'), /^ {2}--out FILE +.*\(AKE_OUT, required\)$/m)
   assert.doesNotMatch(optionsHelp('hub issue'), /--kubeconfig .*required/)
   assert.match(optionsHelp('hub issue'), /^ {2}--force +.*\(AKE_FORCE\)$/m)
   assert.match(optionsHelp('edge'), /^ {2}--server URL +.*\(AKE_SERVER, may be repeated\)$/m)
@@ -25,7 +25,7 @@ test('docs/options.md has a row for each option', () => {
     /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), edge \(`127.0.0.1:10005`\), demo \(`127.0.0.1:0`\) \|/m,
   )
   assert.match(table, /^\| `--config FILE` \| `AKE_CONFIG` \| serve, edge \|/m)
-  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge \(required\), hub issue \|/m)
+  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge, hub issue \|/m)
   assert.match(table, /^\| `--server URL` \| `AKE_SERVER` \| edge \| .*; may be repeated \|$/m)
   // A bar would end the cell.
   assert.match(table, /^\| `--state DIR\\\|secret:NAMESPACE\/NAME` \| `AKE_STATE` \| hub issue \(required\) \|/m)

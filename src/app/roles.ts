@@ -13,7 +13,7 @@ import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { interestOf, resourceName } from '../mirror/interest.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { reviewOwn } from './confirm.ts'
+import type { CloudLine } from './cloudline.ts'
 
 const group = 'rbac.authorization.k8s.io'
 const version = 'v1'
@@ -39,6 +39,7 @@ type Parts = {
   readonly upstream: Upstream
   readonly changes: Changes
   readonly evaluation: Evaluation
+  readonly mayRead: CloudLine['mayRead']
   readonly clock: Clock
 }
 
@@ -109,11 +110,11 @@ export class Roles implements RoleSource {
   }
 
   async #look(resource: string): Promise<void> {
-    const { interests, catalog, upstream, clock } = this.#parts
+    const { interests, catalog, upstream, mayRead, clock } = this.#parts
     const known = catalog.find(group, version, resource)
     if (known === undefined || upstream.reachability.state !== 'reachable') return
     const interest = interestIn(resource)
-    const verdict = await reviewOwn(upstream, interest).catch(() => 'unknown' as const)
+    const verdict = await mayRead(interest).catch(() => 'unknown' as const)
     this.#deniedUntil.delete(resource)
     if (verdict === 'denied') this.#deniedUntil.set(resource, clock.steady() + deniedMs)
     if (verdict !== 'allowed') return

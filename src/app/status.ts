@@ -1,13 +1,17 @@
 /**
- * `ake status`: asks the edge that runs on a folder how it fares, as its administrator, and prints the answer for people
- * or as it came. What the edge tells is `StatusDocument`, served on /ake/status.
+ * `ake status`: asks the edge that runs on a folder how it fares, as its administrator, or a hub, and prints the answer for
+ * people or as it came. What they tell is `StatusDocument` and `HubStatusDocument`, served on /ake/status.
  */
-import { request } from 'node:https'
+import { request as requestSecurely } from 'node:https'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
+import { request as requestPlainly } from '../base/http.ts'
+import { statusPath } from '../endpoint/ownpaths.ts'
 import { readPrivateFile } from '../pki/privatefile.ts'
 import type { StatusConfig } from './config.ts'
+import type { HubStatusDocument } from './hubstatus.ts'
+import { hubStatusText } from './hubstatustext.ts'
 import type { StatusDocument } from './statusdocument.ts'
 import { statusText } from './statustext.ts'
 
@@ -16,10 +20,20 @@ const answerMsMax = 5_000
 /** Some hundred bytes for each interest: far more than an edge can hold. */
 const answerBytesMax = 16 * 1024 * 1024
 
+type Asked = Pick<StatusConfig, 'data' | 'output'> & Partial<Pick<StatusConfig, 'health'>>
+
 /** What to print. */
-export async function status({ data, output }: StatusConfig, clock: Clock): Promise<string> {
+export async function status({ data, health, output }: Asked, clock: Clock): Promise<string> {
+  if (health !== undefined) return await hubStatus(health, output, clock)
   const document = await statusIn(data)
   return output === 'json' ? `${JSON.stringify(document, null, 2)}\n` : statusText(document, clock.now())
+}
+
+async function hubStatus(hub: string, output: StatusConfig['output'], clock: Clock): Promise<string> {
+  const answer = await ask(`${hub}${statusPath}`, {}, () => `no hub listens at ${hub}: give its --health-listen`)
+  if (answer.code !== 200) throw new Unavailable(`${hub} has no status to tell (${answer.code}): it may be no hub`)
+  const document = parsed<HubStatusDocument>(answer.text, hub)
+  return output === 'json' ? `${JSON.stringify(document, null, 2)}\n` : hubStatusText(document, clock.now())
 }
 
 /** What the edge that runs on a folder tells. */
@@ -30,19 +44,24 @@ export async function statusIn(data: string): Promise<StatusDocument> {
     throw new UsageError(`${data} has no admin.kubeconfig, so no ake has run there: give its folder with --data`)
   }
   const access = await accessIn(text, path)
-  const answer = await ask(access, data)
+  const { server, ...credentials } = access
+  const answer = await ask(
+    `${server}${statusPath}`,
+    credentials,
+    () => `no ake runs on ${data}: start it with "ake edge"`,
+  )
   if (answer.code === 404) {
     throw new Unavailable(`the ake on ${data} is not an edge: only "ake edge" has a status to tell`)
   }
   if (answer.code !== 200) {
     throw new Unavailable(`${access.server} refuses to tell its status (${answer.code}): another ake may listen there`)
   }
-  return parsed(answer.text, access.server)
+  return parsed<StatusDocument>(answer.text, access.server)
 }
 
-function parsed(text: string, server: string): StatusDocument {
+function parsed<Document>(text: string, server: string): Document {
   try {
-    return JSON.parse(text) as StatusDocument
+    return JSON.parse(text) as Document
   } catch {
     throw new Unavailable(`${server} gives no answer that can be read: another server may listen there`)
   }
@@ -64,10 +83,16 @@ async function accessIn(text: string, path: string): Promise<ServerAccess> {
   }
 }
 
-function ask({ server, ...credentials }: ServerAccess, data: string): Promise<{ code: number; text: string }> {
+/** `stopped`: the sentence for nobody there. */
+function ask(
+  url: string,
+  credentials: Partial<Omit<ServerAccess, 'server'>>,
+  stopped: () => string,
+): Promise<{ code: number; text: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(answerMsMax)
-    const asked = request(`${server}/ake/status`, { ...credentials, signal, agent: false }, (answer) => {
+    const request = url.startsWith('https:') ? requestSecurely : requestPlainly
+    const asked = request(url, { ...credentials, signal, agent: false }, (answer) => {
       let text = ''
       answer.setEncoding('utf8')
       answer.on('data', (chunk: string) => {
@@ -78,15 +103,10 @@ function ask({ server, ...credentials }: ServerAccess, data: string): Promise<{ 
       answer.on('error', fail)
     })
     const fail = (error: NodeJS.ErrnoException) => {
-      const stopped = error.code === 'ECONNREFUSED'
       const why = signal.aborted ? `nothing within ${answerMsMax / 1000} s` : reasonOf(error)
-      reject(
-        new Unavailable(
-          stopped
-            ? `no ake runs on ${data}: start it with "ake edge"`
-            : `${server} gives no answer (${why}): see its log`,
-        ),
-      )
+      const { origin } = new URL(url)
+      const isStopped = error.code === 'ECONNREFUSED'
+      reject(new Unavailable(isStopped ? stopped() : `${origin} gives no answer (${why}): see its log`))
     }
     asked.on('error', fail)
     asked.end()

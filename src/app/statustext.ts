@@ -6,7 +6,7 @@ import { humanDuration, parseTime } from '../kube/table/duration.ts'
 import { adviceOf } from './advice.ts'
 import type { StatusDocument } from './statusdocument.ts'
 import { rebootText } from './survival.ts'
-import { aligned, printable, wrapped } from './terminal.ts'
+import { aligned, printable, size, wrapped } from './terminal.ts'
 
 type InterestStatus = StatusDocument['interests'][number]
 
@@ -175,13 +175,4 @@ function expiry(time: string, nowMs: number): string {
   const ms = parseTime(time)
   if (ms === undefined) return 'of unknown expiry'
   return ms < nowMs ? `EXPIRED ${humanDuration(nowMs - ms)} ago` : `expires in ${humanDuration(ms - nowMs)}`
-}
-
-/** In the units the options take. */
-function size(bytes: number): string {
-  const units = ['', 'Ki', 'Mi', 'Gi', 'Ti']
-  let at = 0
-  let value = bytes
-  for (; value >= 1024 && at < units.length - 1; at++) value /= 1024
-  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)}${units[at]}`
 }

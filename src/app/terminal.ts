@@ -83,3 +83,12 @@ export function printable(text: string): string {
 function cut(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, width - 1)}…` : text
 }
+
+/** In the units the options take. */
+export function size(bytes: number): string {
+  const units = ['', 'Ki', 'Mi', 'Gi', 'Ti']
+  let at = 0
+  let value = bytes
+  for (; value >= 1024 && at < units.length - 1; at++) value /= 1024
+  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)}${units[at]}`
+}

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { FakeCloud } from '../access/access.test-support.ts'
 import { type OpenAccess, openAccess } from '../access/open.ts'
-import { confirmRefusal } from '../app/confirm.ts'
+import { confirmRefusal, reviewRead } from '../app/confirm.ts'
 import { tellTargets } from '../app/mirrortargets.ts'
 import { Misconfigured } from '../app/misconfigured.ts'
 import { NodeNeeds } from '../app/node.ts'
@@ -24,7 +24,7 @@ import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { Cloud as DocumentCloud } from '../mirror/documents/cloud.test-support.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
 import { isDocument } from '../mirror/documents/place.ts'
-import { kindOfName, resourceOfName } from '../mirror/interest.ts'
+import { type Interest, kindOfName, resourceOfName } from '../mirror/interest.ts'
 import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
@@ -279,7 +279,8 @@ export class EdgeWorld {
     const { access, tokens: keeper, watches, changes, evaluation, nowMs } = this.access
     holdWanted({ interests, catalog, documents, keeper, wanted: this.wanted, log })
     tellTargets({ catalog, wanted: this.wanted, tell: this.misconfigured.tell })
-    const roles = new Roles({ interests, catalog, upstream, changes, evaluation, clock })
+    const mayRead = (interest: Interest) => reviewRead(interest, { upstream, by: 'edge' })
+    const roles = new Roles({ interests, catalog, upstream, changes, evaluation, clock, mayRead })
     const ofNode = { node: this.node, namesMax: this.#namesMax }
     const needs = new NodeNeeds({ interests, catalog, ...ofNode, clock, log })
     this.needs = needs

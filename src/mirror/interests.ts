@@ -55,6 +55,8 @@ export type InterestsParts = {
   readonly confirm: (interest: Interest, code: number) => Promise<boolean>
   /** The newest version that clients may have of another cluster; 0: there was none. */
   readonly lost?: number
+  /** Hears, once for all of them, that the cluster was put back to an earlier state; in the turn in which all are doubted. */
+  readonly onRestored?: () => void
   /** What all interests together may hold, where it is not as usual. */
   readonly budget?: Partial<BudgetLimits>
 }
@@ -263,7 +265,8 @@ export class Interests {
       save: (one) => this.#records.save(one),
       onRestored: (one) => {
         // A cluster is put back as a whole, and the newest objects of another resource may look the same by chance.
-        for (const other of this.#mirrored.values()) if (other !== one) other.doubt()
+        this.doubt(one)
+        this.#parts.onRestored?.()
       },
       onSynced: (one) => {
         this.#tell(one)
@@ -300,6 +303,11 @@ export class Interests {
     }
     // Those whose fields were unknown until now can be fed.
     if (this.#started) for (const mirrored of this.#mirrored.values()) this.#widened(mirrored)
+  }
+
+  /** The cluster may have been put back: nothing is read, but what knows of it already, until it was compared. */
+  doubt(knowing?: MirroredInterest): void {
+    for (const other of this.#mirrored.values()) if (other !== knowing) other.doubt()
   }
 
   /** The API server may accept now what it refused: all that wait ask again, spread over a moment. */

@@ -14,6 +14,8 @@ import { readWhole } from './whole.ts'
 export type World = {
   readonly upstream: Upstream
   readonly sent: () => number
+  /** As whom the edge asks for itself, where that is not its administrator. */
+  readonly own?: string
   /** From now on no server is there. */
   readonly leave: () => Promise<void>
   readonly end: () => Promise<void>
@@ -105,9 +107,9 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
     },
   )
 
-  check('[I1] each identity goes up with its own credential and no other', async ({ upstream }) => {
-    const seen = async (identity: Identity) => {
-      const { name: certificate, headers } = await echoed(upstream, { identity })
+  check('[I1] each identity goes up with its own credential and no other', async ({ upstream, own = 'edge' }) => {
+    const seen = async (identity: Identity, passedOn = true) => {
+      const { name: certificate, headers } = await echoed(upstream, { identity, passedOn })
       return [certificate, headers.authorization]
     }
     assert.deepEqual(await seen(edge), ['edge', undefined])
@@ -115,6 +117,7 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
     assert.deepEqual(await seen({ kind: 'anonymous' }), ['', undefined])
     assert.deepEqual(await seen({ kind: 'certificate', name: 'kubelet' }), ['kubelet', undefined])
     assert.deepEqual(await seen(edge), ['edge', undefined])
+    assert.deepEqual(await seen(edge, false), [own, undefined])
     const unknown = await refusal(echoed(upstream, { identity: { kind: 'certificate', name: 'unknown' } }))
     assert.equal(unknown.sent, false)
   })
@@ -180,7 +183,7 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
 
   check('an upgrade carries bytes both ways; a refusal of one has its status and body', async ({ upstream }) => {
     const headers = { connection: 'Upgrade', upgrade: 'echo', 'x-stream-protocol-version': ['v5', 'v4'] }
-    const asked = { method: 'POST', path: '/exec', identity: edge, headers }
+    const asked = { method: 'POST', path: '/exec', identity: edge, headers, passedOn: true }
     const { status, socket, rawHeaders, head } = await upstream.connect(asked)
     assert.equal(status, 101)
     assert.ok(rawHeaders.join().includes('edge'), 'the server knows who asked')

@@ -181,7 +181,7 @@ function checkedPair(cert: string, key: string, what: string): Credential {
 }
 
 /** Tokens of service accounts are JWTs and say when they end; others say nothing. */
-function ofToken(token: string): Credential {
+export function ofToken(token: string): Credential {
   if (/[^\x21-\x7e]/.test(token)) return { missing: "the edge's token holds characters that no token has" }
   try {
     const claims = section(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()))

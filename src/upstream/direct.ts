@@ -25,10 +25,10 @@ import type { Sending } from './session.ts'
 import {
   type Arrival,
   type Connected,
+  type EdgeUpstream,
   type Gate,
   type Reachability,
   Unreachable,
-  type Upstream,
   type UpstreamRequest,
   type UpstreamResponse,
 } from './upstream.ts'
@@ -54,7 +54,7 @@ const strangersPool = 'strangers'
 /** Interests come back together after an outage: one answer is for all that ask within this time. */
 const confirmedMsMax = 500
 
-export class DirectUpstream implements Upstream {
+export class DirectUpstream implements EdgeUpstream {
   readonly #parts: DirectParts
   readonly #limits: UpstreamLimits
   readonly #checker: Checker
@@ -99,7 +99,6 @@ export class DirectUpstream implements Upstream {
     return this.#checker
   }
 
-  /** What is wrong with the files it was given, a sentence each with what to do. */
   get complaints(): readonly string[] {
     return this.#profile.complaints
   }
@@ -201,24 +200,20 @@ export class DirectUpstream implements Upstream {
     }
   }
 
-  /** Another text whenever the credential of that common name is another one; who stands behind it may be, too. */
   credentialVersion(name: string): string {
     const cert = this.#credential(`certificate/${name}`)?.pair?.cert
     return cert === undefined ? '' : createHash('sha256').update(cert).digest('base64')
   }
 
-  /** The certificate configured for callers of that common name; `unusable` while its files hold none. */
   certificateOf(name: string): X509Certificate | 'unusable' | undefined {
     const credential = this.#credential(`certificate/${name}`)
     return credential === undefined ? undefined : (credential.certificate ?? 'unusable')
   }
 
-  /** The edge's own and those of callers. */
   credentials(): CredentialLife[] {
     return [...this.#upstreams.credentials].map(([name, credential]) => lifeOf(name, credential))
   }
 
-  /** Hears that what the API server refused may be accepted now; answers how to stop hearing. */
   onRenewed(listener: () => void): () => void {
     this.#renewals.add(listener)
     return () => void this.#renewals.delete(listener)

@@ -1,13 +1,15 @@
 /** Everything the upstream reads from files, as one value: read at the start, again when a file changed, and compared. */
 import type { X509Certificate } from 'node:crypto'
 import { type Credential, readKubeconfig, readPair } from './credential.ts'
+import { type PodAccount, readPodAccount } from './podaccount.ts'
 import { type ForwardProxy, type ProxyVariables, proxyFor } from './proxychoice.ts'
 import type { Trust } from './secure.ts'
 
 export type Files = {
   /** https URLs in the order of preference; none: the kubeconfig's own. */
   readonly servers: readonly string[]
-  readonly kubeconfig: string
+  /** Its path, or what this process has as a pod. */
+  readonly kubeconfig: string | PodAccount
   /** Credentials for callers by the common name of their certificate. */
   readonly certificates?: readonly { readonly name: string; readonly cert: string; readonly key: string }[]
   /** May name a proxy; without it only the kubeconfig does. */
@@ -31,7 +33,7 @@ export async function readUpstreams({
   certificates = [],
   environment,
 }: Files): Promise<Upstreams> {
-  const profile = await readKubeconfig(kubeconfig)
+  const profile = typeof kubeconfig === 'string' ? await readKubeconfig(kubeconfig) : await readPodAccount(kubeconfig)
   const given = servers.length > 0 ? servers : [profile.server]
   const credentials = new Map([['edge', profile.credential]])
   const files = [...profile.files]
@@ -40,7 +42,7 @@ export async function readUpstreams({
     credentials.set(`certificate/${name}`, namedAlike(name, pair) ? pair : { missing: anotherName(name, cert, pair) })
     files.push(cert, key)
   }
-  const urls = given.map((server) => parseServer(server, kubeconfig))
+  const urls = given.map((server) => parseServer(server, typeof kubeconfig === 'string' ? kubeconfig : ''))
   const proxies = new Map<string, ForwardProxy>()
   for (const url of urls) {
     const proxy = proxyFor(url, { proxyUrl: profile.proxyUrl, environment })

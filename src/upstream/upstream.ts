@@ -1,13 +1,15 @@
 /**
- * Where truth comes from: a real API server, reached directly here, later through the hub or a tunnel. An upstream takes a
+ * Where truth comes from: a real API server, reached directly or through a hub. An upstream takes a
  * request in a caller's name and answers with what the API server said, byte for byte; it decides nothing about rights or
  * data. Whether the cloud can be reached is decided in one place for all callers (`Reachability`), from probes and from what
  * live traffic shows, so that no caller waits for a link that another already found dead.
  *
- * `contract.test-support.ts` is what every implementation has to pass; `direct.ts` is the first.
+ * `contract.test-support.ts` is what every implementation has to pass; `direct.ts` and `linked/linkedupstream.ts` do.
  */
+import type { X509Certificate } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Caller } from '../kube/caller.ts'
+import type { CredentialLife } from './credential.ts'
 
 /** In whose name a request goes up: no request has more rights there than its caller (I1). */
 export type Identity =
@@ -135,4 +137,27 @@ export interface Upstream {
   addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[]
   /** Probes, follows files and keeps connections until the signal. */
   run(signal: AbortSignal): Promise<void>
+}
+
+/** The credential with which callers of a common name go up, or whom their certificate has to name. */
+export type CallerCertificate =
+  | X509Certificate
+  /** One is configured, but its files hold none at present, so nothing goes up in its name. */
+  | 'unusable'
+  /** Whoever the authorities of callers vouch for by exactly this subject. */
+  | { readonly organizations: readonly string[] }
+  | undefined
+
+/** An upstream as an edge composes itself over it: with the credentials that are its own and its callers'. */
+export interface EdgeUpstream extends Upstream {
+  /** What is wrong with the files it was given, a sentence each with what to do. */
+  readonly complaints: readonly string[]
+  /** Another text whenever the credential of that common name is another one; who stands behind it may be, too. */
+  credentialVersion(name: string): string
+  /** What goes with callers of that common name. */
+  certificateOf(name: string): CallerCertificate
+  /** The edge's own and those of callers. */
+  credentials(): readonly CredentialLife[]
+  /** Hears that what the API server refused may be accepted now; answers how to stop hearing. */
+  onRenewed(listener: () => void): () => void
 }

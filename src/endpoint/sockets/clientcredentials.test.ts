@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import type { KeyPair } from '../../pki/certificate.ts'
+import type { CallerCertificate } from '../../upstream/upstream.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { identityOf } from '../identify.ts'
-import { ClientCredentials, type Configured } from './clientcredentials.ts'
+import { ClientCredentials } from './clientcredentials.ts'
 import { authority, issuedBy, open, own, type Running, readAll, readUntil, withServer } from './server.test-support.ts'
 
 const name = 'system:node:n1'
@@ -23,7 +24,7 @@ const read = ({ cert }: KeyPair) => new X509Certificate(cert)
 
 /** A server that answers whose request it is, with the credential that is configured at that time. */
 function serving(
-  configured: () => Configured,
+  configured: () => CallerCertificate,
   body: (server: Running) => Promise<void>,
   told: [name: string, why: string | undefined][] = [],
 ): Promise<void> {
@@ -121,7 +122,7 @@ test('[I1] a resumed TLS session knows the intermediate authority of its handsha
   ))
 
 test('[I1] the files are renewed: what they hold counts, and who was taken for it stays so while it is connected', async () => {
-  let configured: Configured = read(nodeCert)
+  let configured: CallerCertificate = read(nodeCert)
   await serving(
     () => configured,
     async (server) => {
@@ -164,3 +165,18 @@ test('a certificate that maps to no credential is told with its reason, once for
     told,
   )
 })
+
+test('[I1] the node that a hub stands for is whoever the authorities of callers name so, by exactly its subject', () =>
+  serving(
+    () => ({ organizations: ['system:nodes'] }),
+    async (server) => {
+      const rows: [string, KeyPair, string][] = [
+        ['of the cluster', nodeCert, 'certificate'],
+        ['of another authority of the bundle', by(other, 'system:nodes'), 'certificate'],
+        ['with other groups', by(cluster, 'system:masters'), 'named'],
+        ['without a group', by(cluster), 'named'],
+        ['another node', by(cluster, 'system:nodes', 'system:node:another'), 'named'],
+      ]
+      for (const [what, credential, expected] of rows) assert.equal(await who(server, credential), expected, what)
+    },
+  ))

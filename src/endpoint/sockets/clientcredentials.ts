@@ -3,9 +3,11 @@
  * proves little: another authority of the same bundle may give it out, or the same one with other groups. So the subject
  * (common name, organizations and uid) has to be the configured certificate's, and the key that signed both has to be one.
  * Any other certificate names a caller of its own, in whose name nothing goes up; but not one that another authority signed for
- * the name of a configured caller.
+ * the name of a configured caller. Where a hub stands for the edge's own node there is no certificate to compare with: it is whoever the
+ * authorities of callers vouch for under that node's subject, as at the API server itself.
  */
-import type { X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
+import type { CallerCertificate } from '../../upstream/upstream.ts'
 import type { Peer } from '../endpoint.ts'
 import type { CertificateStanding } from '../identify.ts'
 import { namesOf } from './peer.ts'
@@ -13,11 +15,8 @@ import { subjectUids } from './subjectuids.ts'
 
 type Presented = NonNullable<Peer['certificate']>
 
-/** `unusable`: one is configured, but its files hold none at present, so nothing goes up in its name. */
-export type Configured = X509Certificate | 'unusable' | undefined
-
 type Parts = {
-  readonly find: (name: string) => Configured
+  readonly find: (name: string) => CallerCertificate
   /** Hears, once for each connection, why nothing goes up for callers of that name; undefined: it does. */
   readonly told: (name: string, standing: CertificateStanding, why: string | undefined) => void
 }
@@ -25,7 +24,10 @@ type Parts = {
 export class ClientCredentials {
   readonly #parts: Parts
   /** By the certificate of a connection: what was found, and against which configured one. */
-  readonly #judged = new WeakMap<Presented, { readonly against: Configured; readonly standing: CertificateStanding }>()
+  readonly #judged = new WeakMap<
+    Presented,
+    { readonly against: CallerCertificate; readonly standing: CertificateStanding }
+  >()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -49,13 +51,14 @@ export class ClientCredentials {
 
 /** Why the certificate is not that of the configured caller, and what to do about it. */
 function strangeness(
-  configured: X509Certificate | undefined,
+  configured: Exclude<CallerCertificate, 'unusable'>,
   presented: Presented,
   isTaken: boolean,
 ): string | undefined {
   const { name } = presented
   const flag = `--client-credential ${name}`
   if (configured === undefined) return `no credential is configured for it: give ${flag}=CERT,KEY`
+  if (!(configured instanceof X509Certificate)) return strangenessOfNode(configured.organizations, presented)
   const own = namesOf(configured.toLegacyObject().subject)
   if (own.name !== name || asSet(own.organizations) !== asSet(presented.organizations)) {
     const [theirs, ours] = [presented.organizations, own.organizations].map((texts) => texts.join(', ') || 'none')
@@ -69,10 +72,20 @@ function strangeness(
   return `another authority signed it than that of ${flag}: give a certificate of the authority that its callers' is of`
 }
 
+function strangenessOfNode(
+  organizations: readonly string[],
+  { organizations: shown, uids }: Presented,
+): string | undefined {
+  const isSubject = asSet(shown) === asSet(organizations) && uids !== undefined && uids.length === 0
+  if (isSubject) return undefined
+  return `its subject is not that of a node: the hub stands for who has the organization ${organizations.join(', ')} and no other`
+}
+
 function asSet(texts: readonly string[]): string {
   return JSON.stringify([...new Set(texts)].sort())
 }
 
-function isSignedAlike(configured: X509Certificate, { signer }: Presented): boolean {
+function isSignedAlike(configured: CallerCertificate, { signer }: Presented): boolean {
+  if (!(configured instanceof X509Certificate)) return true
   return signer !== undefined && configured.verify(signer)
 }

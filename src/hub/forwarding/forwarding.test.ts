@@ -98,6 +98,31 @@ test('[I1, L20] a token goes up unchanged, with what its caller wrote', async ()
   assert.equal(asked?.passedOn, true)
 })
 
+test('[I1] the public keys of tokens are had with the credential of the hub, and nothing else is', async () => {
+  const { world, cloud, edge, requests } = await opened()
+  await using _ = world
+  for (const path of ['/openid/v1/jwks', '/.well-known/openid-configuration']) {
+    assert.equal((await requests.ask({ method: 'GET', path, identity: asNode })).status, 200)
+    assert.deepEqual({ ...cloud.lastSent }, { 'user-agent': 'ake/test' })
+  }
+  const asked = [
+    ...[
+      '/openid/v1/jwks/',
+      '/openid/v1/jwks?x',
+      '/openid/v1/../v1/jwks',
+      '/openid/v1/jwks/../../../api/v1/secrets',
+    ].map((path) => ({ method: 'GET', path })),
+    { method: 'POST', path: '/openid/v1/jwks' },
+  ]
+  for (const one of asked) {
+    await requests.ask({ ...one, identity: asNode })
+    assert.equal(cloud.lastSent['impersonate-user'], 'system:node:n1', one.path)
+  }
+  const before = cloud.asked.length
+  assert.equal(await raw(edge, [{ name: 'impersonate-user', value: 'admin' }]), 403)
+  assert.equal(cloud.asked.length, before)
+})
+
 test('[I1] the node of the link is impersonated, by the name in its certificate and no other', async () => {
   const { world, cloud, edge, requests } = await opened()
   await using _ = world

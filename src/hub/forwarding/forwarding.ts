@@ -24,7 +24,7 @@ import {
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
-import { asNode, impersonates, passable } from './passable.ts'
+import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
 
 type Parts = {
@@ -35,8 +35,13 @@ type Parts = {
   readonly limits?: Partial<ForwardingLimits>
 }
 
+/** `refused`, `limited`: by the hub; `failed`: the API server gave no answer. */
+type ForwardingResult = 'answered' | 'refused' | 'limited' | 'failed'
+
 /** One edge, as far as its requests go. */
 type AskingEdge = { readonly name: string; readonly rate: AskingRate; underWay: number }
+
+type AskedHeaders = { readonly headers: Headers }
 
 /** In whose name it goes up, and with which headers. */
 type PassedAs = { readonly identity: Identity; readonly headers: Headers; readonly caller: string }
@@ -45,6 +50,8 @@ export class EdgeForwarding {
   readonly #parts: Parts
   readonly #limits: ForwardingLimits
   readonly #callers: AskingRates
+  /** Requests of edges since it was made, by what became of them. */
+  readonly counts: Record<ForwardingResult, number> = { answered: 0, refused: 0, limited: 0, failed: 0 }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -74,9 +81,13 @@ export class EdgeForwarding {
 
   async #handle(edge: AskingEdge, request: TunnelledRequest): Promise<TunnelledReply> {
     try {
-      return await this.#passOn(edge, request)
+      const reply = await this.#passOn(edge, request)
+      this.counts.answered++
+      return reply
     } catch (error) {
-      if (error instanceof StatusError) return said(error)
+      const isSaid = error instanceof StatusError
+      this.counts[isSaid ? (error.status.code === 429 ? 'limited' : 'refused') : 'failed']++
+      if (isSaid) return said(error)
       if (error instanceof Unreachable) throw new RequestFailed(error.message, error.sent)
       throw error
     }
@@ -89,7 +100,7 @@ export class EdgeForwarding {
     this.#count(edge)
     const checked = passable({ method, path, headers: given })
     if (typeof checked === 'string') throw badRequest(checked)
-    const { caller, ...as } = this.#as(edge.name, identity, checked.headers)
+    const { caller, ...as } = this.#as(edge.name, identity, { method, path, headers: checked.headers })
     this.#admit(this.#callers.take(caller), 'this caller asks')
     const { upstream } = this.#parts
     const asked: UpstreamRequest = {
@@ -120,7 +131,12 @@ export class EdgeForwarding {
   }
 
   /** Throws where nothing goes up for such a caller. */
-  #as(edge: string, identity: TunnelledIdentity, headers: Headers): PassedAs {
+  #as(
+    edge: string,
+    identity: TunnelledIdentity,
+    asked: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders,
+  ): PassedAs {
+    const { headers } = asked
     switch (identity.kind) {
       case 'token': {
         const { token } = identity
@@ -130,7 +146,11 @@ export class EdgeForwarding {
       case 'node':
         // It may do so in no other name: what its request asked for would take the place of whom the hub names.
         if (impersonates(headers)) throw refused(403, 'Forbidden', `a hub passes on no impersonation by node "${edge}"`)
-        return { identity: { kind: 'edge' }, headers: asNode(headers, edge), caller: `node ${edge}` }
+        return {
+          identity: { kind: 'edge' },
+          headers: isPublic(asked) ? headers : asNode(headers, edge),
+          caller: `node ${edge}`,
+        }
       case 'administrator':
         if (!this.#parts.trustsEdges) throw refused(401, 'Unauthorized', untrusted)
         return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }

@@ -51,3 +51,11 @@ export function asNode(headers: Headers, node: string): Headers {
     'impersonate-group': 'system:nodes',
   }
 }
+
+/** By which anybody verifies tokens of service accounts: no node has a right to ask for them, and they are no secret. */
+const publicPaths: ReadonlySet<string> = new Set(['/openid/v1/jwks', '/.well-known/openid-configuration'])
+
+/** Whether a node's request is passed on with the hub's own credential. */
+export function isPublic({ method, path }: Pick<Asked, 'method' | 'path'>): boolean {
+  return method === 'GET' && publicPaths.has(path)
+}

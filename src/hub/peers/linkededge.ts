@@ -24,6 +24,9 @@ import type { EdgeRights } from './rights.ts'
 
 export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
 
+/** What went over links: of one, and of all together. */
+export type PeerTraffic = { sentBytes: number; receivedBytes: number; events: number }
+
 type LinkedEdgeParts = {
   readonly link: PeerSocket
   readonly session: Omit<HubSessionParts, 'admit' | 'now'>
@@ -36,6 +39,8 @@ type LinkedEdgeParts = {
   /** It has something to be sent: `flush` is called in a moment. */
   readonly wake: (peer: LinkedEdge) => void
   readonly ended: (peer: LinkedEdge) => void
+  /** Of all links of this hub. */
+  readonly all: PeerTraffic
   readonly clock: Clock
   readonly log: Log
 }
@@ -45,6 +50,7 @@ export class LinkedEdge {
   readonly #session: HubSession
   readonly #interests = new Map<number, PeerInterest>()
   readonly #cameAt: number
+  readonly #traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
   #streams: TunnelStreams | undefined
   #hasRoom = true
   #isOver = false
@@ -76,8 +82,17 @@ export class LinkedEdge {
   get figures() {
     const { name: edge, from } = this.edge
     const livedMs = this.#parts.clock.steady() - this.#cameAt
-    const { heldBytes, state } = this.#session
-    return { edge, from, state, livedMs, interests: this.#interests.size, heldBytes }
+    const { heldBytes, state, release, behind } = this.#session
+    const { bufferedBytes } = this.#parts.link
+    const held = { interests: this.#interests.size, heldBytes, bufferedBytes, behind }
+    return { edge, from, release, state, livedMs, ...held, ...this.#traffic }
+  }
+
+  /** An event of one of its interests. */
+  told(): void {
+    this.#traffic.events++
+    this.#parts.all.events++
+    this.wake()
   }
 
   wake(): void {
@@ -146,6 +161,8 @@ export class LinkedEdge {
 
   #receive(bytes: Buffer): void {
     if (this.#isOver) return
+    this.#traffic.receivedBytes += bytes.length
+    this.#parts.all.receivedBytes += bytes.length
     this.#guarded(() => {
       const frame = decodeFrame(bytes)
       if (frame === undefined) this.#session.heard(this.#now)
@@ -199,6 +216,8 @@ export class LinkedEdge {
   }
 
   #send(bytes: Buffer): void {
+    this.#traffic.sentBytes += bytes.length
+    this.#parts.all.sentBytes += bytes.length
     if (!this.#parts.link.send(bytes)) this.#hasRoom = false
   }
 

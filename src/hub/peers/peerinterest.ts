@@ -10,6 +10,8 @@ import type { SourceReader } from '../sources/view.ts'
 type InterestOwner = {
   /** The session has something to be sent. */
   wake(): void
+  /** The same, for an event. */
+  told(): void
   forget(interest: PeerInterest): void
   /** The session broke over it. */
   broke(error: unknown): void
@@ -53,7 +55,7 @@ export class PeerInterest implements SourceReader {
     } catch (error) {
       this.#peer.broke(error)
     }
-    this.#peer.wake()
+    this.#peer.told()
   }
 
   refused(refusal: SessionRefusal): void {

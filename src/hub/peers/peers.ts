@@ -12,7 +12,7 @@ import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
 import { peerLimits } from './limits.ts'
-import { LinkedEdge, type PeerSocket } from './linkededge.ts'
+import { LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
 import type { EdgeRights } from './rights.ts'
 
 type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'limits'> & {
@@ -42,6 +42,8 @@ export class HubPeers {
   #epoch: number
   #lost: number
   #leaveAt: number | undefined
+  /** Since it was made, also of links that have ended. */
+  readonly traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -68,6 +70,7 @@ export class HubPeers {
       admit: (one) => this.#admit(one),
       wake: (one) => this.#wake(one),
       ended: (one) => this.#ended(one),
+      all: this.traffic,
     })
     if (peer.isOver) return
     this.#all.set(peer, this.#nextPart)

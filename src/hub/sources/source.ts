@@ -72,7 +72,7 @@ export class HubSource {
 
   join(wanted: Interest, reader: SourceReader): void {
     const { readable } = this.mirrored
-    if (this.#following !== undefined && readable === this.#following.cache) {
+    if (this.#following !== undefined && readable === this.#following.cache && !this.mirrored.isDoubted) {
       this.#show(this.#following, wanted, reader)
       return
     }
@@ -94,6 +94,11 @@ export class HubSource {
     const { cache } = this.mirrored
     if (this.#following === undefined || this.#following.cache === cache) return
     this.#end(this.#refusal() ?? { reason: 'busy', retryAfterMs: 1_000, sentence: 'the hub reads it anew' })
+  }
+
+  /** It may be of a past that no longer exists: its readers ask again, and wait until it was compared. */
+  doubted(): void {
+    this.#end({ reason: 'busy', retryAfterMs: 1_000, sentence: 'the cluster was put back: the hub reads it anew' })
   }
 
   /** Views that no edge has wanted for a while go. */
@@ -122,7 +127,8 @@ export class HubSource {
     const outcome = await this.mirrored.synced(firstSyncMsMax)
     this.#isAsking = false
     const { cache } = this.mirrored
-    if (outcome !== 'synced' || cache === undefined) {
+    // While the API server is away an edge would read it all the same, knowing that; what others copy must be true.
+    if (outcome !== 'synced' || cache === undefined || this.mirrored.isDoubted) {
       this.#refuseWaiting(this.#refusal() ?? notYet)
       return
     }

@@ -60,6 +60,11 @@ export class HubSources {
     return () => source.leave(wanted, reader)
   }
 
+  /** The cluster was put back: nobody is told of anything that was not compared since. */
+  doubted(): void {
+    for (const source of this.#sources.values()) source.doubted()
+  }
+
   /** Ends what no edge wants any more. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts

@@ -10,6 +10,7 @@ const file = 'hub.json'
 
 export class FolderState implements StateStore {
   readonly name: string
+  readonly outlivesCluster = true
   readonly #folder: string
 
   constructor(folder: string) {

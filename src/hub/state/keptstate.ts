@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
+import { firstEpochTexts } from './epochs.ts'
 import { type HubState, makeState, makeTickets, readState, type StateTexts, textsOf, ticketTexts } from './state.ts'
 
 /** Where a state is kept. What goes wrong is `UsageError` (the operator's) or `Unavailable`. */
@@ -17,6 +18,8 @@ export interface StateStore {
   /** False: another process was first. */
   create(texts: StateTexts): Promise<boolean>
   replace(before: StoredState, texts: StateTexts): Promise<boolean>
+  /** It lies elsewhere than in the cluster: it is not put back with that. */
+  readonly outlivesCluster?: boolean
 }
 
 export type StoredState = {
@@ -59,7 +62,7 @@ export class KeptState {
         return new KeptState(parts, state, made)
       }
       // What was made is read again: it counts as it lies there.
-      made = await store.create(textsOf(makeState(clock.now())))
+      made = await store.create({ ...textsOf(makeState(clock.now())), ...firstEpochTexts(clock.now()) })
     }
     throw new Unavailable(`the hub's state in ${store.name} can neither be read nor made: try again`)
   }

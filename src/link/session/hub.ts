@@ -55,6 +55,8 @@ export class HubSession {
   #labour: number
   #labourAt: number
   #leaveAt = Number.POSITIVE_INFINITY
+  /** What runs at the other end, as its hello says; '' before that. */
+  release = ''
 
   constructor(parts: HubSessionParts) {
     this.#parts = parts
@@ -87,6 +89,11 @@ export class HubSession {
   /** What this edge makes the hub hold, beside its interests. */
   get heldBytes(): number {
     return this.#sending.heldBytes
+  }
+
+  /** Events that were sent and the edge has not committed yet. */
+  get behind(): number {
+    return this.#sending.behind
   }
 
   /** How much bulk may be on its way. */
@@ -201,6 +208,7 @@ export class HubSession {
       return
     }
     this.#state = 'open'
+    this.release = hello.release
     this.#sending.window = hello.window
     const window = this.#limits.windowWanted
     this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey })

@@ -56,6 +56,11 @@ export class HubSending {
     this.#window = Math.min(bytes, this.#limits.windowWanted)
   }
 
+  /** Events that are not acknowledged. */
+  get behind(): number {
+    return this.#position - this.#acknowledged
+  }
+
   /** The edge owes an acknowledgement. */
   get isWaiting(): boolean {
     return this.#acknowledged < this.#position || this.#pace.unacknowledged > 0

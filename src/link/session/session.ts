@@ -68,7 +68,7 @@ export type InterestStart = FrameOf<'accepted'>['interests'][number]['start']
 export type InterestWish = FrameOf<'subscribe'>['interests'][number]['wish']
 
 /** Why a link ended: what was refused by either side, or `silent`: the other side gave no sign of life; `drained`: its time was over. */
-type EndReason = RefusalReason | 'silent' | 'drained'
+export type EndReason = RefusalReason | 'silent' | 'drained'
 
 type CommonEffect =
   | { readonly effect: 'send'; readonly frame: LinkFrame }

@@ -56,7 +56,7 @@ function encode<Value>(layout: Layout<Value>, value: Value): Buffer {
  * What a request, or its answer, is like (L25): the same caller's question before about the same path. What follows the path is left
  * out, as a timeout is of no weight; an upgrade is like nothing, since it may spell what is to be run.
  */
-export function contextOf(
+export function likenessOf(
   { method, path, actor }: Pick<RequestHead, 'method' | 'path' | 'actor'>,
   token: string | undefined,
   head: Buffer,

@@ -9,12 +9,12 @@ import type { TunnelDuplex } from '../duplex.ts'
 import type { IncomingStream } from '../streams.ts'
 import { takeHead } from './head.ts'
 import {
-  contextOf,
   decodeRequestHead,
   encodeReplyHead,
   type HeaderLines,
   headersByName,
   isSmall,
+  likenessOf,
   requestPurpose,
   upgradePurpose,
 } from './request.ts'
@@ -108,7 +108,7 @@ export class RequestServer {
     })
     const replied = encodeReplyHead(reply)
     if (!isUpgrade) {
-      stream.likened(contextOf(head, token, replied))
+      stream.likened(likenessOf(head, token, replied))
       stream.gather(isSmall(reply.headers))
     }
     stream.write(replied)

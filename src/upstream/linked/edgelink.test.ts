@@ -4,19 +4,22 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { createLog } from '../../base/log.ts'
+import { until } from '../../base/until.test-support.ts'
 import type { LinkFrame } from '../../link/frames/frames.ts'
 import { known, scopeOf, settle } from '../../mirror/world.test-support.ts'
 import { Expired, type Followed, type From, Refused, TooLarge } from '../follow/follow.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
 import { EdgeLink } from './edgelink.ts'
 import { followLinked } from './followlinked.ts'
-import { MemoryLine, ModelHub } from './modelhub.test-support.ts'
+import { knownBy, MemoryLine, ModelHub } from './modelhub.test-support.ts'
 
 const { plan, resource } = known('pods')
 const interest = 'v1/pods'
 const anew: From = { held: undefined, start: 'anew', check: false }
 
-function open(parts: { name?: string; bytesMax?: number } = {}) {
+function open(
+  parts: { name?: string; bytesMax?: number; admit?: () => Promise<string | undefined>; cluster?: string } = {},
+) {
   const clock = fakeClock()
   const hub = new ModelHub({ clock, interest })
   const told: string[] = []
@@ -25,6 +28,7 @@ function open(parts: { name?: string; bytesMax?: number } = {}) {
   const state = { isThere: true, version: 10 }
   const connect = async (signal: AbortSignal) => {
     while (!state.isThere && !signal.aborted) await settle(1)
+    if (parts.admit !== undefined) await new Promise((resolve) => void setTimeout(resolve, 2))
     if (signal.aborted) return undefined
     events.push('connect')
     const line = new MemoryLine('wss://hub')
@@ -39,10 +43,24 @@ function open(parts: { name?: string; bytesMax?: number } = {}) {
     leaveAlone: (address: string, ms: number) => void events.push(`leave ${address} for ${ms}`),
   }
   const log = createLog({ level: 'info', write: (line) => void told.push(line) })
-  const link = new EdgeLink({ hubs, edge: 'e1', release: '1', cluster: '', epoch: 0, clock, log, random: () => 0.5 })
+  const epochs = new Map<string, number>()
+  const { admit, cluster } = parts
+  const own = {
+    ...(admit === undefined ? {} : { admit }),
+    ...(cluster === undefined ? {} : { known: () => ({ cluster, epoch: 1 }) }),
+  }
+  const link = new EdgeLink({
+    hubs,
+    edge: 'e1',
+    release: '1',
+    ...knownBy(epochs),
+    ...own,
+    clock,
+    log,
+    random: () => 0.5,
+  })
   const ending = new AbortController()
   const running = link.run(ending.signal)
-  const epochs = new Map<string, number>()
   const { follow } = followLinked({
     epochs: { of: (name) => epochs.get(name), reached: (name, epoch) => void epochs.set(name, epoch) },
     ...{
@@ -241,3 +259,24 @@ async function* takeUntil(steps: AsyncIterable<Followed>, kind: Followed['kind']
     if (step.kind === kind) return
   }
 }
+
+test('[L7] a hub of another cluster is asked which, and used only once that cluster is believed in', async (t) => {
+  const state = { isBelieved: false, asked: 0 }
+  const admit = () => {
+    state.asked++
+    return Promise.resolve(state.isBelieved ? undefined : 'another cluster answers')
+  }
+  const { link, events, told, end } = open({ admit, cluster: 'c0' })
+  t.after(end)
+  await until(() => state.asked > 0)
+  // The first hub refuses the copy of another cluster; the next is asked by an edge that says nothing of its own.
+  assert.ok(told[0]?.includes('this is the hub of cluster c1'), told.join('\n'))
+  assert.equal(link.current, undefined)
+  await until(() => events.includes('leave wss://hub for 10000'))
+  assert.ok(
+    told.some((line) => line.includes('another cluster answers')),
+    told.join('\n'),
+  )
+  state.isBelieved = true
+  await until(() => link.current !== undefined)
+})

@@ -18,9 +18,10 @@ type Parts = {
   /** As the hub's certificate for it says. */
   readonly edge: string
   readonly release: string
-  /** The cluster that the copy is of, and the epoch that it has heard of; '' where it is whatever the hub is of. */
-  readonly cluster: string
-  readonly epoch: number
+  /** The cluster that the copy is of and the epoch that it has come to, as they are when a link begins; '' where no epoch is known. */
+  readonly known: () => { readonly cluster: string; readonly epoch: number }
+  /** Whether the hub at that address is one of the copy's cluster; a sentence says why not. */
+  readonly admit: (seen: { readonly address: string; readonly cluster: string }) => Promise<string | undefined>
   readonly clock: Clock
   readonly log: Log
   readonly random?: () => number
@@ -33,13 +34,11 @@ export class EdgeLink {
   #why = 'no hub was reached yet'
   #address = ''
   #keepaliveMs = sessionLimits.keepaliveMsMax
-  #cluster: string
-  #epoch: number
+  /** The last hub is of another cluster: which, the next one is asked without saying whose copy this is. */
+  #isEstranged = false
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#cluster = parts.cluster
-    this.#epoch = parts.epoch
   }
 
   /** The link that there is, once its hub has welcomed it. */
@@ -72,15 +71,15 @@ export class EdgeLink {
   }
 
   async #live(wire: LinkWire, signal: AbortSignal): Promise<void> {
-    const { edge, release, clock, log, hubs } = this.#parts
+    const { edge, release, clock, log, hubs, known } = this.#parts
     const { address } = wire.peer
     this.#address = address
     let cancelMove = () => {}
     const link: LiveLink = new LiveLink({
       ...{ wire, edge, release, clock, log, keepaliveMs: this.#keepaliveMs },
-      ...{ cluster: this.#cluster, epoch: this.#epoch },
+      ...(this.#isEstranged ? stranger : known()),
       accept: refuseStream,
-      welcomed: (welcomed) => this.#welcomed(welcomed),
+      welcomed: (welcomed) => void this.#welcomed(welcomed),
       asked: (withinMs) => {
         cancelMove()
         cancelMove = this.#move(link, withinMs)
@@ -89,12 +88,10 @@ export class EdgeLink {
     const leave = () => link.leave('the edge ends')
     signal.addEventListener('abort', leave)
     if (signal.aborted) leave()
-    const { why, retryAfterMs, keepaliveMs } = await link.ended
+    const { why, reason, retryAfterMs, keepaliveMs } = await link.ended
     signal.removeEventListener('abort', leave)
     cancelMove()
-    const { cluster = this.#cluster } = link.welcome ?? {}
-    this.#cluster = cluster
-    this.#epoch = link.epoch
+    if (reason === 'cluster') this.#isEstranged = true
     this.#keepaliveMs = keepaliveMs
     this.#why = why
     this.#current = undefined
@@ -103,8 +100,17 @@ export class EdgeLink {
     this.#tell()
   }
 
-  #welcomed(link: LiveLink): void {
-    const { hubs, log } = this.#parts
+  async #welcomed(link: LiveLink): Promise<void> {
+    const { hubs, log, admit } = this.#parts
+    const address = this.#address
+    const why = await admit({ address, cluster: link.welcome?.cluster ?? '' })
+    if (why !== undefined) {
+      hubs.leaveAlone(address, strangeRetryMs)
+      link.leave(why)
+      return
+    }
+    this.#isEstranged = false
+    if (!link.isOpen) return
     hubs.lived()
     this.#current = link
     log.info('link.welcomed', { hub: this.#address, name: link.welcome?.hub ?? '' })
@@ -123,6 +129,11 @@ export class EdgeLink {
     for (const listener of this.#listeners) listener()
   }
 }
+
+const stranger = { cluster: '', epoch: 0 }
+
+/** A hub of another cluster is looked at so often: it may be what the edge is to belong to from now on. */
+const strangeRetryMs = 10_000
 
 /** A hub opens nothing yet. */
 function refuseStream({ stream }: IncomingStream): void {

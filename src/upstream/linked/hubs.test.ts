@@ -14,7 +14,13 @@ type Hub = Awaited<ReturnType<typeof startHub>>
 function hubsOf(hub: Hub, addresses: readonly URL[], more: Partial<ConstructorParameters<typeof Hubs>[0]> = {}) {
   const lines: string[] = []
   const hubs = new Hubs({
-    ...{ addresses, dial: dialTcp(), credential: credentialOf(hub.state), now: Date.now, clock: systemClock },
+    ...{
+      addresses,
+      dial: dialTcp(),
+      credential: { current: credentialOf(hub.state) },
+      now: Date.now,
+      clock: systemClock,
+    },
     ...{ log: createLog({ level: 'info', write: (line) => void lines.push(line) }), wait: { firstMs: 5, maxMs: 20 } },
     ...more,
   })
@@ -80,7 +86,7 @@ test('[L4] a hub that is away is tried again with waits that grow, until it is t
 test('a hub that asks to be left alone is, while another is asked; an edge that is told to move begins elsewhere', async () => {
   const [full, other] = [await startHub({ limits: { linksMax: 0 } }), await startHub()]
   const { hubs, lines, ending } = hubsOf(other, [full.address(), other.address()], {
-    credential: credentialOf(full.state),
+    credential: { current: credentialOf(full.state) },
   })
   const waiting = hubs.connect(ending.signal)
   await until(() => full.listener.counts.refused === 1)

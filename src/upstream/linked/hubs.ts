@@ -6,12 +6,15 @@ import { type Backoff, backoff } from '../../base/backoff.ts'
 import { sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { LinkSocket } from '../../link/socket/linksocket.ts'
+import type { HubCredential } from '../../pki/credentialfile.ts'
 import { type ForwardProxy, type ProxyVariables, proxyFor } from '../proxychoice.ts'
 import { reasonOf } from '../reason.ts'
 import { dialHub, type HubDialParts, type HubPeer, HubRefusal } from './hubdial.ts'
 import { HubTicketPouch } from './tickets.ts'
 
-type Parts = Omit<HubDialParts, 'address' | 'proxy' | 'tickets' | 'signal'> & {
+type Parts = Omit<HubDialParts, 'address' | 'credential' | 'proxy' | 'tickets' | 'signal'> & {
+  /** It may be renewed meanwhile. */
+  readonly credential: { readonly current: HubCredential }
   /** At least one. */
   readonly addresses: readonly URL[]
   readonly environment?: ProxyVariables
@@ -76,7 +79,8 @@ export class Hubs {
     if ((this.#notBefore.get(address.href) ?? 0) > clock.steady()) return undefined
     try {
       const proxy = this.#proxies.get(address.href)
-      return await dialHub({ ...this.#parts, address, proxy, tickets: this.#tickets, signal })
+      const credential = this.#parts.credential.current
+      return await dialHub({ ...this.#parts, credential, address, proxy, tickets: this.#tickets, signal })
     } catch (error) {
       if (signal.aborted) return undefined
       const isRefusal = error instanceof HubRefusal

@@ -31,6 +31,7 @@ async function openLinked(parts: PairParts): Promise<World> {
   const { upstream } = world
   return {
     ...world,
+    own: 'kubelet',
     upstream: {
       reachability: upstream.reachability,
       ask: (asked) => requests.ask(asked),
@@ -146,12 +147,15 @@ test('[L20, I1] the hub hears in whose name: the token unchanged, the link’s o
     { kind: 'anonymous' },
   ]
   const headers = { authorization: 'Bearer stolen' }
-  for (const identity of identities) await requests.ask({ ...get, headers, identity })
+  for (const identity of identities) await requests.ask({ ...get, headers, identity, passedOn: true })
+  // What the edge asks for itself it asks as its node: its administrator is somebody else.
+  await requests.ask({ ...get, headers, identity: { kind: 'edge' } })
   assert.deepEqual(seen, [
     [{ kind: 'token', token: 'abc' }, undefined],
     [{ kind: 'node' }, undefined],
     [{ kind: 'administrator' }, undefined],
     [{ kind: 'anonymous' }, undefined],
+    [{ kind: 'node' }, undefined],
   ])
   const caller = { name: 'jane', uid: '', groups: [] }
   for (const identity of [
@@ -161,7 +165,7 @@ test('[L20, I1] the hub hears in whose name: the token unchanged, the link’s o
     { kind: 'token', token: 'a\r\nb: c' },
   ] as Identity[])
     assert.equal((await refusal(requests.ask({ ...get, identity }))).sent, false)
-  assert.equal(seen.length, 4)
+  assert.equal(seen.length, 5)
 })
 
 test('[L20] sent is honest: before the link took it, refused unprocessed, passed on, and after a cut', async () => {

@@ -11,12 +11,12 @@ import { isBearable } from '../../tunnel/credentials.ts'
 import { StreamBroken, type TunnelDuplex } from '../../tunnel/duplex.ts'
 import { takeHead } from '../../tunnel/request/head.ts'
 import {
-  contextOf,
   decodeReplyHead,
   encodeRequestHead,
   headBytesMax,
   headerLines,
   isSmall,
+  likenessOf,
   type ReplyHead,
   requestPurpose,
   type TunnelledActor,
@@ -116,11 +116,11 @@ export class LinkedRequests {
   }
 
   #open(
-    { method, path, identity, signal, headMsMax }: UpstreamRequest,
+    { method, path, identity, passedOn, signal, headMsMax }: UpstreamRequest,
     { purpose, headers, hasBody }: { purpose: string; headers: SentHeaders; hasBody: boolean },
   ): Opened {
     const { streams, clock, node } = this.#parts
-    const { actor, token } = actorOf(identity, node)
+    const { actor, token } = actorOf(identity, { node, isOwn: passedOn !== true })
     const lines = headerLines(headers)
     const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines })
     const link = streams()
@@ -134,7 +134,7 @@ export class LinkedRequests {
     patience.signal.addEventListener('abort', () => stream.destroy(), { once: true })
     stream.once('close', () => patience.done())
     if (purpose === requestPurpose) {
-      stream.likened(contextOf({ method, path, actor }, token, bytes))
+      stream.likened(likenessOf({ method, path, actor }, token, bytes))
       stream.gather(isSmall(lines))
     }
     stream.write(bytes)
@@ -173,11 +173,17 @@ function brokenOff(stream: TunnelDuplex, patience: Patience): Unreachable {
   return new Unreachable(errored.message, stream.isSent && !unsent.has(errored.reason))
 }
 
-/** Throws `Unreachable` where nothing goes up in that name. */
-function actorOf(identity: Identity, node: string): { actor: TunnelledActor; token?: string } {
+/**
+ * Throws `Unreachable` where nothing goes up in that name. What the edge asks for itself (documents, reviews) it asks as its node, for whom every hub
+ * stands; what its administrator asks for needs a hub that trusts its edges.
+ */
+function actorOf(
+  identity: Identity,
+  { node, isOwn }: { node: string; isOwn: boolean },
+): { actor: TunnelledActor; token?: string } {
   switch (identity.kind) {
     case 'edge':
-      return { actor: 'administrator' }
+      return { actor: isOwn ? 'node' : 'administrator' }
     case 'anonymous':
       return { actor: 'anonymous' }
     case 'token':

@@ -9,7 +9,7 @@ import { openDirect } from '../contractworld.test-support.ts'
 import { Unreachable } from '../upstream.ts'
 import { EdgeLink } from './edgelink.ts'
 import { LinkedUpstream } from './linkedupstream.ts'
-import { MemoryLine, ModelHub } from './modelhub.test-support.ts'
+import { knownBy, MemoryLine, ModelHub } from './modelhub.test-support.ts'
 import { type Handle, passOn } from './passon.test-support.ts'
 
 const address = new URL('wss://hub.example:10002')
@@ -26,12 +26,16 @@ function openLink(handle: Handle) {
     hub.accept(line.hub)
     return line.edge
   }
+  const credential = {
+    ...{ user: 'kubelet', complaints: [], life: { use: 'edge' } as const },
+    ...{ observe: () => () => {}, run: () => Promise.resolve() },
+  }
   const link = new EdgeLink({
     ...{ hubs: { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }, edge: 'e1', release: '1' },
-    ...{ cluster: '', epoch: 0, clock: systemClock, log: silentLog },
+    ...{ ...knownBy(new Map()), clock: systemClock, log: silentLog },
   })
   const upstream = new LinkedUpstream({
-    ...{ link, addresses: [address], node: 'kubelet', userAgent: 'ake/test (edge)' },
+    ...{ link, addresses: [address], credential: credential, userAgent: 'ake/test (edge)' },
     ...{ clock: systemClock, log: silentLog, limits: { suspectEveryMs: 20, hurryEveryMs: 5, probeMsMax: 100 } },
     probeEveryMs: 50,
   })
@@ -62,6 +66,7 @@ async function openLinked(leaving: 'the hub' | 'the API server'): Promise<World>
   return {
     ...world,
     upstream,
+    own: 'kubelet',
     leave: leaving === 'the hub' ? leave : () => world.leave(),
     end: async () => {
       await end()

@@ -7,20 +7,29 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { sessionLimits } from '../../link/session/limits.ts'
 import { Checker } from '../checker.ts'
+import type { CredentialLife } from '../credential.ts'
 import type { Sign } from '../judgement.ts'
 import { standardLimits, type UpstreamLimits } from '../limits.ts'
 import { isBalancer } from '../probe.ts'
-import type { Connected, Reachability, Upstream, UpstreamRequest, UpstreamResponse } from '../upstream.ts'
+import type {
+  CallerCertificate,
+  Connected,
+  EdgeUpstream,
+  Reachability,
+  UpstreamRequest,
+  UpstreamResponse,
+} from '../upstream.ts'
 import { readWhole } from '../whole.ts'
 import type { EdgeLink } from './edgelink.ts'
+import type { FollowedHubCredential } from './hubcredential.ts'
 import { LinkedRequests } from './linked.ts'
 
 type Parts = {
   readonly link: EdgeLink
   /** Of its hubs. */
   readonly addresses: readonly URL[]
-  /** The common name of the link's certificate: whose requests go up as the link's own node. */
-  readonly node: string
+  /** Whose certificate the link's is. */
+  readonly credential: Pick<FollowedHubCredential, 'user' | 'complaints' | 'life' | 'observe' | 'run'>
   readonly userAgent: string
   readonly clock: Clock
   readonly log: Log
@@ -28,7 +37,7 @@ type Parts = {
   readonly limits?: Partial<UpstreamLimits>
 }
 
-export class LinkedUpstream implements Upstream {
+export class LinkedUpstream implements EdgeUpstream {
   readonly #parts: Parts
   readonly #limits: UpstreamLimits
   readonly #requests: LinkedRequests
@@ -37,11 +46,11 @@ export class LinkedUpstream implements Upstream {
   #isDoubted = false
 
   constructor(parts: Parts) {
-    const { link, node, userAgent, clock, log, probeEveryMs = sessionLimits.keepaliveMsMax } = parts
+    const { link, credential, userAgent, clock, log, probeEveryMs = sessionLimits.keepaliveMsMax } = parts
     this.#parts = parts
     this.#limits = { ...standardLimits, ...parts.limits }
     this.#requests = new LinkedRequests({
-      ...{ node, userAgent, clock },
+      ...{ node: credential.user, userAgent, clock },
       streams: () => link.current?.streams,
       heardAt: () => link.current?.heardAt ?? Number.NEGATIVE_INFINITY,
       failed: (why) => this.#doubt(why),
@@ -54,6 +63,28 @@ export class LinkedUpstream implements Upstream {
 
   get reachability(): Reachability {
     return this.#checker
+  }
+
+  get complaints(): readonly string[] {
+    return this.#parts.credential.complaints
+  }
+
+  /** The hub stands for one caller that has a certificate: the link's own node. */
+  certificateOf(name: string): CallerCertificate {
+    return name === this.#parts.credential.user ? { organizations: nodeOrganizations } : undefined
+  }
+
+  /** Whom the hub stands for is always the same, whatever certificate the link has. */
+  credentialVersion(name: string): string {
+    return name === this.#parts.credential.user ? 'hub' : ''
+  }
+
+  credentials(): readonly CredentialLife[] {
+    return [this.#parts.credential.life]
+  }
+
+  onRenewed(listener: () => void): () => void {
+    return this.#parts.credential.observe(listener)
   }
 
   addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[] {
@@ -82,7 +113,7 @@ export class LinkedUpstream implements Upstream {
       this.#isDoubted = false
       this.#checker.probeAnew()
     })
-    await Promise.all([link.run(signal), this.#checker.run(signal)])
+    await Promise.all([link.run(signal), this.#checker.run(signal), this.#parts.credential.run(signal)])
     deaf()
   }
 
@@ -105,11 +136,15 @@ export class LinkedUpstream implements Upstream {
 
   /** In the name of the link's own node, for whom any hub asks. */
   async #probeBeyond(startedMs: number): Promise<Sign> {
-    const { clock, node } = this.#parts
+    const { clock, credential } = this.#parts
     const { probeMsMax, probeBytesMax } = this.#limits
     const failed = (why: string): Sign => ({ kind: 'probe failed', why, certain: true, alive: false })
     try {
-      const asked = { method: 'GET', path: '/readyz', identity: { kind: 'certificate', name: node } } as const
+      const asked = {
+        method: 'GET',
+        path: '/readyz',
+        identity: { kind: 'certificate', name: credential.user },
+      } as const
       const answer = await this.#requests.ask({ ...asked, headMsMax: probeMsMax })
       await readWhole(answer, probeBytesMax)
       if (answer.status >= 500) return failed(`the API server behind the hub is not ready (${answer.status})`)
@@ -120,3 +155,5 @@ export class LinkedUpstream implements Upstream {
     return { kind: 'probe answered', rttMs: clock.steady() - startedMs }
   }
 }
+
+const nodeOrganizations = ['system:nodes']

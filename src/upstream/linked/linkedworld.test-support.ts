@@ -6,7 +6,7 @@ import { interestOf } from '../../mirror/interest.ts'
 import { scopeOf } from '../../mirror/world.test-support.ts'
 import { EdgeLink } from './edgelink.ts'
 import { followLinked } from './followlinked.ts'
-import { MemoryLine, ModelHub } from './modelhub.test-support.ts'
+import { knownBy, MemoryLine, ModelHub } from './modelhub.test-support.ts'
 
 export class LinkedWorld {
   readonly server = new ApiServer()
@@ -26,7 +26,7 @@ export class LinkedWorld {
       return line.edge
     }
     const hubs = { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }
-    const link = new EdgeLink({ hubs, edge: 'e1', release: '1', cluster: '', epoch: 0, clock, log: silentLog })
+    const link = new EdgeLink({ hubs, edge: 'e1', release: '1', ...knownBy(this.epochs), clock, log: silentLog })
     this.link = link
     void link.run(new AbortController().signal)
     const limits = { objects: 1_000, bytes: 1 << 20 }

@@ -10,7 +10,7 @@ import { LinkFault } from '../../link/frames/bytes.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../../link/frames/frames.ts'
 import { EdgeSession } from '../../link/session/edge.ts'
 import type { InterestHeld } from '../../link/session/edgeinterest.ts'
-import type { EdgeEffect, ReceivedChange } from '../../link/session/session.ts'
+import type { EdgeEffect, EndReason, ReceivedChange } from '../../link/session/session.ts'
 import type { LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
@@ -42,6 +42,8 @@ export type LinkedInterest = {
 
 export type LinkOver = {
   readonly why: string
+  /** What the session ended for; undefined where its line broke. */
+  readonly reason: EndReason | undefined
   /** How long the hub wants to be left alone. */
   readonly retryAfterMs: number
   /** What the next link should keep alive by. */
@@ -81,7 +83,7 @@ export class LiveLink {
   #isOver = false
   #isMoving = false
   /** Why the session has ended, which the socket below does not know. */
-  #ending: { readonly why: string; readonly retryAfterMs: number } | undefined
+  #ending: { readonly why: string; readonly reason: EndReason; readonly retryAfterMs: number } | undefined
   #cancelTimer: (() => void) | undefined
   #dueAt = Number.POSITIVE_INFINITY
   /** Who waits for the answer to a ping. */
@@ -307,7 +309,7 @@ export class LiveLink {
 
   #close({ reason, retryAfterMs, sentence }: Extract<EdgeEffect, { effect: 'close' }>): void {
     const { wire } = this.#parts
-    this.#ending = { why: sentence, retryAfterMs }
+    this.#ending = { why: sentence, reason, retryAfterMs }
     if (reason === 'silent') wire.cut(sentence)
     else wire.close(reason === 'frame' ? 'fault' : 'done', sentence)
   }
@@ -316,13 +318,13 @@ export class LiveLink {
     if (this.#isOver) return
     this.#isOver = true
     this.#cancelTimer?.()
-    const { why = said, retryAfterMs = 0 } = this.#ending ?? {}
+    const { why = said, reason, retryAfterMs = 0 } = this.#ending ?? {}
     for (const answer of this.#asking.splice(0)) answer(false)
     this.#streams?.close(why)
     const listeners = [...this.#listeners.values()]
     this.#listeners.clear()
     for (const listener of listeners) listener.broken(why, this.#isMoving)
-    this.#end({ why, retryAfterMs, keepaliveMs: this.#session.nextKeepaliveMs(this.#parts.clock.steady()) })
+    this.#end({ why, reason, retryAfterMs, keepaliveMs: this.#session.nextKeepaliveMs(this.#parts.clock.steady()) })
   }
 
   /** One timer, which is moved only where something is due before it. */

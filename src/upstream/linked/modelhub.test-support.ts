@@ -279,3 +279,12 @@ export class MemoryLine {
     }
   }
 }
+
+/** What an edge knows whose copies have come to these epochs; any hub is of its cluster. */
+export function knownBy(epochs: ReadonlyMap<string, number>) {
+  const known = () => {
+    const epoch = Math.max(0, ...epochs.values())
+    return { cluster: epoch === 0 ? '' : 'c1', epoch }
+  }
+  return { known, admit: () => Promise.resolve(undefined) }
+}

@@ -1,0 +1,27 @@
+/**
+ * The way from an edge to its cloud, straight to the API server (`directline.ts`) or through a hub (`linkedline.ts`): what carries its requests,
+ * and how interests are followed over it. Everything above is the same for both, so that a folder can go from one to the other.
+ */
+import type { Log } from '../base/log.ts'
+import type { CloudCatalog } from '../mirror/documents/catalog.ts'
+import type { Interest } from '../mirror/interest.ts'
+import type { Store } from '../store/store.ts'
+import type { OpenFollow } from '../upstream/follow/follow.ts'
+import type { ListingLimits } from '../upstream/follow/listing.ts'
+import type { EdgeUpstream } from '../upstream/upstream.ts'
+
+/** What a line is told of the copy that is kept over it: anew when another cluster is believed in. */
+export type LinedCopy = { readonly store: Store; readonly limits: ListingLimits; readonly log: Log }
+
+export interface CloudLine {
+  readonly upstream: EdgeUpstream
+  /** The node that the line itself stands for, in whose name its kubelet goes up. */
+  readonly node: string | undefined
+  follow(copy: LinedCopy): Promise<OpenFollow>
+  /** Time as far as it can be trusted, once that is known. */
+  trustTime(nowMs: () => number): void
+  /** Whether the edge itself may have an interest. */
+  mayRead(interest: Interest): Promise<'allowed' | 'denied' | 'unknown'>
+  /** Whether a refusal of an interest is meant so: what it holds is withdrawn then. */
+  confirms(catalog: CloudCatalog): (interest: Interest, code: number) => Promise<boolean>
+}

@@ -1,0 +1,87 @@
+/** What a hub adds to /metrics: its links, what they carry, and how it stands with its API server. */
+import { counter, gauge, seriesOf } from '../base/metrics.ts'
+import type { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
+import type { HubPeers } from '../hub/peers/peers.ts'
+import type { HubListener } from '../hub/sockets/listener.ts'
+import type { HubSources } from '../hub/sources/sources.ts'
+import type { KeptEpoch } from '../hub/state/epochs.ts'
+import type { Comparison } from '../mirror/comparison.ts'
+import type { Reachability } from '../upstream/upstream.ts'
+
+/** What is there once a hub lets edges in. */
+export type OpenHub = {
+  readonly listener: Pick<HubListener, 'links' | 'arriving' | 'counts'>
+  readonly peers: Pick<HubPeers, 'figures' | 'traffic'>
+  readonly sources: Pick<HubSources, 'figures'>
+  readonly forwarding: Pick<EdgeForwarding, 'counts'>
+  readonly epoch: Pick<KeptEpoch, 'current'>
+}
+
+type Parts = {
+  readonly open: OpenHub | undefined
+  readonly comparison: Pick<Comparison, 'found'>
+  readonly reachability: Pick<Reachability, 'state'>
+}
+
+/** Each is always told, so that an alert can tell none from unknown. */
+const upstreamStates = ['reachable', 'suspect', 'unreachable'] as const
+const edgeStates = ['greeting', 'open', 'leaving', 'closed'] as const
+
+const one = (value: number) => [['', value] as const]
+
+export function hubFigures({ open, comparison, reachability }: Parts): string[] {
+  const states = upstreamStates.map((state) => [seriesOf({ state }), reachability.state === state ? 1 : 0] as const)
+  return [
+    gauge('ake_upstream_state', 'Whether the API server can be reached.', states),
+    gauge('ake_hub_open', 'Whether edges are let in.', one(open === undefined ? 0 : 1)),
+    counter(
+      'ake_hub_silent_differences_total',
+      'Objects found to differ from the API server without a sign of it.',
+      one(comparison.found),
+    ),
+    ...(open === undefined ? [] : [...linkFigures(open), ...edgeFiguresOf(open), ...requestFigures(open)]),
+  ]
+}
+
+function linkFigures({ listener: { links, arriving, counts }, peers: { traffic } }: OpenHub): string[] {
+  const handshakes = (['full', 'resumed'] as const).map((kind) => [seriesOf({ kind }), counts[kind]] as const)
+  return [
+    gauge('ake_hub_links', 'Links there are.', one(links)),
+    gauge('ake_hub_arrivals', 'Connections that are no link yet.', one(arriving.all)),
+    gauge('ake_hub_arrivals_waiting', 'Those of them that wait for their handshake.', one(arriving.waiting)),
+    counter('ake_hub_arrivals_turned_away_total', 'Connections told to come back later.', one(arriving.turnedAway)),
+    counter('ake_hub_handshakes_total', 'TLS handshakes, full and resumed.', handshakes),
+    counter('ake_hub_refused_total', 'Connections refused after their handshake.', one(counts.refused)),
+    counter('ake_hub_sent_bytes_total', 'Bytes of frames sent to edges.', one(traffic.sentBytes)),
+    counter('ake_hub_received_bytes_total', 'Bytes of frames received from edges.', one(traffic.receivedBytes)),
+    counter('ake_hub_events_total', 'Changes told to the sessions of edges.', one(traffic.events)),
+  ]
+}
+
+function edgeFiguresOf({ peers, sources, epoch }: OpenHub): string[] {
+  const edges = peers.figures()
+  const sum = (value: (edge: (typeof edges)[number]) => number) => edges.reduce((total, edge) => total + value(edge), 0)
+  const followed = sources.figures()
+  return [
+    gauge(
+      'ake_hub_edges',
+      'Edges that were let in, by the state of their session.',
+      edgeStates.map((state) => [seriesOf({ state }), edges.filter((edge) => edge.state === state).length] as const),
+    ),
+    gauge('ake_hub_interests', 'Interests of all edges.', one(sum(({ interests }) => interests))),
+    gauge('ake_hub_held_bytes', 'What is held for edges that have not taken it.', one(sum((edge) => edge.heldBytes))),
+    gauge('ake_hub_queued_bytes', 'What sockets have not taken.', one(sum((edge) => edge.bufferedBytes))),
+    gauge('ake_hub_unacknowledged_events', 'Events that edges have not committed.', one(sum((edge) => edge.behind))),
+    gauge('ake_hub_sources', 'Resources followed for edges.', [
+      [seriesOf({ readers: 'some' }), followed.filter(({ readers }) => readers > 0).length],
+      [seriesOf({ readers: 'none' }), followed.filter(({ readers }) => readers === 0).length],
+    ]),
+    gauge('ake_hub_views', 'Parts of them that edges have.', one(followed.reduce((all, { views }) => all + views, 0))),
+    gauge('ake_hub_epoch', 'The epoch of the cluster: it grows when that was put back.', one(epoch.current.number)),
+  ]
+}
+
+function requestFigures({ forwarding: { counts } }: OpenHub): string[] {
+  const results = Object.entries(counts).map(([result, count]) => [seriesOf({ result }), count] as const)
+  return [counter('ake_hub_forwarded_total', 'Requests of edges by what became of them.', results)]
+}

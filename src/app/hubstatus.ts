@@ -1,0 +1,112 @@
+/** What `ake status --health` shows: which edges are there and how they fare, what is followed for them, and how far back it goes. */
+import type { MirrorCopy } from '../cache/mirrorcopy.ts'
+import type { Interests } from '../mirror/interests.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { OpenHub } from './hubfigures.ts'
+import { stateOf } from './statusdocument.ts'
+import { akeVersion } from './version.ts'
+
+export type HubStatusDocument = {
+  readonly version: string
+  /** By which replicas are told apart. */
+  readonly hub: string
+  /** Edges are let in; otherwise why not. */
+  readonly open: boolean
+  readonly why?: string
+  readonly upstream: { readonly state: string; readonly why: string; readonly since: string }
+  readonly cluster?: { readonly uid: string; readonly epoch: number; readonly lost: number }
+  readonly trustsEdges: boolean
+  readonly edges: readonly HubEdgeStatus[]
+  readonly resources: readonly HubResourceStatus[]
+  /** Memory for what edges that come back may be told, and how much of it is used. */
+  readonly history: { readonly bytes: number; readonly bytesMax: number }
+}
+
+export type HubEdgeStatus = {
+  readonly name: string
+  readonly from: string
+  /** Of the program at the other end. */
+  readonly release: string
+  readonly state: string
+  readonly since: string
+  readonly interests: number
+  /** Events that were sent and it has not committed. */
+  readonly behind: number
+  /** What is held for it, and what its socket has not taken. */
+  readonly queuedBytes: number
+  readonly sentBytes: number
+  readonly receivedBytes: number
+}
+
+export type HubResourceStatus = {
+  readonly name: string
+  readonly state: string
+  readonly why?: string
+  readonly readers: number
+  readonly views: number
+  readonly objects: number
+  readonly bytes: number
+  readonly resourceVersion: number
+  /** Who is at least here is told what came since. */
+  readonly historyFrom: number
+}
+
+type Parts = {
+  readonly hub: string
+  readonly open: OpenHub | undefined
+  readonly why: string | undefined
+  readonly uid: string
+  readonly upstream: Pick<Upstream, 'reachability'>
+  readonly interests: Pick<Interests, 'named'>
+  readonly copy: Pick<MirrorCopy, 'caches'>
+  readonly trustsEdges: boolean
+  readonly historyBytesMax: number
+  readonly nowMs: number
+}
+
+export function hubStatusOf(parts: Parts): HubStatusDocument {
+  const { hub, open, why, uid, upstream, copy, trustsEdges, historyBytesMax } = parts
+  const { state, why: reason, sinceMs } = upstream.reachability
+  let bytes = 0
+  for (const { history } of copy.caches.values()) bytes += history.window.bytes
+  return {
+    version: akeVersion,
+    hub,
+    open: open !== undefined && why === undefined,
+    ...(why === undefined ? {} : { why }),
+    upstream: { state, why: reason, since: new Date(sinceMs).toISOString() },
+    ...(open === undefined
+      ? {}
+      : { cluster: { uid, epoch: open.epoch.current.number, lost: open.epoch.current.lost } }),
+    trustsEdges,
+    edges: (open?.peers.figures() ?? []).map((edge) => edgeStatus(edge, parts.nowMs)),
+    resources: (open?.sources.figures() ?? []).map((source) => resourceStatus(source, parts)),
+    history: { bytes, bytesMax: historyBytesMax },
+  }
+}
+
+function edgeStatus(edge: ReturnType<OpenHub['peers']['figures']>[number], nowMs: number): HubEdgeStatus {
+  const { edge: name, from, release, state, livedMs, interests, behind, heldBytes, bufferedBytes } = edge
+  const since = new Date(nowMs - livedMs).toISOString()
+  const { sentBytes, receivedBytes } = edge
+  const queuedBytes = heldBytes + bufferedBytes
+  return { name, from, release, state, since, interests, behind, queuedBytes, sentBytes, receivedBytes }
+}
+
+function resourceStatus(
+  { name, readers, views }: ReturnType<OpenHub['sources']['figures']>[number],
+  { interests, copy }: Parts,
+): HubResourceStatus {
+  const mirrored = interests.named(name)
+  const cache = copy.caches.get(name)
+  const state = mirrored === undefined ? 'waiting' : stateOf(mirrored)
+  const said = mirrored?.state
+  return {
+    ...{ name, state, readers, views },
+    ...(said !== undefined && 'why' in said ? { why: said.why } : {}),
+    objects: cache?.size ?? 0,
+    bytes: cache?.bytes ?? 0,
+    resourceVersion: cache?.version ?? 0,
+    historyFrom: cache?.history.window.floor.version ?? 0,
+  }
+}

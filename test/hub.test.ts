@@ -1,0 +1,241 @@
+/** `ake hub` over an API server, and edges before it by the parts of which an edge is made: a whole hub, as a process or here. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { test } from 'node:test'
+import type { HubStatusDocument } from '../src/app/hubstatus.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { until } from '../src/base/until.test-support.ts'
+import { planFor } from '../src/cache/filter.ts'
+import { interestOf } from '../src/mirror/interest.ts'
+import { parseCredential } from '../src/pki/credentialfile.ts'
+import { dialTcp } from '../src/upstream/dial.ts'
+import type { Followed } from '../src/upstream/follow/follow.ts'
+import { EdgeLink } from '../src/upstream/linked/edgelink.ts'
+import { followLinked } from '../src/upstream/linked/followlinked.ts'
+import { Hubs } from '../src/upstream/linked/hubs.ts'
+import { LinkedUpstream } from '../src/upstream/linked/linkedupstream.ts'
+import { readWhole } from '../src/upstream/whole.ts'
+import { Client, runAke, type Serving, withFolder } from './process.ts'
+
+/** Cold and next to others on two cores a start has taken 3 s. */
+const readyMsMax = 30_000
+
+type Started = ReturnType<typeof runAke> & { readonly url: string; readonly health: string }
+
+/** Where it listens is told by its output and its log. */
+async function startHub(args: readonly string[]): Promise<Started> {
+  const listen = ['--listen', '127.0.0.1:0', '--health-listen', '127.0.0.1:0']
+  const started = runAke(['hub', ...listen, ...args])
+  const { child, ended } = started
+  const late = setTimeout(() => child.kill('SIGKILL'), readyMsMax)
+  let health = ''
+  createInterface(child.stderr as NodeJS.ReadableStream).on('line', (line) => {
+    health = /hub\.health.*?(127\.0\.0\.1:\d+)/.exec(line)?.[1] ?? health
+  })
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stdout as NodeJS.ReadableStream).on('line', (line) => {
+      const found = /^ready (wss:\S+)/.exec(line)?.[1]
+      if (found !== undefined) resolve(found)
+    })
+    void ended.then(({ code, stderr }) => reject(new Error(`ake hub ended with ${code}: ${stderr}`)))
+  }).finally(() => clearTimeout(late))
+  return { ...started, url, health: `http://${health}` }
+}
+
+/** Its copy is of no known cluster. */
+const whoever = { known: () => ({ cluster: '', epoch: 0 }), admit: () => Promise.resolve(undefined) }
+
+class Edge {
+  readonly link: EdgeLink
+  readonly upstream: LinkedUpstream
+  readonly ending = new AbortController()
+  readonly #running: Promise<void>
+  readonly #epochs = new Map<string, number>()
+  readonly objects = new Map<string, string>()
+
+  constructor(name: string, file: string, addresses: readonly string[]) {
+    const credential = {
+      ...{ current: parseCredential(readFileSync(file, 'utf8'), file), user: `system:node:${name}` },
+      ...{ complaints: [], life: { use: 'edge' } as const, observe: () => () => {}, run: () => Promise.resolve() },
+    }
+    const [clock, log] = [systemClock, silentLog]
+    const urls = addresses.map((address) => new URL(address))
+    const hubs = new Hubs({ addresses: urls, credential, dial: dialTcp(), clock, log, now: Date.now })
+    this.link = new EdgeLink({ hubs, edge: name, release: '1', ...whoever, clock, log, random: () => 0 })
+    this.upstream = new LinkedUpstream({ link: this.link, addresses: urls, credential, userAgent: 'test', clock, log })
+    this.#running = this.upstream.run(this.ending.signal)
+  }
+
+  /** Holds what a ConfigMap of the default namespace says, by its name, until the link ends. */
+  follow(): Promise<void> {
+    const limits = { objects: 1_000, bytes: 1 << 20 }
+    const epochs = {
+      of: (interest: string) => this.#epochs.get(interest),
+      reached: (interest: string, epoch: number) => void this.#epochs.set(interest, epoch),
+    }
+    const { link, upstream } = this
+    const nameOf = (scope: Parameters<typeof interestOf>[0]) => interestOf(scope).name
+    const open = followLinked({ link, upstream, epochs, nameOf, limits, clock: systemClock })
+    const scope = interestOf({ group: '', version: 'v1', resource: 'configmaps', namespace: 'default' })
+    const plan = planFor([{}])
+    const room = () => 1 << 20
+    const { follow } = open({ scope, custom: false, kind: 'ConfigMap', room, known: () => undefined, plan: () => plan })
+    return (async () => {
+      const from = { held: undefined, start: 'anew', check: false } as const
+      for await (const step of follow(from, this.ending.signal)) this.#take(step)
+    })().catch(() => {})
+  }
+
+  #take(step: Followed): void {
+    if (step.kind === 'snapshot') for (const { name, bytes } of step.items) this.objects.set(name, bytes.toString())
+    if (step.kind !== 'changes') return
+    for (const change of step.changes) {
+      if (change.type === 'put') this.objects.set(change.item.name, change.item.bytes.toString())
+      else if (change.type === 'remove') this.objects.delete(change.key.replace('default/', ''))
+    }
+  }
+
+  async end(): Promise<void> {
+    this.ending.abort()
+    await this.#running
+  }
+}
+
+async function withCloud(body: (parts: { client: Client; args: string[]; folder: string }) => Promise<void>) {
+  await withFolder(async (data, serve) => {
+    const serving: Serving = await serve()
+    const folder = mkdtempSync(join(tmpdir(), 'ake-hub-'))
+    const client = new Client(serving)
+    try {
+      await body({ client, folder, args: ['--kubeconfig', join(data, 'admin.kubeconfig')] })
+    } finally {
+      client.close()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+}
+
+async function issue(name: string, folder: string, state: readonly string[]): Promise<string> {
+  const out = join(folder, `${name}.pem`)
+  const { code, stderr } = await runAke(['hub', 'issue', name, ...state, '--out', out]).ended
+  assert.equal(code, 0, stderr)
+  return out
+}
+
+const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } })
+const configMaps = '/api/v1/namespaces/default/configmaps'
+
+test('a hub tells an edge of objects and changes, passes its requests on, tells how it fares, and moves it before it ends', () =>
+  withCloud(async ({ client, args, folder }) => {
+    const state = ['--state', join(folder, 'state')]
+    await client.json('POST', configMaps, configMap('one', '1'))
+    const hub = await startHub([...args, ...state, '--trust-edges', '--drain', '20s'])
+    const edge = new Edge('n1', await issue('n1', folder, state), [hub.url])
+    try {
+      await until(() => edge.link.current !== undefined, 'linked')
+      const { uid } = (await client.json<{ metadata: { uid: string } }>('GET', '/api/v1/namespaces/kube-system'))
+        .metadata
+      assert.equal(edge.link.current?.welcome?.cluster, uid)
+      assert.ok((edge.link.current?.epoch ?? 0) > 1_700_000_000)
+      const followed = edge.follow()
+      await until(() => edge.objects.has('one'), 'the snapshot')
+      await client.json('POST', configMaps, configMap('two', '2'))
+      await client.ask('DELETE', `${configMaps}/one`)
+      await until(() => edge.objects.has('two') && !edge.objects.has('one'), 'the changes')
+
+      const answer = await edge.upstream.ask({
+        method: 'GET',
+        path: `${configMaps}/two`,
+        identity: { kind: 'edge' },
+        passedOn: true,
+        headers: { accept: 'application/json' },
+      })
+      assert.equal(answer.status, 200)
+      assert.match((await readWhole(answer, 1 << 16)).toString(), /"value":"2"/)
+
+      const text = async (path: string) => await (await fetch(`${hub.health}${path}`)).text()
+      assert.equal(await text('/livez'), 'ok')
+      assert.equal(await text('/readyz'), 'ok')
+      assert.equal(await text('/api'), '404 page not found\n')
+      const metrics = await text('/metrics')
+      for (const line of [
+        /^ake_hub_links 1$/m,
+        /^ake_hub_edges\{state="open"\} 1$/m,
+        /^ake_hub_handshakes_total\{kind="full"\} 1$/m,
+        /^ake_hub_forwarded_total\{result="answered"\} [1-9]/m,
+        /^ake_hub_sources\{readers="some"\} [1-9]/m,
+        /^ake_hub_sent_bytes_total [1-9]/m,
+        /^ake_hub_events_total [1-9]/m,
+        /^ake_hub_silent_differences_total 0$/m,
+      ])
+        assert.match(metrics, line)
+      const status = JSON.parse(await text('/ake/status')) as HubStatusDocument
+      assert.deepEqual([status.open, status.cluster?.uid, status.trustsEdges], [true, uid, true])
+      assert.deepEqual(
+        status.edges.map(({ name, release, state: is, interests }) => [name, release, is, interests]),
+        [['n1', '1', 'open', 1]],
+      )
+      assert.ok(status.resources.some(({ name, objects }) => name === 'v1/configmaps@default' && objects > 0))
+
+      hub.child.kill('SIGTERM')
+      await until(async () => (await fetch(`${hub.health}/readyz`).catch(() => undefined))?.status !== 200, 'unready')
+      await followed
+      const { code, stderr } = await hub.ended
+      assert.equal(code, 0)
+      assert.match(stderr, /hub\.trusts/)
+      assert.match(stderr, /hub\.drained.*left=0/)
+    } finally {
+      await edge.end()
+      hub.child.kill('SIGKILL')
+    }
+  }))
+
+test('an edge that is not trusted has what its node may, goes on at another hub of the same Secret, and that one resumes its session', () =>
+  withCloud(async ({ client, args, folder }) => {
+    const state = [...args, '--state', 'secret:default/hub']
+    const [first, second] = await Promise.all([startHub(state), startHub(state)])
+    const edge = new Edge('n1', await issue('n1', folder, state), [first.url, second.url])
+    try {
+      await until(() => edge.link.current !== undefined, 'linked')
+      const epoch = edge.link.current?.epoch
+      await edge.follow()
+      assert.equal(edge.objects.size, 0)
+      const asked = { method: 'GET', path: configMaps } as const
+      const administrator = await edge.upstream.ask({ ...asked, identity: { kind: 'edge' }, passedOn: true })
+      assert.equal(administrator.status, 401)
+      const welcomed = edge.link.current
+      first.child.kill('SIGTERM')
+      await until(() => edge.link.current !== undefined && edge.link.current !== welcomed, 'moved')
+      assert.equal(edge.link.address, new URL(second.url).href)
+      assert.equal(edge.link.current?.epoch, epoch)
+      const { code, stderr } = await first.ended
+      assert.equal(code, 0, stderr)
+
+      // What was put back while no hub ran is told by an operator; a hub that runs takes it over.
+      const told = await runAke(['hub', 'restored', ...state]).ended
+      assert.equal(told.code, 0, told.stderr)
+      const { data } = await client.json<{ data: Record<string, string> }>(
+        'GET',
+        '/api/v1/namespaces/default/secrets/hub',
+      )
+      assert.ok(Number(Buffer.from(data.epoch ?? '', 'base64').toString()) > (epoch ?? 0))
+    } finally {
+      await edge.end()
+      for (const { child } of [first, second]) child.kill('SIGKILL')
+    }
+  }))
+
+test('a hub without an API server listens for health, says why it lets no edge in, and ends when it is told to', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-hub-'))
+  try {
+    const nowhere = await runAke(['hub', '--state', folder]).ended
+    assert.equal(nowhere.code, 2)
+    assert.match(nowhere.stderr, /give --kubeconfig, or run in a pod of the cluster/)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
