@@ -26,6 +26,7 @@ import {
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
+import { unlessSame } from './same.ts'
 
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
@@ -95,8 +96,8 @@ export class EdgeForwarding {
 
   async #passOn(
     edge: AskingEdge,
-    { method, path, identity, isUpgrade, body, signal, headers: given }: TunnelledRequest,
-  ) {
+    { method, path, identity, isUpgrade, body, held, signal, headers: given }: TunnelledRequest,
+  ): Promise<TunnelledReply> {
     this.#count(edge)
     const checked = passable({ method, path, headers: given })
     if (typeof checked === 'string') throw badRequest(checked)
@@ -117,7 +118,11 @@ export class EdgeForwarding {
       return { status, headers: linesOf(rawHeaders), body: { socket } }
     }
     const answer = await upstream.ask(asked)
-    return { status: answer.status, headers: headerLines(answer.headers), body: answer.body }
+    const { status } = answer
+    const isCompared = held !== undefined && method === 'GET'
+    const found = isCompared ? await unlessSame(answer, held) : answer.body
+    if (found === undefined) return { status, headers: [], isSame: true, body: nothing }
+    return { status, headers: headerLines(answer.headers), body: found }
   }
 
   #count({ rate, underWay }: AskingEdge): void {
@@ -161,6 +166,7 @@ export class EdgeForwarding {
 }
 
 const listenersMax = 16
+const nothing = Buffer.alloc(0)
 
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'

@@ -24,6 +24,8 @@ const requests: fc.Arbitrary<RequestHead> = fields({
   actor: fc.constantFrom('anonymous', 'token', 'node', 'administrator'),
   hasBody: fc.nat(1),
   headers,
+  version: fc.nat(),
+  uid: word,
 })
 /** Without the length that stands before it. */
 const bare = (bytes: Buffer) => new ByteReader(bytes).bytes(headBytesMax)
@@ -31,7 +33,7 @@ const bare = (bytes: Buffer) => new ByteReader(bytes).bytes(headBytesMax)
 test('[L10, L20] heads are read as they were written', () => {
   fc.assert(fc.property(requests, (head) => assert.deepEqual(decodeRequestHead(bare(encodeRequestHead(head))), head)))
   fc.assert(
-    fc.property(fields({ status: fc.nat(599), headers }), (head) =>
+    fc.property(fields({ status: fc.nat(599), headers, same: fc.nat(1) }), (head) =>
       assert.deepEqual(decodeReplyHead(bare(encodeReplyHead(head))), head),
     ),
   )
@@ -50,10 +52,30 @@ test('[L11, L20] hostile bytes are a head or a fault, and one in whose name noth
     }),
     { numRuns: 2_000 },
   )
-  const head = bare(encodeRequestHead({ method: 'G', path: '/', actor: 'administrator', hasBody: 0, headers: [] }))
+  const asked = {
+    method: 'G',
+    path: '/',
+    actor: 'administrator',
+    hasBody: 0,
+    headers: [],
+    version: 0,
+    uid: '',
+  } as const
+  const head = bare(encodeRequestHead(asked))
   assert.equal(head[4], 3)
   head[4] = 4
   assert.equal(decodeRequestHead(head).actor, 'anonymous')
+})
+
+test('[L13, L20] a head that says nothing of what is held is written as before it could', () => {
+  const asked = { method: 'G', path: '/', actor: 'node', hasBody: 0, headers: [] } as const
+  assert.equal(encodeRequestHead({ ...asked, version: 0, uid: '' }).toString('hex'), '0701470' + '12f020000')
+  assert.equal(
+    encodeRequestHead({ ...asked, version: 5, uid: 'u' }).toString('hex'),
+    '0a01470' + '12f020000' + '050175',
+  )
+  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 0 }).toString('hex'), '026400')
+  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 1 }).toString('hex'), '03640001')
 })
 
 test('[L20] a head is taken from a stream in whatever pieces it comes, and what follows stays', async () => {

@@ -9,7 +9,7 @@
  * any of them is the hub's to decide.
  */
 import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
-import { count, type Layout, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
+import { count, type Layout, later, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
 import type { StreamContext } from '../contexts.ts'
 import { keptFrameBytesMax } from '../limits.ts'
 
@@ -23,6 +23,9 @@ export const upgradePurpose = 'upgrade'
  */
 export const headBytesMax = 96 * 1024
 
+/** Of an object's uid: Kubernetes makes them of 36, and takes no longer than a name. */
+const uidBytesMax = 253
+
 /** More fit into no head: each takes at least 4 bytes. */
 const headersMax = 4_096
 
@@ -32,8 +35,12 @@ export type TunnelledActor = ValueOf<typeof actor>
 
 const header = record({ name: text(headBytesMax), value: text(headBytesMax) })
 const headers = list(header, { entriesMax: headersMax, bytesMax: headBytesMax })
-const requestHead = record({ method: text(64), path: text(headBytesMax), actor, hasBody: count, headers })
-const replyHead = record({ status: count, headers })
+/** `version` and `uid`: of a GET, the object as its asker holds it (0 and '': it says nothing of that). `same`: it is that. */
+const requestHead = record({
+  ...{ method: text(64), path: text(headBytesMax), actor, hasBody: count, headers },
+  ...{ version: later(count, 0), uid: later(text(uidBytesMax), '') },
+})
+const replyHead = record({ status: count, headers, same: later(count, 0) })
 
 export type RequestHead = ValueOf<typeof requestHead>
 export type ReplyHead = ValueOf<typeof replyHead>

@@ -31,6 +31,8 @@ export type TunnelledRequest = {
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly identity: TunnelledIdentity
   readonly isUpgrade: boolean
+  /** The object as its asker holds it: `same` may be answered. */
+  readonly held: { readonly uid: string; readonly version: number } | undefined
   /** At the pace of its reader; undefined: it has none. One that is not read by the end of the answer is thrown away. */
   readonly body: AsyncIterable<Buffer> | undefined
   /** The asker left, or the link did, before the answer was on its way. */
@@ -40,6 +42,8 @@ export type TunnelledRequest = {
 export type TunnelledReply = {
   readonly status: number
   readonly headers: HeaderLines
+  /** The API server has what the asker holds: the body is empty. */
+  readonly isSame?: boolean
   /** Of an upgrade: what it leads to, bytes both ways after a 101; of any other answer to it the body alone. */
   readonly body: Buffer | AsyncIterable<Buffer> | { readonly socket: Duplex }
 }
@@ -94,7 +98,7 @@ export class RequestServer {
     const bytes = await takeHead(stream)
     if (bytes === undefined || stream.destroyed) throw new RequestFailed('the request ended before its head', false)
     const head = decodeRequestHead(bytes)
-    const { method, path, actor, hasBody, headers } = head
+    const { method, path, actor, hasBody, headers, version, uid } = head
     const identity = identityOf(actor, token)
     if (identity === undefined) throw new RequestFailed('the request bears no token', false)
     const leave = this.#enter(token ?? `the link's ${actor}`)
@@ -104,9 +108,10 @@ export class RequestServer {
       hasBody === 0 || isUpgrade ? undefined : (stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)
     const reply = await this.#parts.handle({
       ...{ method, path, headers: headersByName(headers), identity, isUpgrade, body },
+      held: version === 0 ? undefined : { uid, version },
       signal: leaving.signal,
     })
-    const replied = encodeReplyHead(reply)
+    const replied = encodeReplyHead({ ...reply, same: reply.isSame ? 1 : 0 })
     if (!isUpgrade) {
       stream.likened(likenessOf(head, token, replied))
       stream.gather(isSmall(reply.headers))
@@ -142,7 +147,7 @@ function refuse(stream: TunnelDuplex): void {
     { name: 'content-type', value: 'application/json' },
     { name: 'retry-after', value: '1' },
   ]
-  stream.write(encodeReplyHead({ status: 429, headers }))
+  stream.write(encodeReplyHead({ status: 429, headers, same: 0 }))
   stream.end(JSON.stringify(status))
   stream.resume()
 }

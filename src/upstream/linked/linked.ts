@@ -75,9 +75,10 @@ export class LinkedRequests {
       bodyBroke
         ? new Unreachable('the body of the request broke off', stream.isSent)
         : this.#brokenOff(stream, patience)
-    const { status, headers } = await head(opened, failure)
+    const { status, headers, same } = await head(opened, failure)
     return {
       status,
+      isSame: same !== 0,
       headers: answerHeaders(raw(headers)),
       body: new Flow({
         stream,
@@ -116,13 +117,14 @@ export class LinkedRequests {
   }
 
   #open(
-    { method, path, identity, passedOn, signal, headMsMax }: UpstreamRequest,
+    { method, path, identity, passedOn, held, signal, headMsMax }: UpstreamRequest,
     { purpose, headers, hasBody }: { purpose: string; headers: SentHeaders; hasBody: boolean },
   ): Opened {
     const { streams, clock, node } = this.#parts
     const { actor, token } = actorOf(identity, { node, isOwn: passedOn !== true })
     const lines = headerLines(headers)
-    const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines })
+    const { version, uid } = held ?? { version: 0, uid: '' }
+    const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines, version, uid })
     const link = streams()
     if (link === undefined || link.closed !== undefined)
       throw new Unreachable(link?.closed ?? 'there is no link', false)
