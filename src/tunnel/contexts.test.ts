@@ -10,7 +10,12 @@ import { begin, begun, give, takeAll } from './oneend.test-support.ts'
 
 const carried = (payload: Buffer): CarriedFrame => ({ kind: 'tunnel', type: 0x84, payload })
 const head = Buffer.from(Array.from({ length: 40 }, (_, at) => `header-${at * 7919}`).join('\n'))
-const like = (caller: string, subject: string): StreamContext => ({ caller, subject, headBytes: head.length })
+const like = (caller: string, subject: string): StreamContext => ({
+  caller,
+  subject,
+  headBytes: head.length,
+  isWhole: true,
+})
 const secret = Buffer.from(Array.from({ length: 30 }, (_, at) => `secret-${at * 104_729}`).join(' '))
 
 const frames = fc.array(
@@ -18,6 +23,7 @@ const frames = fc.array(
     caller: fc.constantFrom('a', 'b', 'c'),
     subject: fc.nat(9).map(String),
     headBytes: fc.nat(30),
+    isWhole: fc.boolean(),
     size: fc.oneof({ weight: 9, arbitrary: fc.nat(200) }, { weight: 1, arbitrary: fc.nat(2_000) }),
     seed: fc.nat(3),
   }),
@@ -60,6 +66,19 @@ test('[L25] what one caller was answered never makes the same bytes of another s
   assert.ok(again !== undefined && again.bytes.length < 30)
 })
 
+test('[L25] of a frame that is not compared as a whole nothing behind its head is kept, on either side', () => {
+  const [packing, unpacking] = [new SentContexts(10_000), new HeldContexts(10_000)]
+  const create = { ...like('a', 'POST'), isWhole: false }
+  const payload = Buffer.concat([head, secret])
+  for (let round = 0; round < 2; round++) {
+    const packed = packing.pack(create, carried(payload))
+    assert.ok(packed !== undefined)
+    assert.deepEqual(unpacking.unpack(packed), carried(payload))
+    assert.ok(packed.bytes.length > encodeDifference(secret, head).length - 20, `${packed.bytes.length} bytes`)
+    assert.deepEqual([packing.bytes, unpacking.bytes], [head.length, head.length])
+  }
+})
+
 test('[L25] a number that was given to another is no base of the first any more', () => {
   const packing = new SentContexts(standardTunnelLimits.contextBytes)
   packing.pack(like('a', 'x'), carried(secret))
@@ -79,7 +98,7 @@ test('[L25] what is too large to be kept is sent as a difference, or as it is', 
 test('[L8, L11, L25] what only a broken or hostile side sends is a fault, and makes no more than a frame', () => {
   const held = () => {
     const contexts = new HeldContexts(1_000)
-    contexts.unpack({ kind: 'packed', type: 0x82, bytes: secret, keep: 1, base: 0, share: 0 })
+    contexts.unpack({ kind: 'packed', type: 0x82, bytes: secret, keep: 1, base: 0, share: 0, kept: 0 })
     return contexts
   }
   const next = Buffer.concat([secret, head])
@@ -90,6 +109,7 @@ test('[L8, L11, L25] what only a broken or hostile side sends is a fault, and ma
     keep: 2,
     base: 1,
     share: 0,
+    kept: 0,
   } as const
   assert.deepEqual(held().unpack(honest).payload, next)
   const bomb = encodeDifference(Buffer.alloc(pieceBytesMax * 2), secret)
@@ -97,7 +117,7 @@ test('[L8, L11, L25] what only a broken or hostile side sends is a fault, and ma
   damaged.writeUInt8(damaged.readUInt8(damaged.length - 3) ^ 0x55, damaged.length - 3)
   const hostile: Partial<TunnelFrame & { kind: 'packed' }>[] = [
     ...[{ type: 0x80 }, { type: 0x85 }, { type: 0x87 }, { type: 0x90 }],
-    ...[{ base: 2 }, { base: 1_000_000 }, { share: secret.length + 1 }, { share: 1 }],
+    ...[{ base: 2 }, { base: 1_000_000 }, { share: secret.length + 1 }, { share: 1 }, { kept: 10_000 }],
     ...[{ keep: contextsMax + 1 }, { base: 0, bytes: Buffer.alloc(1_001) }],
     ...[
       { bytes: bomb },
@@ -131,7 +151,7 @@ test('[L16, L25] a frame of a stream that was given up, or is refused, is kept a
     ...{ kind: 'open', stream, purpose: 'test', credential: 0, last: 1, bytes: head },
   })
   const packed = (frame: TunnelFrame, base?: TunnelFrame): TunnelFrame => ({
-    ...{ kind: 'packed', type: 0x82, keep: 1, share: 0, base: base === undefined ? 0 : 1 },
+    ...{ kind: 'packed', type: 0x82, keep: 1, share: 0, kept: 0, base: base === undefined ? 0 : 1 },
     bytes: base === undefined ? payloadOf(frame) : encodeDifference(payloadOf(frame), payloadOf(base)),
   })
   const [opened] = give(hub, packed(open(1)))

@@ -19,6 +19,8 @@ export type StreamContext = {
   readonly caller: string
   /** What is asked, and of what: a body is compared with one of the same subject alone. */
   readonly subject: string
+  /** Whether all of it may be compared with the next of its subject: else its beginning alone is kept. */
+  readonly isWhole: boolean
   /** Of its beginning, which other subjects of its caller resemble too. */
   readonly headBytes: number
 }
@@ -116,12 +118,16 @@ export class SentContexts {
     const same = own.find(([, entry]) => entry.subject === subject)
     const { bytes, base, share } = against(payload, same, own[0])
     if (base > 0) table.use(base - 1)
-    const isKept = payload.length <= Math.min(keptFrameBytesMax, table.bytesMax)
-    if (!isKept && base === 0) return undefined
-    const number = same?.[0] ?? table.free()
     const headBytes = Math.min(context.headBytes, payload.length)
-    if (isKept) table.hold(number, { caller, subject, headBytes, bytes: alone(payload) })
-    return { kind: 'packed', type, bytes, keep: isKept ? number + 1 : 0, base, share }
+    const kept = context.isWhole ? 0 : headBytes
+    const remembered = kept === 0 ? payload : payload.subarray(0, kept)
+    const isKept =
+      (context.isWhole || headBytes > 0) && remembered.length <= Math.min(keptFrameBytesMax, table.bytesMax)
+    if (!isKept && base === 0) return undefined
+    if (!isKept) return { kind: 'packed', type, bytes, keep: 0, base, share, kept: 0 }
+    const number = same?.[0] ?? table.free()
+    table.hold(number, { ...context, headBytes, bytes: alone(remembered) })
+    return { kind: 'packed', type, bytes, keep: number + 1, base, share, kept }
   }
 
   forget(): void {
@@ -141,10 +147,11 @@ export class HeldContexts {
   }
 
   /** The frame that came as this one, in its turn, whatever becomes of its stream. Throws `LinkFault`. */
-  unpack({ type, bytes, keep, base, share }: PackedFrame): CarriedFrame {
+  unpack({ type, bytes, keep, base, share, kept }: PackedFrame): CarriedFrame {
     if (!packable.has(type)) throw new LinkFault(`a frame of type ${type} is never packed`)
     const payload = base === 0 ? bytes : decodeDifference(bytes, this.#base(base - 1, share), carriedBytesMax)
-    if (keep > 0) this.#keep(keep - 1, payload)
+    if (kept > payload.length) throw new LinkFault(`${kept} bytes to be kept of ${payload.length}`)
+    if (keep > 0) this.#keep(keep - 1, kept === 0 ? payload : payload.subarray(0, kept))
     return { kind: 'tunnel', type, payload }
   }
 

@@ -41,7 +41,10 @@ const layouts = {
   /** Another frame, which brings bytes of a stream: only to a side that says in its `begin` that it keeps contexts. */
   packed: [
     0x87,
-    record({ type: count, bytes: bytes(carriedBytesMax), keep: count, base: count, share: later(count, 0) }),
+    record({
+      ...{ type: count, bytes: bytes(carriedBytesMax), keep: count, base: count },
+      ...{ share: later(count, 0), kept: later(count, 0) },
+    }),
   ],
 } as const
 

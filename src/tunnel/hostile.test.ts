@@ -26,6 +26,7 @@ const arbitraries: { readonly [K in TunnelFrame['kind']]: fc.Arbitrary<Omit<Tunn
     keep: fc.nat(3),
     base: fc.nat(3),
     share: fc.nat(9),
+    kept: fc.nat(9),
   }),
 }
 const frames = fc.oneof(
@@ -64,8 +65,9 @@ test('[L13] the bytes of a tunnel’s frames stay what they are', () => {
   assert.equal(hex({ kind: 'credit', stream: 1, bytes: 128 }), '86018001')
   assert.equal(hex({ kind: 'begin', streams: 1, window: 1, credentials: 1, contexts: 128 }), '800101018001')
   const packed = { kind: 'packed', type: 0x84, bytes: Buffer.from('c'), keep: 1, base: 2 } as const
-  assert.equal(hex({ ...packed, share: 0 }), '87840101630102')
-  assert.equal(hex({ ...packed, share: 3 }), '8784010163010203')
+  assert.equal(hex({ ...packed, share: 0, kept: 0 }), '87840101630102')
+  assert.equal(hex({ ...packed, share: 3, kept: 0 }), '8784010163010203')
+  assert.equal(hex({ ...packed, share: 0, kept: 1 }), '878401016301020001')
 })
 
 /** As many as fit into a second; a long run sets more. */

@@ -74,7 +74,12 @@ function pattern(from: number, length: number): Buffer {
 /** Some are like others, of one caller or of another. */
 function likeness(which: number): TunnelStream['context'] {
   if (which % 4 === 0) return undefined
-  return { caller: `caller ${which % 2}`, subject: `subject ${which % 3}`, headBytes: which % 10 }
+  return {
+    caller: `caller ${which % 2}`,
+    subject: `subject ${which % 3}`,
+    headBytes: which % 10,
+    isWhole: which % 5 !== 0,
+  }
 }
 
 class Pair {

@@ -12,6 +12,7 @@ import {
   headBytesMax,
   headerLines,
   headersByName,
+  likenessOf,
   type RequestHead,
 } from './request.ts'
 
@@ -130,4 +131,27 @@ test('[L20] header lines by name and back, repeated ones apart', () => {
     ['__proto__', 'a'],
     ['constructor', 'b'],
   ])
+})
+
+test('[L25] only what is asked of one object by one caller is compared with its body', () => {
+  const asked = (method: string, path: string, more: Partial<RequestHead> = {}, token?: string) =>
+    likenessOf({ method, path, actor: 'node', hasBody: 0, headers: [], version: 0, uid: '', ...more }, token, 9)
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1'
+  assert.deepEqual(asked('PUT', lease), asked('PUT', `${lease}?timeout=10s`))
+  assert.equal(asked('PUT', lease).isWhole, true)
+  for (const [method, path] of [
+    ['POST', '/apis/authentication.k8s.io/v1/tokenreviews'],
+    ['POST', '/api/v1/namespaces/a/secrets'],
+    ['POST', '/api/v1/namespaces/a/serviceaccounts/s/token'],
+    ['GET', '/api/v1/namespaces/a/secrets?labelSelector=a'],
+    ['GET', '/readyz'],
+    ['GET', '/api/%zz/x'],
+  ] as const)
+    assert.deepEqual([asked(method, path).isWhole, asked(method, path).subject], [false, method], path)
+  const spoken = (value: string) => asked('PUT', lease, { headers: [{ name: 'Impersonate-User', value }] })
+  const callers = [
+    ...[asked('PUT', lease), asked('PUT', lease, { actor: 'administrator' }), spoken('a'), spoken('b')],
+    ...[asked('PUT', lease, { actor: 'token' }, 'x'), asked('PUT', lease, { actor: 'token' }, 'y')],
+  ].map(({ caller }) => caller)
+  assert.equal(new Set(callers).size, callers.length)
 })

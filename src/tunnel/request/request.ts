@@ -8,6 +8,7 @@
  * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for
  * any of them is the hub's to decide.
  */
+import { parseRequest } from '../../kube/request.ts'
 import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
 import { count, type Layout, later, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
 import type { StreamContext } from '../contexts.ts'
@@ -60,16 +61,27 @@ function encode<Value>(layout: Layout<Value>, value: Value): Buffer {
 }
 
 /**
- * What a request, or its answer, is like (L25): the same caller's question before about the same path. What follows the path is left
- * out, as a timeout is of no weight; an upgrade is like nothing, since it may spell what is to be run.
+ * What a request, or its answer, is like (L25): the same caller's question before about the same object, where its path names one. Any
+ * other body may be of another object, as what is created, or of another caller, as a token that is to be reviewed: of these the
+ * heads alone are compared. A caller that speaks for others by one token is as many callers. What follows the path is left out, as a
+ * timeout is of no weight.
  */
-export function likenessOf(
-  { method, path, actor }: Pick<RequestHead, 'method' | 'path' | 'actor'>,
-  token: string | undefined,
-  head: Buffer,
-): StreamContext {
-  const caller = actor === 'token' ? `token ${token ?? ''}` : actor
-  return { caller, subject: `${method} ${path.split('?', 1)[0]}`, headBytes: head.length }
+export function likenessOf(head: RequestHead, token: string | undefined, headBytes: number): StreamContext {
+  const { method, path, actor, headers } = head
+  const spokenFor = headers.filter(({ name }) => name.toLowerCase().startsWith('impersonate-'))
+  const caller = JSON.stringify([actor, token, ...spokenFor.map(({ name, value }) => [name, value])])
+  const isWhole = method !== 'POST' && namesObject(method, path)
+  return { caller, subject: isWhole ? `${method} ${path.split('?', 1)[0]}` : method, headBytes, isWhole }
+}
+
+function namesObject(method: string, path: string): boolean {
+  try {
+    const { isResource, name } = parseRequest(method, path)
+    return isResource && name !== ''
+  } catch {
+    // One that is none is the API server's to refuse.
+    return false
+  }
 }
 
 /** Whether its body says that it is small: then its head waits for it, so that both are one frame. */

@@ -113,7 +113,7 @@ export class RequestServer {
     })
     const replied = encodeReplyHead({ ...reply, same: reply.isSame ? 1 : 0 })
     if (!isUpgrade) {
-      stream.likened(likenessOf(head, token, replied))
+      stream.likened(likenessOf(head, token, replied.length))
       stream.gather(isSmall(reply.headers))
     }
     stream.write(replied)

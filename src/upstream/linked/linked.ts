@@ -18,6 +18,7 @@ import {
   isSmall,
   likenessOf,
   type ReplyHead,
+  type RequestHead,
   requestPurpose,
   type TunnelledActor,
   upgradePurpose,
@@ -124,7 +125,8 @@ export class LinkedRequests {
     const { actor, token } = actorOf(identity, { node, isOwn: passedOn !== true })
     const lines = headerLines(headers)
     const { version, uid } = held ?? { version: 0, uid: '' }
-    const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines, version, uid })
+    const head: RequestHead = { method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines, version, uid }
+    const bytes = headOf(head)
     const link = streams()
     if (link === undefined || link.closed !== undefined)
       throw new Unreachable(link?.closed ?? 'there is no link', false)
@@ -136,7 +138,7 @@ export class LinkedRequests {
     patience.signal.addEventListener('abort', () => stream.destroy(), { once: true })
     stream.once('close', () => patience.done())
     if (purpose === requestPurpose) {
-      stream.likened(likenessOf({ method, path, actor }, token, bytes))
+      stream.likened(likenessOf(head, token, bytes.length))
       stream.gather(isSmall(lines))
     }
     stream.write(bytes)
