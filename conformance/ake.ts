@@ -47,10 +47,21 @@ export async function startCommand(
 ): Promise<Ake> {
   const dir = resolve(folder)
   await mkdir(dir, { recursive: true })
-  const log = openSync(`${dir}.log`, 'a')
-  const child = spawn(program, [command, ...words, '--listen', `127.0.0.1:${port}`, '--data', dir, ...args], {
-    stdio: ['ignore', 'pipe', log],
-  })
+  const all = [command, ...words, '--listen', `127.0.0.1:${port}`, '--data', dir, ...args]
+  const running = await startProgram(all, { log: `${dir}.log`, signal })
+  const kubeconfig = join(dir, 'admin.kubeconfig')
+  return { ...running, kubeconfig, ...(await credentials(kubeconfig)) }
+}
+
+export type AkeProgram = Omit<Ake, 'kubeconfig' | 'ca' | 'cert' | 'key'>
+
+/** Resolves when it says that it is ready, and where. */
+export async function startProgram(
+  words: readonly string[],
+  { log: path, signal }: { log: string; signal?: AbortSignal | undefined },
+): Promise<AkeProgram> {
+  const log = openSync(path, 'a')
+  const child = spawn(program, words, { stdio: ['ignore', 'pipe', log] })
   closeSync(log)
   const exited = once(child, 'exit') as Promise<[number | null]>
   const end = () => child.kill('SIGKILL')
@@ -60,13 +71,10 @@ export async function startCommand(
     process.removeListener('exit', end)
     signal?.removeEventListener('abort', end)
   })
-  const url = await readyLine(child, exited, { name: `ake ${command}`, log: `${dir}.log` })
-  const kubeconfig = join(dir, 'admin.kubeconfig')
+  const url = await readyLine(child, exited, { name: `ake ${words[0]}`, log: path })
   return {
     url,
     port: Number(new URL(url).port),
-    kubeconfig,
-    ...(await credentials(kubeconfig)),
     pid: child.pid as number,
     stop: async () => {
       child.kill('SIGTERM')

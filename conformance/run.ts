@@ -17,7 +17,7 @@ import { step as differential } from './differential.ts'
 import { step as edgecoredns } from './edge/coredns.ts'
 import { step as edgecuts } from './edge/cuts.ts'
 import { step as edgedocuments } from './edge/documents.ts'
-import { step as edgeinformers } from './edge/informers.ts'
+import { step as edgeinformers, hubStep as hubinformers } from './edge/informers.ts'
 import { step as edgekubectl } from './edge/kubectl.ts'
 import { step as edgeprometheus } from './edge/prometheus.ts'
 import { step as edgereads } from './edge/reads.ts'
@@ -64,6 +64,7 @@ const steps: readonly Step[] = [
   faults,
   contrast,
   edgeinformers,
+  hubinformers,
   edgecuts,
   soak,
   edgereads,

@@ -8,7 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../src/base/until.test-support.ts'
 import { Client } from '../test/process.ts'
 import type { Ake } from './ake.ts'
-import { startEdge } from './edge/edge.ts'
+import { type EdgeWay, startEdge } from './edge/edge.ts'
+import { Hub, issueEdge } from './hubs.ts'
 import { type Link, startLink } from './link.ts'
 import { ask, type Oracle, startOracle } from './oracle.ts'
 
@@ -135,6 +136,8 @@ export type Site = {
   /** Another `ake edge` behind the line, or where its kubeconfig says, if it has one of its own. */
   edge(name: string, args?: readonly string[], kubeconfig?: string): Promise<Edge>
   edges(): readonly Edge[]
+  /** Through which its edges reach the API server, one line for all; none where they reach it straight. */
+  readonly hubs: readonly Hub[]
   stop(): Promise<void>
 }
 
@@ -142,25 +145,35 @@ type Options = {
   readonly dir: string
   readonly signal: AbortSignal
   readonly progress: (line: string) => void
+  /** How many hubs stand between; they trust their edges, whose clients are administrators here. */
+  readonly hubs?: number
 }
 
 /** An API server of its own: its clients would not survive what is done to this one. */
-export async function startSite({ dir, signal, progress }: Options): Promise<Site> {
+export async function startSite({ dir, signal, progress, hubs: count = 0 }: Options): Promise<Site> {
   mkdirSync(dir, { recursive: true })
   const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
   const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
   const edges: Edge[] = []
+  const hubs: Hub[] = []
+  const hubDir = join(dir, 'hub')
+  while (hubs.length < count) {
+    const parts = { dir: hubDir, kubeconfig: oracle.kubeconfig, args: ['--trust-edges', '--drain', '5s'], signal }
+    hubs.push(await Hub.start(parts, `hub-${hubs.length + 1}`))
+  }
+  if (count > 0) link.lead(...hubs.map(({ port }) => ({ host: '127.0.0.1', port })))
+  const wayOf = async (name: string, pointed: string | undefined): Promise<EdgeWay> => {
+    if (pointed !== undefined) return { server: [], kubeconfig: pointed }
+    if (count === 0) return { server: link.url, kubeconfig: oracle.kubeconfig }
+    return { hub: [`wss://127.0.0.1:${link.port}`], credential: await issueEdge(hubDir, name) }
+  }
   return {
     dir,
     oracle,
     link,
     signal,
     edge: async (name, args = [], pointed) => {
-      const way =
-        pointed === undefined
-          ? { server: link.url, kubeconfig: oracle.kubeconfig }
-          : { server: [], kubeconfig: pointed }
-      const options = { ...way, dir: join(dir, name), args, signal }
+      const options = { ...(await wayOf(name, pointed)), dir: join(dir, name), args, signal }
       const first = await startEdge(options)
       const edge = new Edge(first, { dir: options.dir, start: () => startEdge({ ...options, port: first.port }) })
       edges.push(edge)
@@ -170,8 +183,10 @@ export async function startSite({ dir, signal, progress }: Options): Promise<Sit
       return edge
     },
     edges: () => edges,
+    hubs,
     stop: async () => {
       await Promise.all(edges.map((edge) => edge.ake.kill()))
+      await Promise.all(hubs.map((hub) => hub.end('kill')))
       await link.close()
       oracle.stop()
     },

@@ -21,7 +21,7 @@ import {
   watchesUpstream,
 } from '../site.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
-import { unnoticed } from './troubles.ts'
+import { unnoticed, unnoticedBehindHubs } from './troubles.ts'
 
 const churnPerSecond = 40
 /** Of all writes of the churn; the truth is compared with what informers hold when this long has passed at most. */
@@ -36,7 +36,10 @@ const toldMsMax = 8_000
 const gateSeed = 11_553_255
 const resources = ['pods', 'configmaps', 'secrets', 'widgets'] as const
 
-export const step: Step = { name: 'edge-informers', tier: 'default', minutes: 6, run }
+export const step: Step = { name: 'edge-informers', tier: 'default', minutes: 6, run: (context) => run(context, 0) }
+
+/** The same through two hubs and their links: hubs are ended, too, and edges move between them. */
+export const hubStep: Step = { name: 'hub-informers', tier: 'default', minutes: 8, run: (context) => run(context, 2) }
 
 type World = {
   readonly context: StepContext
@@ -48,10 +51,11 @@ type World = {
   readonly node: Informers
 }
 
-async function run(context: StepContext): Promise<StepResult> {
+async function run(context: StepContext, hubs: number): Promise<StepResult> {
   const seed = chooseSeed({ all: context.all, gate: gateSeed })
   context.progress(`AKE_SEED=${seed}`)
-  const site = await startSite({ dir: context.dir, signal: context.signal, progress: context.progress })
+  const { dir, signal, progress } = context
+  const site = await startSite({ dir, signal, progress, hubs })
   const notes: string[] = []
   let passed = 0
   try {
@@ -104,7 +108,7 @@ async function begin(context: StepContext, site: Site, random: Random): Promise<
   return { context, site, random, wide, all, node }
 }
 
-/** Each resource costs each edge one watch, however many informers ask for it in however many ways. */
+/** Each resource costs each edge one watch, however many informers ask for it in however many ways; behind a hub all edges together. */
 async function oneWatch({ site, wide, context }: World, before: ReadonlyMap<string, number>): Promise<string> {
   await untilReachable(site, true, healedMsMax)
   let counted: string[] = []
@@ -112,8 +116,9 @@ async function oneWatch({ site, wide, context }: World, before: ReadonlyMap<stri
   const settled = async () => {
     const now = await watchesUpstream(site.oracle)
     counted = resources.map((name) => `${name} ${(now.get(name) ?? 0) - (before.get(name) ?? 0)}`)
-    const wrong = resources.filter((name) => (now.get(name) ?? 0) - (before.get(name) ?? 0) !== expected[name])
-    return wrong.length === 0
+    const isRight = (count: number, wanted: number) =>
+      site.hubs.length === 0 ? count === wanted : count > 0 && count <= site.hubs.length
+    return resources.every((name) => isRight((now.get(name) ?? 0) - (before.get(name) ?? 0), expected[name]))
   }
   const waiting = { withinMs: healedMsMax, everyMs: 100, signal: context.signal }
   await until(settled, 'one upstream watch for each resource', waiting).catch(async (error: Error) => {
@@ -134,7 +139,7 @@ async function endure(world: World): Promise<string> {
   const rounds = context.all ? 4 : 1
   let count = 0
   for (let round = 0; round < rounds; round++) {
-    for (const trouble of random.shuffled(unnoticed)) {
+    for (const trouble of random.shuffled(site.hubs.length === 0 ? unnoticed : unnoticedBehindHubs)) {
       await all.churn(churnPerSecond)
       const begunMs = performance.now()
       await trouble.run(site, random)

@@ -13,6 +13,8 @@ import { type Edge, type EdgeStatus, type Random, type Site, untilReachable } fr
 
 /** A half-open or silent line is noticed by the pings of a quiet connection and by the probe: seconds, never minutes. */
 const noticedMsMax = 20_000
+/** An idle link asks every 30 s, to cost next to nothing: within 5 s only while something waits for the other side. */
+const noticedBehindHubMsMax = 50_000
 
 export type Trouble = {
   readonly name: string
@@ -40,7 +42,8 @@ function cut(name: string, mode: Mode): Trouble {
         // that others take for whole).
         if (random.below(3) === 0) await rest(site, 200 + random.below(1_500))
         else {
-          if (mode.kind !== 'slow') await untilReachable(site, false, noticedMsMax)
+          if (mode.kind !== 'slow')
+            await untilReachable(site, false, site.hubs.length === 0 ? noticedMsMax : noticedBehindHubMsMax)
           await rest(site, 500 + random.below(2_500))
         }
       }),
@@ -223,8 +226,43 @@ const otherCluster: Trouble = {
   },
 }
 
+/** Hubs come back to their edges, which go to the other one meanwhile, where there is one. */
+function hubEnded(how: 'kill' | 'orderly', which: 'one' | 'all'): Trouble {
+  return {
+    name: `${which === 'one' ? 'a hub' : 'all hubs'} ended by ${how === 'kill' ? 'kill -9' : 'SIGTERM'}`,
+    run: async (site, random) => {
+      const hubs = which === 'all' ? site.hubs : [random.of(site.hubs)]
+      await Promise.all(hubs.map((hub) => hub.restart(how)))
+    },
+  }
+}
+
+/** The line leads to one of the hubs from here on, and what was connected is cut. */
+const moved: Trouble = {
+  name: 'edges move to another hub',
+  run: async (site, random) => {
+    const { port } = random.of(site.hubs)
+    site.link.lead({ host: '127.0.0.1', port })
+    await site.link.set('reset')
+    await site.link.set('up')
+    await rest(site, 1_000 + random.below(2_000))
+    site.link.lead(...site.hubs.map((hub) => ({ host: '127.0.0.1', port: hub.port })))
+  },
+}
+
+const hubs: readonly Trouble[] = [
+  hubEnded('kill', 'one'),
+  hubEnded('orderly', 'one'),
+  hubEnded('kill', 'all'),
+  hubEnded('orderly', 'all'),
+  moved,
+]
+
 /** What no client notices: none lists again. */
 export const unnoticed: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, moment, ...cloud]
+
+/** The same of edges behind hubs. Which cluster it is they are told by those, who see the API server and not the line. */
+export const unnoticedBehindHubs: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, ...hubs, ...cloud]
 
 export const troubles: readonly Trouble[] = [...unnoticed, otherCluster]
 

@@ -11,24 +11,21 @@ export function adviceOf(document: StatusDocument, nowMs: number): string[] {
   const { upstream, cluster, store } = document
   const advice: string[] = []
   if (!store.healthy) advice.push('Free space on the disk, or replace it: nothing new is stored until it takes writes.')
-  const renewals = (document.credentials ?? []).flatMap((one) => renewal(one, nowMs))
+  const renewals = (document.credentials ?? []).flatMap((one) => renewal(one, nowMs, isLinked(document)))
   advice.push(...renewals)
   if (renewals.length === 0 && refusedWith(document, 401).length > 0) {
     advice.push("Renew the edge's credential in its kubeconfig: the API server does not accept it (401).")
   }
   if (cluster?.other !== undefined) {
-    advice.push('Check --server and --kubeconfig: another cluster answers there than the one that is mirrored.')
+    const where = isLinked(document) ? '--hub' : '--server and --kubeconfig'
+    advice.push(`Check ${where}: another cluster answers there than the one that is mirrored.`)
   } else if (upstream.state === 'unreachable') {
     advice.push(
       `See why the API server cannot be reached (${upstream.why}). What is mirrored is served meanwhile; writes are refused.`,
     )
   }
   const forbidden = refusedWith(document, 403)
-  if (forbidden.length > 0) {
-    advice.push(
-      `Let the edge get, list and watch ${listed(forbidden)} (deploy/edge-rbac.yaml): without that they are gone when the API server is.`,
-    )
-  }
+  if (forbidden.length > 0) advice.push(isLinked(document) ? proof(forbidden) : right(forbidden))
   const large = passed(document, 'tooLarge')
   if (large.length > 0) {
     advice.push(
@@ -47,13 +44,32 @@ export function adviceOf(document: StatusDocument, nowMs: number): string[] {
   return advice
 }
 
+/** Its way leads through a hub. */
+function isLinked({ upstream: { servers } }: StatusDocument): boolean {
+  return servers.some(({ url }) => url.startsWith('wss:'))
+}
+
+function right(names: readonly string[]): string {
+  return `Let the edge get, list and watch ${listed(names)} (deploy/edge-rbac.yaml): without that they are gone when the API server is.`
+}
+
+/** A hub gives an edge what its node may read, and what somebody behind it has shown to be allowed. */
+function proof(names: readonly string[]): string {
+  return `Have somebody who may read ${listed(names)} ask this edge for them, or let the group system:nodes: until then they are gone when the API server is.`
+}
+
 const ways = {
   edge: 'in its kubeconfig: the file is read again when it changes',
+  linked: 'in the file of --credential, which is read again when it changes ("ake hub issue" writes it)',
   caller: 'in the files of --client-credential, which are read again when they change',
   serving: 'by a restart, which makes a new one',
 } as const
 
-function renewal(one: NonNullable<StatusDocument['credentials']>[number], nowMs: number): string[] {
+function renewal(
+  one: NonNullable<StatusDocument['credentials']>[number],
+  nowMs: number,
+  isThroughHub: boolean,
+): string[] {
   const { use, name, expires } = one
   const whose =
     use === 'caller'
@@ -64,7 +80,7 @@ function renewal(one: NonNullable<StatusDocument['credentials']>[number], nowMs:
   const leftMs = (parseTime(expires ?? '') ?? Number.POSITIVE_INFINITY) - nowMs
   if (leftMs > soonMs) return []
   const when = leftMs <= 0 ? `expired ${humanDuration(-leftMs)} ago` : `expires in ${humanDuration(leftMs)}`
-  return [`Renew ${whose}, which ${when}, ${ways[use]}.`]
+  return [`Renew ${whose}, which ${when}, ${ways[use === 'edge' && isThroughHub ? 'linked' : use]}.`]
 }
 
 function refusedWith({ interests, passedThrough }: StatusDocument, code: number): string[] {

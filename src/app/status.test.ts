@@ -276,6 +276,17 @@ test('what to do next is said only where there is something to do', () => {
   assert.equal(next({ passedThrough: [{ ...passed, resource: 'events' }] }), undefined)
 })
 
+test('of an edge behind a hub it is said what its hub needs, and not its API server', () => {
+  const servers = [{ url: 'wss://hub:10002/', current: true, why: '' }]
+  const linked = { ...empty, upstream: { ...empty.upstream, servers } }
+  const next = (more: Partial<StatusDocument>) =>
+    String(/Next:\n(.*)/s.exec(statusText({ ...linked, ...more }, nowMs))?.[1]?.replace(/\s+/g, ' '))
+  const refused = { resource: 'pods', group: '', why: 'no', state: 'refused', code: 403 } as const
+  assert.match(next({ passedThrough: [refused] }), /Have somebody who may read pods ask this edge.* system:nodes/)
+  assert.match(next({ credentials: [{ use: 'edge', name: 'n', expires: ago(60) }] }), /in the file of --credential/)
+  assert.match(next({ cluster: { changes: 0, other: 'x' } }), /Check --hub/)
+})
+
 test('what is to be put right stands below, in lines that a terminal can hold', () => {
   const misconfigured = [
     `--mirror nosuch: ${'the API server has no such resource '.repeat(5)}: see "x"`,

@@ -1,0 +1,81 @@
+/** `ake hub` processes over one state, as several replicas are, each ended and started again under its edges. */
+import { execFile } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type AkeProgram, startProgram } from './ake.ts'
+import { freePorts } from './ports.ts'
+
+const run = promisify(execFile)
+const program = join(import.meta.dirname, '..', 'bin', 'ake')
+
+type HubOptions = {
+  readonly dir: string
+  /** With which it reads, and stands for nodes. */
+  readonly kubeconfig: string
+  readonly args?: readonly string[]
+  readonly signal: AbortSignal
+}
+
+export class Hub {
+  readonly port: number
+  /** Where its health is, and its status. */
+  readonly health: string
+  readonly #start: () => Promise<AkeProgram>
+  #program: AkeProgram
+
+  private constructor(parts: { port: number; health: string; program: AkeProgram; start: () => Promise<AkeProgram> }) {
+    this.port = parts.port
+    this.health = parts.health
+    this.#program = parts.program
+    this.#start = parts.start
+  }
+
+  static async start({ dir, kubeconfig, args = [], signal }: HubOptions, name: string): Promise<Hub> {
+    mkdirSync(dir, { recursive: true })
+    const [port, healthPort] = (await freePorts(2)) as [number, number]
+    const words = [
+      ...['hub', '--kubeconfig', kubeconfig, '--state', stateOf(dir), '--listen', `127.0.0.1:${port}`],
+      ...['--health-listen', `127.0.0.1:${healthPort}`, ...args],
+    ]
+    const start = () => startProgram(words, { log: join(dir, `${name}.log`), signal })
+    return new Hub({ port, health: `http://127.0.0.1:${healthPort}`, program: await start(), start })
+  }
+
+  get pid(): number {
+    return this.#program.pid
+  }
+
+  async restart(how: 'kill' | 'orderly'): Promise<void> {
+    await this.end(how)
+    this.#program = await this.#start()
+  }
+
+  async end(how: 'kill' | 'orderly'): Promise<void> {
+    if (how === 'kill') return await this.#program.kill()
+    const code = await this.#program.stop()
+    if (code !== 0) throw new Error(`an orderly end of ake hub had the exit code ${code}`)
+  }
+
+  async status<T>(): Promise<T> {
+    const answer = await fetch(`${this.health}/ake/status`)
+    if (!answer.ok) throw new Error(`the status of the hub: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
+
+  async metrics(): Promise<string> {
+    return await (await fetch(`${this.health}/metrics`)).text()
+  }
+}
+
+/** The credential of an edge, as its operator makes it; answers its path. */
+export async function issueEdge(dir: string, node: string): Promise<string> {
+  const out = join(dir, `${node}.pem`)
+  await run(program, ['hub', 'issue', node, '--state', stateOf(dir), '--out', out, '--force'])
+  return out
+}
+
+/** Hubs of one folder are one hub to their edges. */
+function stateOf(dir: string): string {
+  return join(dir, 'state')
+}
