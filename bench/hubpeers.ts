@@ -247,14 +247,14 @@ async function judgedFigure(nodes: NodeRights): Promise<Figure> {
   const asked = Array.from({ length: edges }, (_, at) => {
     const name = `node-${String(at % 100).padStart(3, '0')}`
     const wanted = [`v1/pods?&spec.nodeName=${name}`, 'v1/secrets@team-00?&metadata.name=other'].map(wantedOf)
-    return { name, wanted: wanted.filter((one) => one !== undefined) }
+    return { edge: { name }, wanted: wanted.filter((one) => one !== undefined) }
   })
   let least = Number.POSITIVE_INFINITY
   for (let round = 0; round < rounds; round++) {
     let given = 0
     const began = process.cpuUsage()
-    for (const { name, wanted } of asked)
-      for (const one of wanted) if ((await rights.judge(name, one)) === undefined) given++
+    for (const { edge, wanted } of asked)
+      for (const one of wanted) if ((await rights.judge(edge, one)) === undefined) given++
     const { user, system } = process.cpuUsage(began)
     if (given !== edges) throw new Error(`${given} interests were given`)
     least = Math.min(least, (user + system) / edges / 2)

@@ -301,3 +301,22 @@ test('[I5] what the API server does with a certificate confirms its caller as a 
   await settle()
   assert.equal(reviews() - before, 2)
 })
+
+test('[I5] who stands behind a credential is asked for anew where that is not certain, and never told without the API server', async () => {
+  const { cloud, clock, access, recheckCaller } = await withAlice()
+  assert.deepEqual(await recheckCaller(aliceToken), alice)
+  assert.deepEqual(await recheckCaller(aliceToken), alice)
+  assert.deepEqual(cloud.asked, ['subject alice'])
+  cloud.state = 'unreachable'
+  assert.equal(await recheckCaller(aliceToken), 'unknown')
+  assert.deepEqual(access.held(aliceToken), alice)
+  cloud.state = 'reachable'
+  clock.advance(60_000)
+  cloud.mode = 'error'
+  assert.equal(await recheckCaller(aliceToken), 'unknown')
+  cloud.mode = 'answer'
+  cloud.users.clear()
+  clock.advance(60_000)
+  assert.equal(await recheckCaller(aliceToken), 'refused')
+  assert.equal(await recheckCaller(aliceToken), 'refused')
+})

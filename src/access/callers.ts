@@ -49,6 +49,8 @@ type Parts = {
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
   /** Changes when the credential configured for that common name does. */
   readonly credentialVersion: (name: string) => string
+  /** How many are remembered, where it is not a node that they come from. */
+  readonly callersMax?: number | undefined
   /** A credential stands for another caller than it did: what was asked with it meanwhile may have been said of either. */
   readonly changed: (id: string) => void
 }
@@ -99,6 +101,16 @@ export class Callers {
       if (now - known.confirmedAt >= confirmedMs) return undefined
     }
     return known
+  }
+
+  /** Who it is for certain, asked for as long as that takes; `unknown`: the API server cannot be asked, or does not say. */
+  async certain(identity: Identity): Promise<KnownCaller | 'refused' | 'unknown'> {
+    if (!this.#isOnline) return 'unknown'
+    const known = this.held(identity)
+    if (known === 'refused') return known
+    if (known !== undefined && this.isFresh(known, this.#parts.clock.steady())) return known
+    const found = await this.review(identity).known
+    return found ?? (this.held(identity) === 'refused' ? 'refused' : 'unknown')
   }
 
   /** Whether the credential counts without asking, while the API server can be asked. */
@@ -283,7 +295,9 @@ export class Callers {
   }
 
   #evict(): void {
-    evictOldest(this.#known, callersMax, (digest) => this.#parts.behind.put(callerKind, digest, undefined))
+    evictOldest(this.#known, this.#parts.callersMax ?? callersMax, (digest) =>
+      this.#parts.behind.put(callerKind, digest, undefined),
+    )
   }
 
   #digest(identity: Identity): string {

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Caller } from '../kube/caller.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import type { Identity, Upstream } from '../upstream/upstream.ts'
 import type { Access, Records } from './access.ts'
 import type { BoundObjects } from './authenticate/accounttoken.ts'
 import { AccountTokens } from './authenticate/accounttokens.ts'
@@ -31,6 +31,8 @@ export type OpenAccess = {
   readonly evaluation: Evaluation
   /** Who the edge itself is to the API server; undefined where that does not say. */
   whoami(): Promise<Caller | undefined>
+  /** Who a credential stands for now, for what was begun with it; asks as long as that takes. */
+  recheckCaller(identity: Identity): Promise<Caller | 'refused' | 'unknown'>
   /** What is verified here; it is told what becomes of the objects that tokens are bound to. */
   readonly accounts: AccountTokens | undefined
   /** The time by which credentials expire. */
@@ -52,6 +54,8 @@ type Parts = {
   readonly objects?: BoundObjects
   /** What the API server takes tokens for, besides what it is seen to. */
   readonly audiences?: readonly string[]
+  /** How many credentials are remembered, where it is not a node that they come from. */
+  readonly credentialsMax?: number
 }
 
 const saltKey = 'salt'
@@ -66,6 +70,7 @@ export async function openAccess({
   credentialVersion = () => '',
   objects,
   audiences = [],
+  credentialsMax,
   opaqueMsMax = monthMs,
 }: Parts): Promise<OpenAccess> {
   const kinds = [TrustedTime.kind, callerKind, decisionKind, denialKind, tokenKind] as const
@@ -82,11 +87,12 @@ export async function openAccess({
   const shared = { reviewer, reachability, clock, latest, behind }
   const changes = new Changes(clock)
   const changed = (id: string) => access.drop(id)
-  const accounts =
-    objects && openAccounts({ ...shared, upstream, log, objects, audiences, stored: byKey.get(issuerKey) })
+  const verifying = { upstream, log, audiences, credentialsMax, stored: byKey.get(issuerKey) }
+  const accounts = objects && openAccounts({ ...shared, ...verifying, objects })
   const callers = new Callers({
     ...shared,
     tokens: accounts,
+    callersMax: credentialsMax,
     opaqueMsMax,
     salt,
     credentialVersion,
@@ -114,6 +120,10 @@ export async function openAccess({
       const subject = await reviewer.fetchSubject({ kind: 'edge' }, 'edge').done
       return subject.kind === 'caller' ? subject.caller : undefined
     },
+    async recheckCaller(identity) {
+      const found = await callers.certain(identity)
+      return typeof found === 'string' ? found : found.caller
+    },
     accounts,
     nowMs: () => latest.nowMs(),
     async run(signal) {
@@ -131,13 +141,14 @@ export async function openAccess({
 type AccountParts = Pick<Parts, 'upstream' | 'clock' | 'log'> & {
   readonly objects: BoundObjects
   readonly audiences: readonly string[]
+  readonly credentialsMax: number | undefined
   readonly behind: WriteBehind
   readonly latest: TrustedTime
   readonly stored: Buffer | undefined
 }
 
 function openAccounts(parts: AccountParts): AccountTokens {
-  const { upstream, clock, log, objects, audiences, behind, latest, stored } = parts
+  const { upstream, clock, log, objects, audiences, credentialsMax: verifiedMax, behind, latest, stored } = parts
   const keys = new TokenKeys({
     ...{ upstream, clock, stored },
     keep: (value) => behind.put(TrustedTime.kind, issuerKey, value),
@@ -145,6 +156,6 @@ function openAccounts(parts: AccountParts): AccountTokens {
   })
   const { reachability } = upstream
   const nowMs = () => latest.nowMs()
-  const accounts = new AccountTokens({ keys, objects, audiences, reachability, clock, log, nowMs })
+  const accounts = new AccountTokens({ keys, objects, audiences, verifiedMax, reachability, clock, log, nowMs })
   return accounts
 }

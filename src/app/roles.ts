@@ -33,9 +33,9 @@ const nameOf = Object.fromEntries(resources.map((resource) => [resource, interes
 /** By name, what is held of them where it may be. */
 export const roleInterests = Object.values(nameOf)
 
-type Parts = {
-  readonly interests: Interests
-  readonly catalog: CloudCatalog
+export type RolesParts = {
+  readonly interests: Pick<Interests, 'onResource' | 'named' | 'begin'>
+  readonly catalog: Pick<CloudCatalog, 'find' | 'observe'>
   readonly upstream: Upstream
   readonly changes: Changes
   readonly evaluation: Evaluation
@@ -44,13 +44,13 @@ type Parts = {
 }
 
 export class Roles implements RoleSource {
-  readonly #parts: Parts
+  readonly #parts: RolesParts
   readonly #missing = new Set<string>(resources)
   readonly #deniedUntil = new Map<string, number>()
   /** Those that were read whole, each from the cache that is followed. */
   readonly #read = new Map<RbacResource, Cache>()
 
-  constructor(parts: Parts) {
+  constructor(parts: RolesParts) {
     this.#parts = parts
     const { interests, changes, evaluation } = parts
     for (const resource of resources) {

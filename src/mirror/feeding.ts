@@ -28,6 +28,8 @@ function canFeed(narrow: MirroredInterest, wide: MirroredInterest, find: Find): 
   if (!covers(wide.interest, narrow.interest) || covers(narrow.interest, wide.interest)) return false
   // The cluster may have been put back: each has to find out by itself, and to begin anew.
   if (narrow.isDoubted || wide.isDoubted) return false
+  // It hears of nothing, and the narrower one may.
+  if (wide.isForbidden) return false
   try {
     filterOf(narrow, wide.cache.plan, find)
   } catch {

@@ -268,6 +268,10 @@ export class Interests {
         this.doubt(one)
         this.#parts.onRestored?.()
       },
+      onForbidden: (one) => {
+        for (const other of this.of(interest.group, interest.version, interest.resource))
+          if (other.state.kind === 'fed' && other.state.by === one.interest.name) other.start()
+      },
       onSynced: (one) => {
         this.#tell(one)
         this.#widened(one)

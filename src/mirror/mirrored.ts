@@ -34,6 +34,8 @@ export type MirroredInterestParts = {
   readonly onSynced: (mirrored: MirroredInterest) => void
   /** It found the cluster put back to an earlier state. */
   readonly onRestored: (mirrored: MirroredInterest) => void
+  /** It may no longer be read, while what it holds stays. */
+  readonly onForbidden: (mirrored: MirroredInterest) => void
 }
 
 /** How often a caller that waits for a first sync looks whether it can still be had. */
@@ -97,6 +99,12 @@ export class MirroredInterest {
   /** What the API server, or its size, has kept it from being mirrored with; it holds while the line is cut, and over a restart. */
   get refusal(): KeptOut | undefined {
     return this.#feed === undefined ? this.record.refusal : undefined
+  }
+
+  /** Whether nothing of it comes for want of a right, which a part of it may have all the same. */
+  get isForbidden(): boolean {
+    const { refusal } = this
+    return refusal?.kind === 'refused' && refusal.code === 403
   }
 
   /** When the cloud was last known to be there for this interest, by the steady clock. */
@@ -173,7 +181,7 @@ export class MirroredInterest {
         await this.#parts.save(this)
         if (!this.#isDoubtedByOther) this.#parts.onRestored(this)
       },
-      onKeptOut: (why) => this.#keptOut(why),
+      onKeptOut: (why) => this.#heardOf(why),
       onTrusted: (wasDoubted) => this.#trusted(wasDoubted),
     })
     this.#reflector = reflector
@@ -273,6 +281,15 @@ export class MirroredInterest {
 
   #keptOut(why: KeptOut | undefined): void {
     if (noteKeptOut(this.record, why)) void this.#parts.save(this).catch(() => {})
+  }
+
+  /** While it may not be read it feeds no other. */
+  #heardOf(why: KeptOut | undefined): void {
+    const wasForbidden = this.isForbidden
+    this.#keptOut(why)
+    if (this.isForbidden === wasForbidden || this.cache === undefined) return
+    if (wasForbidden) this.#parts.onSynced(this)
+    else this.#parts.onForbidden(this)
   }
 
   #settle(outcome: Outcome): void {

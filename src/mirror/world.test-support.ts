@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts'
 import { type Log, silentLog } from '../base/log.ts'
 import { type Filter, makeFilter, planFor } from '../cache/filter.ts'
 import { MirrorCopy } from '../cache/mirrorcopy.ts'
-import { Front, type Read, type ReadRoute } from '../endpoint/request/mirror/front.ts'
+import { type AskedInterests, Front, type Read, type ReadRoute } from '../endpoint/request/mirror/front.ts'
 import { builtinFacts } from '../kube/builtin.ts'
 import { selectableFields } from '../kube/fields.ts'
 import { parseFieldSelector } from '../kube/fieldselector.ts'
@@ -122,6 +122,7 @@ type WorldParts = {
   compares?: boolean
   /** Another way to follow than directly. */
   follow?: OpenFollow
+  proofs?: AskedInterests
 }
 
 export class MirrorWorld {
@@ -129,6 +130,7 @@ export class MirrorWorld {
   readonly limits: ListingLimits
   readonly #budget: Partial<BudgetLimits>
   readonly #follow: OpenFollow | undefined
+  readonly #proofs: AskedInterests | undefined
   readonly confirmed: Interest[] = []
   readonly log: Log
   /** Resources that discovery does not know. */
@@ -155,6 +157,7 @@ export class MirrorWorld {
     this.limits = parts.limits ?? { objects: 10_000, bytes: 1 << 28 }
     this.#budget = parts.budget ?? {}
     this.#follow = parts.follow
+    this.#proofs = parts.proofs
   }
 
   static async open(parts: WorldParts = {}): Promise<MirrorWorld> {
@@ -191,7 +194,7 @@ export class MirrorWorld {
     const { interests, log } = this
     const { reachability } = upstream
     const contact = await Contact.open({ store, interests, reachability, clock, nowMs: () => clock.now() })
-    this.front = new Front({ interests, upstream, clock, contact })
+    this.front = new Front({ interests, upstream, clock, contact, proofs: this.#proofs })
     const all = () => interests.all
     this.comparison = new Comparison({
       all,

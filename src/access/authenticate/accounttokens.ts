@@ -25,6 +25,8 @@ type Parts = {
   readonly objects: BoundObjects
   /** Each is one that the API server takes, by the operator's word. */
   readonly audiences: readonly string[]
+  /** How many are remembered, where it is not a node that they come from. */
+  readonly verifiedMax?: number | undefined
   readonly reachability: Reachability
   readonly clock: Clock
   readonly log: Log
@@ -151,7 +153,8 @@ export class AccountTokens {
   #remember(digest: string, claims: AccountClaims, { keys }: Judging): void {
     this.#verified.delete(digest)
     this.#verified.set(digest, { claims, keys })
-    if (this.#verified.size > verifiedMax) this.#verified.delete(this.#verified.keys().next().value as string)
+    if (this.#verified.size > (this.#parts.verifiedMax ?? verifiedMax))
+      this.#verified.delete(this.#verified.keys().next().value as string)
   }
 
   #judging(): Judging {

@@ -2,28 +2,24 @@
  * Why an edge may have an interest. The link's certificate names a node: what that node may read by itself is proved by it, and
  * nothing else is. Where the hub trusts its edges the name proves all. Everything else needs the credential of a caller who may.
  */
-import type { Asking } from '../../access/question.ts'
 import type { Opinion } from '../../access/rbac/rbac.ts'
 import type { SessionRefusal } from '../../link/session/hub.ts'
 import type { Interest } from '../../mirror/interest.ts'
-import type { EdgeRights } from '../peers/rights.ts'
+import type { EdgeRights, JudgedEdge } from '../peers/rights.ts'
+import type { CallerProofs } from './callerproofs.ts'
 import type { NodeRights } from './noderights.ts'
+import { waysTo } from './waysto.ts'
 
-/** Callers behind an edge whose credentials the hub was shown over its link, and holds in memory. */
-export interface CallerProofs {
-  /** Undefined: one of them may have it; else a sentence that says why none may. */
-  judge(edge: string, wanted: Interest): Promise<string | undefined>
-}
-
-/** Until hubs take credentials for interests. */
-export const noCallerProofs: CallerProofs = {
-  judge: () =>
-    Promise.resolve('it needs the credential of a caller who may, and hubs do not take these for interests yet'),
+/** For a hub that takes no credentials for interests. */
+export const noCallerProofs: Pick<CallerProofs, 'judge' | 'left'> = {
+  judge: () => Promise.resolve('it needs the credential of a caller who may, and this hub takes none for interests'),
+  left: () => undefined,
 }
 
 type Parts = {
   readonly nodes: Pick<NodeRights, 'judge' | 'why'>
-  readonly callers: CallerProofs
+  /** Callers behind an edge whose credentials the hub was shown over its link. */
+  readonly callers: Pick<CallerProofs, 'judge' | 'left'>
   readonly trustsEdges: boolean
 }
 
@@ -37,10 +33,10 @@ export class ProvenRights implements EdgeRights {
     this.#parts = parts
   }
 
-  async judge(edge: string, wanted: Interest): Promise<SessionRefusal | undefined> {
+  async judge(edge: JudgedEdge, wanted: Interest): Promise<SessionRefusal | undefined> {
     const { nodes, callers, trustsEdges } = this.#parts
     if (trustsEdges) return undefined
-    const found = await this.#ofNode(edge, wanted)
+    const found = await this.#ofNode(edge.name, wanted)
     if (found?.allowed === true) return undefined
     const without = await callers.judge(edge, wanted)
     if (without === undefined) return undefined
@@ -49,8 +45,12 @@ export class ProvenRights implements EdgeRights {
       return { reason: 'busy', retryAfterMs: forbiddenRetryMs, sentence }
     }
     const why = found.reason === '' ? '' : ` (${found.reason})`
-    const sentence = `node "${edge}" may not read ${wanted.name} by its own name${why}: ${without}`
+    const sentence = `node "${edge.name}" may not read ${wanted.name} by its own name${why}: ${without}`
     return { reason: 'forbidden', retryAfterMs: forbiddenRetryMs, sentence }
+  }
+
+  left(edge: JudgedEdge): void {
+    this.#parts.callers.left(edge)
   }
 
   /** Undefined where it cannot be told. */
@@ -64,13 +64,4 @@ export class ProvenRights implements EdgeRights {
     if (against.includes(undefined)) return undefined
     return against.find((one) => one?.reason !== '') ?? against[0]
   }
-}
-
-/** Rights of which each, whole, is enough: to follow it is to list and watch; one object by its name is as good as got again and again. */
-function waysTo({ group, version, resource, namespace, labels, fields }: Interest): readonly (readonly Asking[])[] {
-  const name = fields.required('metadata.name') ?? ''
-  const of = { group, version, resource, namespace, name }
-  const selected = { ...of, labels: labels.toString(), fields: fields.toString() }
-  const following = ['list', 'watch'].map((verb) => ({ verb, ...selected }))
-  return name === '' ? [following] : [[{ verb: 'get', ...of }], following]
 }

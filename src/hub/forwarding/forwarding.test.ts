@@ -196,15 +196,15 @@ async function raw(
   return (answer[at] as number) - 0x80 + (answer[at + 1] as number) * 0x80
 }
 
-test('[I1, I3] nothing else goes up: 401 with a sentence for the administrator, and without a credential', async () => {
+test('[I1, I3] nothing else goes up: 403 with a sentence for the administrator, 401 without a credential', async () => {
   const { world, cloud, requests, lines } = await opened()
   await using _ = world
-  for (const [kind, sentence] of [
-    ['edge', /does not trust edges/],
-    ['anonymous', /nor a request without a credential/],
+  for (const [kind, code, sentence] of [
+    ['edge', 403, /does not trust edges/],
+    ['anonymous', 401, /nor a request without a credential/],
   ] as const) {
-    const reply = await requests.ask({ ...get, identity: { kind } })
-    assert.equal(reply.status, 401)
+    const reply = await requests.ask({ ...get, identity: { kind }, passedOn: true })
+    assert.equal(reply.status, code)
     assert.match(await textOf(reply), sentence)
   }
   assert.deepEqual(cloud.asked, [])
@@ -214,9 +214,9 @@ test('[I1, I3] nothing else goes up: 401 with a sentence for the administrator, 
 test('a hub that trusts its edges passes their administrator on as itself, and says so', async () => {
   const { world, cloud, requests, lines } = await opened({ trustsEdges: true })
   await using _ = world
-  assert.equal((await requests.ask({ ...get, identity: { kind: 'edge' } })).status, 200)
+  assert.equal((await requests.ask({ ...get, identity: { kind: 'edge' }, passedOn: true })).status, 200)
   assert.deepEqual(cloud.asked[0]?.identity, { kind: 'edge' })
-  assert.deepEqual({ ...cloud.lastSent }, { 'user-agent': 'ake/test' })
+  assert.deepEqual({ ...cloud.lastSent }, {})
   assert.ok(lines.some((line) => line.includes('warn hub.trusts')))
 })
 

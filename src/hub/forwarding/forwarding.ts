@@ -23,6 +23,8 @@ import {
   type Upstream,
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
+import type { HeldDocuments } from './helddocuments.ts'
+import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
@@ -31,6 +33,10 @@ import { unlessSame } from './same.ts'
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
   readonly trustsEdges: boolean
+  /** How a node is named; without it, with its group. */
+  readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
+  /** What the hub holds of the API server's documents, for nodes that may read them: each of thousands wants the same megabytes. */
+  readonly documents?: HeldDocuments
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<ForwardingLimits>
@@ -62,7 +68,9 @@ export class EdgeForwarding {
     const rate = () => new AskingRate(clock, limits.callerPerSecond, limits.callerBurst)
     this.#callers = new AskingRates(limits.callersMax, rate)
     if (trustsEdges)
-      log.warn('hub.trusts', { why: 'the administrator of every edge acts with the credential of this hub' })
+      log.warn('hub.trusts', {
+        why: 'every edge may have whatever this hub may read, and its administrator acts with the credential of this hub',
+      })
   }
 
   /** Takes the streams of one link. */
@@ -103,7 +111,10 @@ export class EdgeForwarding {
     if (typeof checked === 'string') throw badRequest(checked)
     const { caller, ...as } = this.#as(edge.name, identity, { method, path, headers: checked.headers })
     this.#admit(this.#callers.take(caller), 'this caller asks')
-    const { upstream } = this.#parts
+    const { upstream, documents } = this.#parts
+    const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
+    const kept = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
+    if (kept !== undefined) return { status: kept.status, headers: headerLines(kept.headers), body: kept.body }
     const asked: UpstreamRequest = {
       method,
       path,
@@ -153,11 +164,11 @@ export class EdgeForwarding {
         if (impersonates(headers)) throw refused(403, 'Forbidden', `a hub passes on no impersonation by node "${edge}"`)
         return {
           identity: { kind: 'edge' },
-          headers: isPublic(asked) ? headers : asNode(headers, edge),
+          headers: isPublic(asked) ? headers : asNode(headers, edge, this.#parts.impersonation?.namesGroup ?? true),
           caller: `node ${edge}`,
         }
       case 'administrator':
-        if (!this.#parts.trustsEdges) throw refused(401, 'Unauthorized', untrusted)
+        if (!this.#parts.trustsEdges) throw refused(403, 'Forbidden', untrusted)
         return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }
       default:
         throw refused(401, 'Unauthorized', nameless)

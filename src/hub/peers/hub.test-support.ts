@@ -27,7 +27,7 @@ import { HubPeers } from './peers.ts'
 import type { EdgeRights } from './rights.ts'
 
 const digestKey = Buffer.from('a secret of the hubs')
-const allRights: EdgeRights = { judge: () => Promise.resolve(undefined) }
+const allRights: EdgeRights = { judge: () => Promise.resolve(undefined), left: () => undefined }
 
 const catalog = new Map<string, Mirrored>(
   builtinFacts().resources.map((resource) => {

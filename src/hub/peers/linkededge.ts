@@ -207,7 +207,7 @@ export class LinkedEdge {
 
   /** What cannot be judged is not given. */
   #judge({ wanted }: PeerInterest): Promise<SessionRefusal | undefined> {
-    return this.#parts.rights.judge(this.edge.name, wanted).catch(() => unjudged)
+    return this.#parts.rights.judge(this.edge, wanted).catch(() => unjudged)
   }
 
   #release(number: number): void {
@@ -301,7 +301,7 @@ export class LinkedEdge {
   }
 
   #leave(reason: string, why: string): void {
-    const { log, ended } = this.#parts
+    const { log, rights, ended } = this.#parts
     const { name: edge, from } = this.edge
     this.#isOver = true
     this.#timer?.cancel()
@@ -310,6 +310,7 @@ export class LinkedEdge {
     for (const interest of [...this.#interests.values()]) this.forget(interest)
     const level = faults.has(reason) ? 'warn' : 'debug'
     log[level]('edge.left', { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) })
+    rights.left(this.edge)
     ended(this)
   }
 }

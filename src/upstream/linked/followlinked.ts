@@ -11,6 +11,7 @@ import type { OpenFollow } from '../follow/follow.ts'
 import type { ListingLimits } from '../follow/listing.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
 import type { EdgeLink } from './edgelink.ts'
+import type { InterestProofs } from './interestproofs.ts'
 import { LinkedCopy } from './linkedcopy.ts'
 import { type CopyEpochs, LinkedFollowing, type LinkedMemory } from './linkedfollowing.ts'
 import { identitiesOf } from './linkedidentities.ts'
@@ -25,6 +26,8 @@ type Parts = {
   /** What a first reading may bring. */
   readonly limits: ListingLimits
   readonly clock: Clock
+  /** What callers prove; without it the edge has what its node may, or its hub trusts it. */
+  readonly proofs?: Pick<InterestProofs, 'following'>
 }
 
 export function followLinked(parts: Parts): OpenFollow {
@@ -38,7 +41,9 @@ export function followLinked(parts: Parts): OpenFollow {
     const memory: LinkedMemory = { unfinished: undefined, copy: new LinkedCopy() }
     return {
       follow: async function* (from, signal) {
-        yield* new LinkedFollowing({ ...parts, link: linked(), collection, name, memory, from, signal }).steps()
+        const link = linked()
+        const steps = () => new LinkedFollowing({ ...parts, link, collection, name, memory, from, signal }).steps()
+        yield* parts.proofs?.following({ link, name, signal }, steps) ?? steps()
       },
       identities: async (of, signal) => await identitiesOf({ link: linked(), name, copy: memory.copy }, of, signal),
     }

@@ -14,7 +14,7 @@ import { interestOf } from '../../../mirror/interest.ts'
 import type { Interests } from '../../../mirror/interests.ts'
 import { type Mirrored, mirrorLimits } from '../../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../../mirror/mirrored.ts'
-import type { Upstream } from '../../../upstream/upstream.ts'
+import type { Identity, Upstream } from '../../../upstream/upstream.ts'
 import { neverSynced } from '../../forward/offline.ts'
 import { heldOf } from './held.ts'
 
@@ -37,6 +37,8 @@ export type Read = {
   readonly ownToken?: boolean
   /** The same text for every credential of one caller. */
   readonly caller: string
+  /** In whose name it is asked for. */
+  readonly identity?: Identity
   /** Nothing goes up in its caller's name: what is not mirrored begins to be, and nothing is confirmed. */
   readonly isKeptHere?: boolean
 }
@@ -55,23 +57,34 @@ export type ReadRoute =
   /** Not yet synced: the read waits until it is, or for its time. */
   | { readonly kind: 'hold'; readonly mirrored: MirroredInterest }
 
+/** Hears in whose name an interest is asked for: a hub feeds what a caller's credential proves. */
+export interface AskedInterests {
+  asked(interest: string, identity: Identity): void
+}
+
+type Parts = {
+  readonly interests: Interests
+  readonly upstream: Upstream
+  readonly clock: Clock
+  readonly contact: Pick<Contact, 'ageMsOf'>
+  /** None where the edge follows in its own name. */
+  readonly proofs?: AskedInterests | undefined
+}
+
 export class Front {
   readonly #interests: Interests
   readonly #upstream: Upstream
   readonly #clock: Clock
   readonly #contact: Pick<Contact, 'ageMsOf'>
+  readonly #proofs: AskedInterests | undefined
   readonly #repeats = new Map<string, number>()
 
-  constructor(parts: {
-    interests: Interests
-    upstream: Upstream
-    clock: Clock
-    contact: Pick<Contact, 'ageMsOf'>
-  }) {
+  constructor(parts: Parts) {
     this.#interests = parts.interests
     this.#upstream = parts.upstream
     this.#clock = parts.clock
     this.#contact = parts.contact
+    this.#proofs = parts.proofs
   }
 
   /** By which way it is answered now; what is worth mirroring begins to be. */
@@ -89,6 +102,7 @@ export class Front {
   #get(read: Read): ReadRoute {
     const { scope, key = '', known } = read
     const mirrored = this.#interests.covering(scope)
+    this.#prove(mirrored, read)
     if (mirrored !== undefined) this.#interests.asked(mirrored, read)
     let answering = mirrored
     let cache = mirrored?.readable
@@ -127,6 +141,7 @@ export class Front {
   #list(read: Read): ReadRoute {
     const { scope, known, state } = read
     const mirrored = this.#interests.covering(scope, state === 'version' ? read.version : 0)
+    this.#prove(mirrored, read)
     if (mirrored === undefined || mirrored.hopeless) return this.#uncoveredList(read, mirrored)
     this.#interests.asked(mirrored, read)
     const { readable: cache } = mirrored
@@ -158,6 +173,7 @@ export class Front {
   #watch(read: Read): ReadRoute {
     const { scope, known, version } = read
     const mirrored = this.#interests.covering(scope, version)
+    this.#prove(mirrored, read)
     if (mirrored !== undefined && !mirrored.hopeless) {
       this.#interests.asked(mirrored, read)
       const { readable: cache } = mirrored
@@ -200,9 +216,22 @@ export class Front {
     return !(isLeases && (namespace === '' || namespace === 'kube-node-lease'))
   }
 
-  #begin({ scope, known, caller, verb }: Read, firstVersion?: number): MirroredInterest | undefined {
+  #begin(read: Read, firstVersion?: number): MirroredInterest | undefined {
+    const { scope, known, caller, verb, identity } = read
+    // Before it is followed.
+    if (identity !== undefined) this.#proofs?.asked(interestOf(scope).name, identity)
     const first = firstVersion === undefined ? {} : { firstVersion }
     return this.#interests.begin(scope, known, { by: [caller], isWatch: verb === 'watch', ...first })
+  }
+
+  /** A caller who reads what an interest holds may be why the hub feeds it, or what feeds it. */
+  #prove(mirrored: MirroredInterest | undefined, read: Read): void {
+    const { identity, verb, known, scope } = read
+    if (this.#proofs === undefined || mirrored === undefined || identity?.kind !== 'token') return
+    const { state, interest } = mirrored
+    this.#proofs.asked(state.kind === 'fed' ? state.by : interest.name, identity)
+    // The caller may have no right to all of it, which no other proves now: what it asks for is fed by itself.
+    if (mirrored.isForbidden && verb !== 'get' && this.#mayMirror(known, scope)) this.#begin(read)
   }
 
   #isRepeated({ scope, caller }: Read): boolean {

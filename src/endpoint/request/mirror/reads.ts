@@ -328,31 +328,32 @@ function readOf(known: KnownResource, call: Call, caller: string): Read {
   const { group, version } = resource
   const namespace = call.namespaceOf(resource)
   const base = { group, version, resource: resource.resource, namespace }
-  const { verb } = call.api
+  const { identity, api } = call
+  const { verb } = api
   if (verb === 'get') {
     const state = call.getOptions
-    const scope = scopeOfName(base, call.api.name)
+    const scope = scopeOfName(base, api.name)
     const kind = state.kind === 'notOlderThan' ? 'version' : state.kind
     const at = state.kind === 'notOlderThan' ? state.version : 0
-    return { verb, known, scope, key: call.keyOf(resource), state: kind, version: at, caller }
+    return { verb, known, scope, key: call.keyOf(resource), state: kind, version: at, caller, identity }
   }
   if (verb === 'watch') {
     const { labels, start } = call.watchOptions
     const scope = { ...base, labels, fields: call.fieldsOf(known) }
     const at = start.kind === 'after' ? start.version : 0
     const state = start.kind === 'after' ? 'version' : start.kind
-    return { verb, known, scope, state, version: at, caller }
+    return { verb, known, scope, state, version: at, caller, identity }
   }
   const { labels, state } = call.listOptions(resource)
   const scope = { ...base, labels, fields: call.fieldsOf(known) }
   if (state.kind === 'continue') {
     const ownToken = state.token.issuedSeconds !== undefined
-    return { verb: 'list', known, scope, state: 'continue', version: 0, ownToken, caller }
+    return { verb: 'list', known, scope, state: 'continue', version: 0, ownToken, caller, identity }
   }
   const named = state.kind === 'exact' || state.kind === 'notOlderThan'
   const kind = named ? 'version' : state.kind
   const exact = state.kind === 'exact'
-  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller }
+  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller, identity }
 }
 
 /** A watch that only begins with what there is has begun once its headers are out: what is written then it tells in order. */

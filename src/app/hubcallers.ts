@@ -1,0 +1,62 @@
+/**
+ * Who stands behind the credentials that edges show their hub, and what they may do: as an edge judges its own callers, by the hub's
+ * mirror where that tells (roles, accounts, pods and nodes of the whole cluster), by reviews where it does not. What is
+ * remembered of a credential is a digest, in the memory of this process.
+ */
+import type { Records } from '../access/access.ts'
+import { openAccess } from '../access/open.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { CallerProofs } from '../hub/access/callerproofs.ts'
+import { FollowedObjects } from '../hub/access/followed.ts'
+import type { HubSources } from '../hub/sources/sources.ts'
+import type { Interests } from '../mirror/interests.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { MirroredObjects } from './boundobjects.ts'
+import { reviewRead } from './confirm.ts'
+import { Roles, type RolesParts } from './roles.ts'
+
+/** Tokens of the callers of 10,000 edges, rotated ones included: about 1 KB each, and one that is forgotten is verified again. */
+const credentialsMax = 100_000
+
+type Parts = Pick<RolesParts, 'catalog'> & {
+  readonly upstream: Upstream
+  readonly interests: Interests
+  readonly sources: Pick<HubSources, 'open'>
+  /** Of the hub's store in memory. */
+  readonly records: Records
+  readonly clock: Clock
+  readonly log: Log
+  /** What the API server takes tokens for, besides what it is seen to. */
+  readonly audiences?: readonly string[]
+}
+
+/** What tokens are bound to, besides the pods that the rights of nodes follow from. */
+const bound = ['serviceaccounts', 'nodes'] as const
+
+export async function openHubCallers({ catalog, upstream, interests, sources, clock, ...parts }: Parts) {
+  const objects = new MirroredObjects({ interests, reachability: upstream.reachability, clock })
+  const asking = await openAccess({ ...parts, upstream, clock, objects, credentialsMax })
+  const { access, accounts, changes, evaluation, recheckCaller } = asking
+  if (accounts !== undefined) objects.observe(accounts)
+  const roles = new Roles({
+    ...{ interests, catalog, upstream, changes, evaluation, clock },
+    mayRead: (interest) => reviewRead(interest, { upstream, by: 'edge' }),
+  })
+  // They are looked for in the mirror: here it is only said that they are wanted.
+  const nothing = () => undefined
+  const heard = { put: nothing, remove: nothing, clear: nothing, told: nothing }
+  const followed = bound.map(
+    (resource) => new FollowedObjects({ sources, clock, of: { group: '', version: 'v1', resource }, ...heard }),
+  )
+  const proofs = new CallerProofs({ access, recheckCaller, clock })
+  return {
+    proofs,
+    figures: (): string[] => [...proofs.figures(), ...evaluation.figures(), ...(accounts?.figures() ?? [])],
+    async run(signal: AbortSignal): Promise<void> {
+      for (const one of followed) one.start()
+      await Promise.all([roles.run(signal), asking.run(signal)])
+      for (const one of followed) one.stop()
+    },
+  }
+}

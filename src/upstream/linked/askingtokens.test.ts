@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inspect } from 'node:util'
+import { credentialBytesMax } from '../../tunnel/limits.ts'
+import { AskingTokens } from './askingtokens.ts'
+
+const refused = { verdict: 'refused', forMs: 100, sentence: 'no' } as const
+const unknown = { verdict: 'unknown', forMs: 50, sentence: 'not now' } as const
+const allowed = { verdict: 'allowed', forMs: 1_000, sentence: '' } as const
+
+function asked(...tokens: string[]): AskingTokens {
+  const asking = new AskingTokens()
+  for (const token of tokens) asking.keep(token, 0)
+  return asking
+}
+
+test('[L24] who asked last is shown first, four at most, and whom the hub refused last', () => {
+  assert.deepEqual(asked('a', 'b', 'a', 'c').due(0), ['c', 'a', 'b'])
+  assert.deepEqual(asked('a', 'b', 'c', 'd', 'e').due(0), ['e', 'd', 'c', 'b'])
+  const asking = asked('a', 'b', 'c')
+  asking.answered('c', refused, 0)
+  asking.keep('c', 10)
+  assert.deepEqual(asking.due(50), ['b', 'a'])
+  assert.deepEqual(asking.due(100), ['b', 'a', 'c'])
+  asking.answered('c', allowed, 100)
+  assert.deepEqual(asking.due(100), ['c', 'b', 'a'])
+})
+
+test('[L24] many who may not do not push out the one who may', () => {
+  const asking = asked('reader')
+  asking.answered('reader', allowed, 0)
+  for (let at = 0; at < 20; at++) {
+    asking.keep(`stranger-${at}`, at)
+    asking.answered(`stranger-${at}`, refused, at)
+  }
+  assert.ok(asking.due(20).includes('reader'))
+  assert.equal(asking.size, 4)
+})
+
+test('[L24] what was refused or unknown is not shown again before its time, or over another link', () => {
+  const asking = asked('a', 'b')
+  asking.answered('a', unknown, 0)
+  asking.answered('b', refused, 0)
+  assert.deepEqual(asking.due(49), [])
+  assert.deepEqual(asking.due(50), ['a'])
+  asking.anew(60)
+  assert.deepEqual(asking.due(60), ['a', 'b'])
+})
+
+test('[L24, I4] a caller who asks no more is forgotten, and nothing prints a credential', () => {
+  const asking = asked('secret-a')
+  asking.keep('secret-b', 3_600_000)
+  asking.forget(2 * 3_600_000 - 1)
+  assert.deepEqual(asking.due(2 * 3_600_000), ['secret-b'])
+  assert.ok(!inspect(asking, { depth: 9, showHidden: true }).includes('secret'))
+  for (const none of ['', 'a b', 'a\r\nx: y', 'a'.repeat(credentialBytesMax + 1)]) asking.keep(none, 0)
+  assert.equal(asking.size, 1)
+})
