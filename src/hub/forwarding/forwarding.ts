@@ -28,6 +28,7 @@ import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
+import { unlessSame } from './same.ts'
 
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
@@ -103,8 +104,8 @@ export class EdgeForwarding {
 
   async #passOn(
     edge: AskingEdge,
-    { method, path, identity, isUpgrade, body, signal, headers: given }: TunnelledRequest,
-  ) {
+    { method, path, identity, isUpgrade, body, held, signal, headers: given }: TunnelledRequest,
+  ): Promise<TunnelledReply> {
     this.#count(edge)
     const checked = passable({ method, path, headers: given })
     if (typeof checked === 'string') throw badRequest(checked)
@@ -112,8 +113,8 @@ export class EdgeForwarding {
     this.#admit(this.#callers.take(caller), 'this caller asks')
     const { upstream, documents } = this.#parts
     const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
-    const held = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
-    if (held !== undefined) return { status: held.status, headers: headerLines(held.headers), body: held.body }
+    const kept = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
+    if (kept !== undefined) return { status: kept.status, headers: headerLines(kept.headers), body: kept.body }
     const asked: UpstreamRequest = {
       method,
       path,
@@ -128,7 +129,11 @@ export class EdgeForwarding {
       return { status, headers: linesOf(rawHeaders), body: { socket } }
     }
     const answer = await upstream.ask(asked)
-    return { status: answer.status, headers: headerLines(answer.headers), body: answer.body }
+    const { status } = answer
+    const isCompared = held !== undefined && method === 'GET'
+    const found = isCompared ? await unlessSame(answer, held) : answer.body
+    if (found === undefined) return { status, headers: [], isSame: true, body: nothing }
+    return { status, headers: headerLines(answer.headers), body: found }
   }
 
   #count({ rate, underWay }: AskingEdge): void {
@@ -172,6 +177,7 @@ export class EdgeForwarding {
 }
 
 const listenersMax = 16
+const nothing = Buffer.alloc(0)
 
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
