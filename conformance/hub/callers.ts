@@ -69,8 +69,8 @@ export async function checkCaller(world: HubbedWorld, findings: Findings): Promi
   const watches = slicesOf(world)
   const before = await watches()
   findings.equal(await isFed(world, 'edge-1'), false, 'no slices before anybody asked')
+  await showToken(world, findings, 'edge-1')
   const watch = await HeldWatch.open(world, 'edge-1')
-  await world.untilState('edge-1', 'endpointslices', 'synced')
   await creatorOf(world.oracle)(shopSlices, slice('added'))
   await world.until('the watch tells', async () => watch.events.includes('ADDED added'))
   findings.equal(watch.events, ['ADDED added'], 'what the watch of a pod tells')
@@ -86,8 +86,8 @@ export async function checkCaller(world: HubbedWorld, findings: Findings): Promi
 }
 
 export async function checkBothEdges(world: HubbedWorld, findings: Findings, before: number): Promise<void> {
-  const watches = [await HeldWatch.open(world, 'edge-1'), await HeldWatch.open(world, 'edge-2')]
-  for (const name of nodes) await world.untilState(name, 'endpointslices', 'synced')
+  await showToken(world, findings, 'edge-2')
+  const watches = await Promise.all(nodes.map((name) => HeldWatch.open(world, name)))
   findings.equal(await slicesOf(world)(), before + 1, 'watches at the API server for both edges')
   await creatorOf(world.oracle)(shopSlices, slice('for-both'))
   for (const watch of watches) {
@@ -95,6 +95,13 @@ export async function checkBothEdges(world: HubbedWorld, findings: Findings, bef
     findings.equal([watch.events, watch.isOver], [['ADDED for-both'], false], 'what a watch of each edge tells')
     watch.close()
   }
+}
+
+/** A first list: its caller proves what the edge may have. A watch that came at once would go up by itself until it ends. */
+async function showToken(world: HubbedWorld, findings: Findings, name: NodeName): Promise<void> {
+  const { status } = await world.at(name, `proxy ${name}`).ask(listing)
+  findings.equal(status, 200, `the pod of ${name} lists for the first time`)
+  await world.untilState(name, 'endpointslices', 'synced')
 }
 
 async function isFed(world: HubbedWorld, name: NodeName): Promise<boolean> {

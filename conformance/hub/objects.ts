@@ -48,9 +48,11 @@ export async function populateShop(oracle: Oracle): Promise<Tokens> {
     ],
   })
   await bindProxy(oracle)
+  const rules = [{ apiGroups: ['', 'discovery.k8s.io'], resources: ['*'], verbs: ['*'] }]
+  await make(`${rbac}/namespaces/${shop}/roles`, { metadata: { name: 'keeper' }, rules })
   await make(`${rbac}/namespaces/${shop}/rolebindings`, {
     metadata: { name: 'keeper' },
-    roleRef: { apiGroup, kind: 'ClusterRole', name: 'admin' },
+    roleRef: { apiGroup, kind: 'Role', name: 'keeper' },
     subjects: [{ kind: 'ServiceAccount', name: 'keeper', namespace: shop }],
   })
   for (const name of ['web', 'cart']) await make(shopSlices, slice(name))

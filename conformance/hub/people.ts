@@ -9,6 +9,8 @@ const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
 const nameless =
   'a hub passes on requests with a bearer token and those of the node itself: no other certificate goes through it, nor a request without a credential'
+const alone =
+  'nothing goes up in the name of "jane", whom this edge knows by its certificate alone: start it with --client-credential jane=CERT,KEY unless it has a hub, ask with a token, or ask the API server itself'
 const making: Asked = { method: 'POST', body: { metadata: { name: 'never' } } }
 const configMaps = `/api/v1/namespaces/${shop}/configmaps`
 
@@ -33,8 +35,8 @@ export async function checkPeople(world: HubbedWorld, findings: Findings): Promi
     ['anonymous', configMaps, making, [401, nameless]],
     // What it may read by roles it reads of the copy; nothing goes up in a name that its hub cannot prove.
     ['jane', `${slices}?resourceVersion=0`, {}, [200]],
-    ['jane', '/api/v1/persistentvolumes', {}, [401, nameless]],
-    ['jane', configMaps, making, [401, nameless]],
+    ['jane', '/api/v1/persistentvolumes', {}, [403, `persistentvolumes is forbidden: ${alone}`]],
+    ['jane', configMaps, making, [403, `configmaps is forbidden: ${alone}`]],
     ['forger', slices, {}, [401, 'Unauthorized']],
     ['forger', configMaps, making, [401, 'Unauthorized']],
   ]
