@@ -11,8 +11,8 @@ const configMaps = `/api/v1/namespaces/${shop}/configmaps`
 const writesMsMax = 20_000
 
 export async function checkTakeover(world: HubbedWorld, findings: Findings): Promise<void> {
-  const watches = await Promise.all(nodes.map((name) => HeldWatch.open(world, name)))
   for (const name of nodes) await untilFed(world, name)
+  const watches = await Promise.all(nodes.map((name) => HeldWatch.open(world, name)))
   const before = await Promise.all(nodes.map((name) => world.kept(name, 'endpointslices')))
   const startedMs = performance.now()
   await world.hubs[0].end('kill')
