@@ -1,6 +1,6 @@
 /** `ake hub` over an API server, and edges before it by the parts of which an edge is made: a whole hub, as a process or here. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -188,6 +188,8 @@ test('a hub tells an edge of objects and changes, passes its requests on, tells 
       assert.equal(code, 0)
       assert.match(stderr, /hub\.trusts/)
       assert.match(stderr, /hub\.drained.*left=0/)
+      // One that moves in order is no news.
+      assert.doesNotMatch(stderr, /edge\.left/)
     } finally {
       await edge.end()
       hub.child.kill('SIGKILL')
@@ -212,6 +214,8 @@ test('an edge that is not trusted has what its node may, goes on at another hub 
       await until(() => edge.link.current !== undefined && edge.link.current !== welcomed, 'moved')
       assert.equal(edge.link.address, new URL(second.url).href)
       assert.equal(edge.link.current?.epoch, epoch)
+      const figures = await (await fetch(`${second.health}/metrics`)).text()
+      assert.match(figures, /^ake_hub_handshakes_total\{kind="resumed"\} 1$/m)
       const { code, stderr } = await first.ended
       assert.equal(code, 0, stderr)
 
@@ -229,13 +233,126 @@ test('an edge that is not trusted has what its node may, goes on at another hub 
     }
   }))
 
-test('a hub without an API server listens for health, says why it lets no edge in, and ends when it is told to', async () => {
+test('[L7] a cluster that was put back has a new epoch, also at a hub that did not run meanwhile; its edge holds what there is now', () =>
+  withFolder(async (data, serve) => {
+    const folder = mkdtempSync(join(tmpdir(), 'ake-hub-'))
+    const backup = join(folder, 'backup')
+    const state = ['--state', join(folder, 'state')]
+    const args = [...state, '--kubeconfig', join(data, 'admin.kubeconfig'), '--trust-edges', '--probe-every', '200ms']
+    let serving = await serve()
+    const listen = ['--listen', `127.0.0.1:${serving.port}`]
+    const putBack = async () => {
+      await serving.end()
+      rmSync(data, { recursive: true })
+      cpSync(backup, data, { recursive: true })
+      serving = await serve(...listen)
+    }
+    const client = async (name: string) => {
+      const one = new Client(serving)
+      await one.json('POST', configMaps, configMap(name, '1'))
+      one.close()
+    }
+    await client('kept')
+    await serving.end()
+    cpSync(data, backup, { recursive: true })
+    serving = await serve(...listen)
+    let hub = await startHub(args)
+    const edge = new Edge('n1', await issue('n1', folder, state), [hub.url])
+    try {
+      await until(() => edge.link.current !== undefined, 'linked')
+      const first = edge.link.current?.epoch ?? 0
+      for (let at = 0; at < 5; at++) await client(`lost-${at}`)
+      void edge.follow()
+      await until(() => edge.objects.size >= 6, 'the past that will be lost')
+      await putBack()
+      await until(() => (edge.link.current?.epoch ?? 0) > first, 'the new epoch')
+      edge.objects.clear()
+      await until(async () => {
+        await Promise.race([edge.follow(), new Promise((resolve) => setTimeout(resolve, 200))])
+        return edge.objects.has('kept')
+      }, 'the new past')
+      assert.ok(![...edge.objects.keys()].some((name) => name.startsWith('lost')))
+      const second = edge.link.current?.epoch ?? 0
+
+      for (let at = 0; at < 5; at++) await client(`again-${at}`)
+      await until(() => edge.objects.has('again-4'), 'more of it')
+      hub.child.kill('SIGTERM')
+      await hub.ended
+      await putBack()
+      hub = await startHub(args)
+      const { cluster } = (await (await fetch(`${hub.health}/ake/status`)).json()) as HubStatusDocument
+      assert.ok((cluster?.epoch ?? 0) > second)
+    } finally {
+      await edge.end()
+      hub.child.kill('SIGKILL')
+      await hub.ended
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }))
+
+test('a hub whose API server is another cluster now ends with a sentence, so that it begins anew', () =>
+  withFolder(async (data, serve) => {
+    const serving = await serve()
+    const args = ['--state', join(data, 'hub'), '--kubeconfig', join(data, 'admin.kubeconfig')]
+    const hub = await startHub([...args, '--other-cluster-after', '1s', '--probe-every', '200ms'])
+    await serving.end()
+    // Another one in its place, by the same authority.
+    for (const file of ['log', 'ake.db', 'ake.db-wal', 'ake.db-shm', 'ake.end'])
+      rmSync(join(data, file), { recursive: true, force: true })
+    await serve('--listen', `127.0.0.1:${serving.port}`)
+    const { code, stderr } = await hub.ended
+    assert.equal(code, 1, stderr)
+    assert.match(stderr, /^ake: another cluster \(.*\) answers in the place of .*: it ends, and begins anew/m)
+  }))
+
+test('a hub without an API server lets no edge in, says why in its log and to probes, and ends when it is told to', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ake-hub-'))
   try {
     const nowhere = await runAke(['hub', '--state', folder]).ended
     assert.equal(nowhere.code, 2)
     assert.match(nowhere.stderr, /give --kubeconfig, or run in a pod of the cluster/)
+    const kubeconfig = join(folder, 'kubeconfig')
+    const cluster = { server: 'https://127.0.0.1:1' }
+    const config = {
+      ...{ 'current-context': 'c', contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }] },
+      ...{ clusters: [{ name: 'c', cluster }], users: [{ name: 'u', user: { token: 'x' } }] },
+    }
+    writeFileSync(kubeconfig, JSON.stringify(config))
+    const state = ['--state', join(folder, 'state')]
+    const { child, ended } = runAke([
+      ...['hub', '--kubeconfig', kubeconfig, ...state, '--listen', '127.0.0.1:0'],
+      ...['--health-listen', '127.0.0.1:0'],
+    ])
+    let log = ''
+    child.stderr?.on('data', (text: string) => {
+      log += text
+    })
+    const health = () => /hub\.health.*?(127\.0\.0\.1:\d+)/.exec(log)?.[1]
+    await until(() => /hub\.waits/.test(log), 'it says that it waits')
+    const ready = await fetch(`http://${health()}/readyz`)
+    assert.equal(ready.status, 500)
+    assert.match(await ready.text(), /\[-\]edges failed: which cluster this is is not known: .*connection refused/)
+    assert.equal((await fetch(`http://${health()}/livez`)).status, 200)
+    const shown = await ake(['status', '--health', `http://${health()}`])
+    assert.match(shown, /^Edges: +0 here, none is let in: which cluster this is is not known/m)
+    child.kill('SIGTERM')
+    const { code, stderr } = await ended
+    assert.equal(code, 0, stderr)
+    const gone = await runAke(['status', '--health', `http://${health()}`]).ended
+    assert.equal(gone.code, 1)
+    assert.match(gone.stderr, /no hub listens at http:/)
   } finally {
     rmSync(folder, { recursive: true })
   }
 })
+
+/** What a command prints. */
+async function ake(args: readonly string[]): Promise<string> {
+  const { child, ended } = runAke(args)
+  let text = ''
+  child.stdout?.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece
+  })
+  await ended
+  return text
+}

@@ -22,8 +22,8 @@ type Command = {
 )
 
 /** What `ake status` says, explained; within 100 columns as it is. */
-const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator; with --health the hub that is there. Whatever
-that answers, the exit code is 0; it is 1 when none answers. --output json has everything.
+const statusWords = `It asks the "ake edge" that runs on DIR, as its administrator, or with --health a hub. Whatever that
+answers, the exit code is 0; it is 1 when none answers. --output json has everything.
 
 Upstream   the API server: reachable; suspect (something took too long: no read waits for it);
            unreachable (what is mirrored is served, writes are refused); and why

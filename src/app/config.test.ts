@@ -64,6 +64,13 @@ test('the file may be named by a variable, a number may be bytes, and an empty v
   assert.equal(config.listen[0]?.port, 10005)
 })
 
+test('a switch in the file is on, or off', async () => {
+  const hub = (text: string) => readConfig('hub', { args: ['--state', './hub', '--config', yaml(text)], env: {} })
+  assert.equal((await hub('trust-edges: true\n')).trustEdges, true)
+  assert.equal((await hub('trust-edges: false\n')).trustEdges, false)
+  await assert.rejects(hub('trust-edges: 1\n'), /trust-edges in .* cannot be "1"/)
+})
+
 test('a file with nothing but comments sets nothing', async () => {
   assert.equal((await serve(['--config', yaml('# later\n\n')])).logLevel, 'info')
 })

@@ -120,8 +120,7 @@ async function readConfigFile(command: string, path: string): Promise<Map<string
     found.set(
       name,
       values.map((one) => {
-        if (typeof one === 'string' || (isNumeric(option) && typeof one === 'number'))
-          return { text: String(one), where }
+        if (typeof one === 'string' || typeof one === plainType(option)) return { text: String(one), where }
         throw wrongValue(option, { text: JSON.stringify(one), where })
       }),
     )
@@ -129,8 +128,10 @@ async function readConfigFile(command: string, path: string): Promise<Map<string
   return found
 }
 
-function isNumeric({ type }: Option): boolean {
-  return type === 'bytes' || type === 'count'
+/** As YAML reads a value that is written without quotes. */
+function plainType({ type }: Option): 'number' | 'boolean' | 'string' {
+  if (type === 'switch') return 'boolean'
+  return type === 'bytes' || type === 'count' ? 'number' : 'string'
 }
 
 function parseValue(option: Option, given: Given): unknown {

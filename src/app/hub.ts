@@ -11,6 +11,7 @@ import { StatusPath } from '../endpoint/documents/status.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
 import { noCallerProofs, ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
+import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
 import { HubPeers } from '../hub/peers/peers.ts'
 import { standardHubLimits } from '../hub/sockets/limits.ts'
 import { HubListener } from '../hub/sockets/listener.ts'
@@ -50,6 +51,8 @@ type Begun = {
 const storeHistoryBytes = 1024 * 1024
 /** Replicas and edges outlive a certificate that is signed anew this often. */
 const signEveryMs = 24 * 3600 * 1000
+/** For edges to hear that their link ends. */
+const lastWordsMsMax = 2_000
 const name = hostname()
 
 export async function hub(config: HubConfig, { log, signal, ready }: Running): Promise<void> {
@@ -110,7 +113,10 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const sources = mirror.sources(digestKey)
   const nodes = new NodeRights({ sources, clock })
   const trustsEdges = config.trustEdges
-  const forwarding = new EdgeForwarding({ upstream, trustsEdges, clock, log, limits: forwardingLimitsOf(config) })
+  const impersonation = new NodeImpersonation({ upstream, clock, log })
+  await impersonation.look()
+  const limits = forwardingLimitsOf(config)
+  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, clock, log, limits })
   const { number, lost } = epoch.current
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },
@@ -144,7 +150,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       const ending = new AbortController()
       nodes.start()
       mirror.followDefinitions(sources, ending.signal)
-      const below = [sources, peers, kept].map((one) => one.run(ending.signal))
+      const below = [sources, peers, kept, impersonation].map((one) => one.run(ending.signal))
       below.push(epoch.run(() => mirror.newest(), ending.signal))
       below.push(signAnew(() => listener.setServing(serving()), clock, ending.signal))
       try {
@@ -157,7 +163,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
         readiness.ends()
         if (!isAtOnce.aborted) await drained({ listener, peers, withinMs: config.drain, clock, log })
       } finally {
-        await listener.close('this hub ends')
+        // One that does not answer the end of its link is not waited for.
+        await Promise.race([listener.close('this hub ends'), sleep(clock, lastWordsMsMax)])
         nodes.stop()
         ending.abort()
         await Promise.all(below)

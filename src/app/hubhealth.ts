@@ -4,6 +4,7 @@
  */
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { reasonOf, UsageError } from '../base/fault.ts'
 import { createServer } from '../base/http.ts'
 import { pageNotFound } from '../endpoint/answer/respond.ts'
 import type { NonResourcePaths, Request, Response } from '../endpoint/endpoint.ts'
@@ -67,7 +68,10 @@ export class HubHealth {
   /** Resolves with where it listens. */
   async listen({ host, port }: HostPort): Promise<HostPort> {
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
+      this.#server.once('error', (error) => {
+        const why = `cannot listen on ${host}:${port} (${reasonOf(error)})`
+        reject(new UsageError(`${why}: choose another address with --health-listen`))
+      })
       this.#server.listen(port, host, resolve)
     })
     return { host, port: (this.#server.address() as AddressInfo).port }

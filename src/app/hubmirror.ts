@@ -85,7 +85,10 @@ export async function openHubMirror({ store, config, upstream, log, onRestored }
         followed(services, (name, bytes) => catalog.applyApiService(name, bytes)),
       ]
       for (const one of all) one.start()
-      signal.addEventListener('abort', () => all.forEach((one) => void one.stop()), { once: true })
+      const stop = () => {
+        for (const one of all) one.stop()
+      }
+      signal.addEventListener('abort', stop, { once: true })
     },
 
     /** How far the cluster is, as far as this hub has seen. Other groups may be counted by servers of their own. */

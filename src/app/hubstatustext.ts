@@ -63,7 +63,7 @@ function resourcesTable(resources: readonly HubResourceStatus[]): string {
     .sort((a, b) => inOrder(a.name, b.name))
     .map(({ name, state, why, readers, views, objects, bytes, resourceVersion, historyFrom }) => ({
       cells: [
-        name,
+        readable(name),
         state,
         String(readers),
         String(views),
@@ -74,8 +74,15 @@ function resourcesTable(resources: readonly HubResourceStatus[]): string {
       ],
       ...(why === undefined ? {} : { details: [why] }),
     }))
-  const head = ['RESOURCE', 'STATE', 'READERS', 'VIEWS', 'OBJECTS', 'SIZE', 'VERSION', 'HISTORY FROM']
+  const head = ['RESOURCE', 'STATE', 'READERS', 'VIEWS', 'OBJECTS', 'SIZE', 'VERSION', 'SINCE']
   return aligned(head, rows)
+}
+
+/** `configmaps@default`, `roles.rbac.authorization.k8s.io`: what tells them apart stands first. */
+function readable(name: string): string {
+  const [place = '', namespace] = name.split('@')
+  const [resource = '', , group] = place.split('/').reverse()
+  return `${resource}${namespace === undefined ? '' : `@${namespace}`}${group === undefined ? '' : `.${group}`}`
 }
 
 function ageOf(time: string, nowMs: number): string {

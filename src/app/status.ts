@@ -83,7 +83,7 @@ async function accessIn(text: string, path: string): Promise<ServerAccess> {
   }
 }
 
-/** `stopped`: the sentence for nobody there. */
+/** `stopped`: what is said where no process listens. */
 function ask(
   url: string,
   credentials: Partial<Omit<ServerAccess, 'server'>>,

@@ -23,6 +23,7 @@ import {
   type Upstream,
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
+import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
@@ -30,6 +31,8 @@ import { AskingRate, AskingRates } from './rate.ts'
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
   readonly trustsEdges: boolean
+  /** How a node is named; without it, with its group. */
+  readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<ForwardingLimits>
@@ -61,7 +64,9 @@ export class EdgeForwarding {
     const rate = () => new AskingRate(clock, limits.callerPerSecond, limits.callerBurst)
     this.#callers = new AskingRates(limits.callersMax, rate)
     if (trustsEdges)
-      log.warn('hub.trusts', { why: 'the administrator of every edge acts with the credential of this hub' })
+      log.warn('hub.trusts', {
+        why: 'every edge may have whatever this hub may read, and its administrator acts with the credential of this hub',
+      })
   }
 
   /** Takes the streams of one link. */
@@ -148,7 +153,7 @@ export class EdgeForwarding {
         if (impersonates(headers)) throw refused(403, 'Forbidden', `a hub passes on no impersonation by node "${edge}"`)
         return {
           identity: { kind: 'edge' },
-          headers: isPublic(asked) ? headers : asNode(headers, edge),
+          headers: isPublic(asked) ? headers : asNode(headers, edge, this.#parts.impersonation?.namesGroup ?? true),
           caller: `node ${edge}`,
         }
       case 'administrator':

@@ -42,17 +42,20 @@ export function impersonates(headers: Headers): boolean {
   return Object.keys(headers).some((name) => impersonating.test(name))
 }
 
-/** As the node of the link's certificate, in the words of kube-apiserver; it adds what every authenticated caller has. */
-export function asNode(headers: Headers, node: string): Headers {
+/**
+ * As the node of the link's certificate, in the words of kube-apiserver; it adds what every authenticated caller has. `namesGroup`:
+ * it does not add the group of nodes (`impersonation.ts`).
+ */
+export function asNode(headers: Headers, node: string, namesGroup: boolean): Headers {
   const others = Object.entries(headers).filter(([name]) => !impersonating.test(name))
   return {
     ...Object.fromEntries(others),
     'impersonate-user': `system:node:${node}`,
-    'impersonate-group': 'system:nodes',
+    ...(namesGroup ? { 'impersonate-group': 'system:nodes' } : {}),
   }
 }
 
-/** By which anybody verifies tokens of service accounts: no node has a right to ask for them, and they are no secret. */
+/** By which edges verify tokens of service accounts: no node has a right to ask for them, and they are no secret. */
 const publicPaths: ReadonlySet<string> = new Set(['/openid/v1/jwks', '/.well-known/openid-configuration'])
 
 /** Whether a node's request is passed on with the hub's own credential. */

@@ -222,6 +222,30 @@ test('[L7] a cluster that was put back: readers ask again, and after the new epo
   assert.equal(edge.epoch, 2)
 })
 
+test('[L7] nobody is told of what may be of a lost past before it was compared, also while the API server is away', async () => {
+  await using world = await HubWorld.open()
+  const { server } = world.mirror
+  server.put('pods', 'a/p1', { value: 'old' })
+  const edge = world.edge('n1', 'v1/pods')
+  edge.connect()
+  await world.until(() => edge.copy().version > 0)
+  server.reachability.set('unreachable')
+  for (const watch of server.watches) watch.body.fail(new Unreachable('cut', true))
+  world.mirror.interests.doubt()
+  world.sources.doubted()
+  await world.settle()
+  assert.match(edge.copy().refusal?.sentence ?? '', /cluster was put back/)
+  edge.resubscribe(edge.copy())
+  await world.settle()
+  assert.equal(edge.copy().refusal?.reason, 'busy')
+  assert.deepEqual(edge.copy().starts, ['snapshot'])
+  server.reachability.set('reachable')
+  await world.until(() => world.mirror.mirrored({})?.readable !== undefined)
+  edge.resubscribe(edge.copy())
+  await world.until(() => edge.copy().refusal === undefined)
+  assert.equal(edge.copy().starts.length, 2)
+})
+
 test('[L8] the certificate says who an edge is, and of two links of one name the newer certificate stays', async () => {
   await using world = await HubWorld.open()
   const at = world.mirror.server.clock.now() + 1e9
@@ -350,6 +374,25 @@ test('a link that ended before it began is not kept', async () => {
   })
   assert.equal(world.peers.size, 0)
   assert.equal(clock.pending(), timers)
+})
+
+test('what an edge is told and tells is counted, for it and for all', async () => {
+  await using world = await HubWorld.open()
+  const { server } = world.mirror
+  server.put('pods', 'a/p1', { value: 'one' })
+  const edge = world.edge('n1', 'v1/pods')
+  edge.connect()
+  await world.until(() => edge.copy().version > 0)
+  server.put('pods', 'a/p1', { value: 'two' })
+  await world.until(() => edge.copy().value('a/p1') === 'two')
+  const [figures] = world.peers.figures()
+  const { sentBytes, receivedBytes, events } = figures as NonNullable<typeof figures>
+  assert.equal(events, 1)
+  assert.ok(sentBytes > 100 && receivedBytes > 20, `${sentBytes} ${receivedBytes}`)
+  assert.deepEqual(world.peers.traffic, { sentBytes, receivedBytes, events })
+  assert.deepEqual([figures?.release, figures?.behind], ['1', 0])
+  edge.line?.lose()
+  assert.equal(world.peers.traffic.events, 1)
 })
 
 test('a drained hub asks its edges to move one after the other, and takes none', async () => {

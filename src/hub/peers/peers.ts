@@ -107,13 +107,13 @@ export class HubPeers {
     this.#leaveAt = endsAt
     const peers = [...this.#all.keys()]
     for (const [at, peer] of peers.entries())
-      clock.setTimer((withinMs / 2) * (at / peers.length), () => peer.drain(endsAt - clock.steady(), sentence))
+      clock.setTimer((withinMs / 2) * (at / peers.length), () => peer.drain(wholeMs(endsAt - clock.steady()), sentence))
     if (peers.length > 0) await new Promise<void>((resolve) => void this.#ends.add(resolve))
   }
 
   #admit(peer: LinkedEdge): SessionRefusal | undefined {
     if (this.#leaveAt !== undefined) {
-      const retryAfterMs = Math.max(1_000, this.#leaveAt - this.#parts.clock.steady())
+      const retryAfterMs = Math.max(1_000, wholeMs(this.#leaveAt - this.#parts.clock.steady()))
       return { reason: 'busy', retryAfterMs, sentence: 'this hub ends' }
     }
     const { name, certificate, from } = peer.edge
@@ -163,6 +163,11 @@ export class HubPeers {
       beganAt = performance.now()
     }
   }
+}
+
+/** As a frame says it: the steady clock has parts of a millisecond. */
+function wholeMs(ms: number): number {
+  return Math.max(0, Math.ceil(ms))
 }
 
 function replaced(sentence: string): SessionRefusal {

@@ -60,7 +60,7 @@ export class HubSources {
     return () => source.leave(wanted, reader)
   }
 
-  /** The cluster was put back: nobody is told of anything that was not compared since. */
+  /** The cluster was put back: no reader is told of anything that was not compared since. */
   doubted(): void {
     for (const source of this.#sources.values()) source.doubted()
   }

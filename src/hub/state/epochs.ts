@@ -8,13 +8,7 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
 import type { StateStore } from './keptstate.ts'
-import { damaged, type StateTexts } from './state.ts'
-
-export type HubEpoch = {
-  readonly number: number
-  /** Everything up to this version is of an epoch before it. */
-  readonly lost: number
-}
+import { epochIn, epochTexts, type HubEpoch, nextEpoch, type StateTexts } from './state.ts'
 
 type Parts = { readonly store: StateStore; readonly clock: Clock; readonly log: Log }
 
@@ -98,8 +92,10 @@ export class KeptEpoch {
   /** `newest` answers how far the cluster is now. */
   async run(newest: () => number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await sleep(this.#parts.clock, lookEveryMs, signal)
-      const { clock } = this.#parts
+      const { clock, store } = this.#parts
+      await sleep(clock, lookEveryMs, signal)
+      // An API server that is away would hold up the end.
+      if (signal.aborted && store.outlivesCluster !== true) return
       const isDue = signal.aborted || clock.steady() - this.#notedAt >= noteEveryMs
       await this.look(isDue ? newest() : 0)
     }
@@ -136,29 +132,8 @@ export class KeptEpoch {
   }
 }
 
-/** Of a state that is made now: greater than those of any before it. */
-export function firstEpochTexts(now: number): StateTexts {
-  return epochTexts(nextEpoch(0, 0, now))
-}
-
-function nextEpoch(before: number, lost: number, now: number): HubEpoch {
-  return { number: Math.max(before + 1, Math.floor(now / 1_000)), lost }
-}
-
-function epochTexts({ number, lost }: HubEpoch): StateTexts {
-  return { epoch: String(number), 'epoch.lost': String(lost) }
-}
-
 function newestText(version: number): StateTexts {
   return { newest: String(version) }
-}
-
-/** A state from before there were any has the first. */
-function epochIn({ epoch = '1', 'epoch.lost': lost = '0' }: StateTexts, where: string): HubEpoch {
-  const found = { number: Number(epoch), lost: Number(lost) }
-  if (Number.isSafeInteger(found.number) && found.number > 0 && Number.isSafeInteger(found.lost) && found.lost >= 0)
-    return found
-  throw damaged(where, 'epoch is none')
 }
 
 function newestIn({ newest = '0' }: StateTexts): number {

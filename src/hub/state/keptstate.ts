@@ -6,7 +6,6 @@ import { X509Certificate } from 'node:crypto'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
-import { firstEpochTexts } from './epochs.ts'
 import { type HubState, makeState, makeTickets, readState, type StateTexts, textsOf, ticketTexts } from './state.ts'
 
 /** Where a state is kept. What goes wrong is `UsageError` (the operator's) or `Unavailable`. */
@@ -62,7 +61,7 @@ export class KeptState {
         return new KeptState(parts, state, made)
       }
       // What was made is read again: it counts as it lies there.
-      made = await store.create({ ...textsOf(makeState(clock.now())), ...firstEpochTexts(clock.now()) })
+      made = await store.create(textsOf(makeState(clock.now())))
     }
     throw new Unavailable(`the hub's state in ${store.name} can neither be read nor made: try again`)
   }

@@ -15,6 +15,15 @@ export type HubState = {
   /** Node resumes a session only where this and the ticket key are those it was begun with. */
   readonly sessionIdContext: string
   readonly digestSecret: Buffer
+  /** Of the cluster, when it was read: it goes on in `epochs.ts`. */
+  readonly epoch: HubEpoch
+}
+
+/** See `epochs.ts`. */
+export type HubEpoch = {
+  readonly number: number
+  /** Everything up to this version is of an epoch before it. */
+  readonly lost: number
 }
 
 /** The key of TLS tickets (48 bytes, as Node takes it), and when it was made. */
@@ -51,14 +60,20 @@ export function makeState(now: number): HubState {
     tickets: makeTickets(now),
     sessionIdContext: randomBytes(contextBytesMax / 2).toString('hex'),
     digestSecret: randomBytes(digestSecretBytes),
+    // Greater than those of any state before it.
+    epoch: nextEpoch(0, 0, now),
   }
+}
+
+export function nextEpoch(before: number, lost: number, now: number): HubEpoch {
+  return { number: Math.max(before + 1, Math.floor(now / 1_000)), lost }
 }
 
 export function makeTickets(now: number): HubTickets {
   return { key: randomBytes(ticketKeyBytes), madeAtMs: now }
 }
 
-export function textsOf({ ca, servingKey, tickets, sessionIdContext, digestSecret }: HubState): StateTexts {
+export function textsOf({ ca, servingKey, tickets, sessionIdContext, digestSecret, epoch }: HubState): StateTexts {
   return {
     format,
     'ca.crt': ca.cert,
@@ -67,7 +82,17 @@ export function textsOf({ ca, servingKey, tickets, sessionIdContext, digestSecre
     'session.context': sessionIdContext,
     'digest.key': digestSecret.toString('base64'),
     ...ticketTexts(tickets),
+    ...epochTexts(epoch),
   }
+}
+
+export function epochTexts({ number, lost }: HubEpoch): StateTexts {
+  return { epoch: String(number), 'epoch.lost': String(lost) }
+}
+
+export function epochIn(texts: StateTexts, where: string): HubEpoch {
+  const found = new Reading(texts, where)
+  return { number: found.whole('epoch', 1), lost: found.whole('epoch.lost', 0) }
 }
 
 export function ticketTexts({ key, madeAtMs }: HubTickets): StateTexts {
@@ -92,6 +117,7 @@ export function readState(texts: StateTexts, where: string): HubState {
     tickets: { key: found.bytes('tickets.key', ticketKeyBytes), madeAtMs },
     sessionIdContext,
     digestSecret: found.bytes('digest.key', digestSecretBytes),
+    epoch: epochIn(texts, where),
   }
 }
 
@@ -108,6 +134,12 @@ class Reading {
     const text = this.#texts[name]
     if (typeof text === 'string' && text !== '') return text
     throw this.fault(`it has no ${name}`)
+  }
+
+  whole(name: string, least: number): number {
+    const found = Number(this.text(name))
+    if (Number.isSafeInteger(found) && found >= least) return found
+    throw this.fault(`${name} is no number`)
   }
 
   bytes(name: string, length: number): Buffer {

@@ -299,14 +299,16 @@ export class LinkedFollowing implements InterestListener {
   }
 
   #tellWhole(version: number): void {
-    const { from, collection } = this.#parts
+    const { from, collection, epochs, name } = this.#parts
     const { items } = this.#aside
     const { held, start, check } = from
+    const isOfUnknownEpoch = epochs.of(name) === undefined
     const whole = { version, listKind: `${collection.kind}List`, askedAtMs: this.#askedAtMs }
     if (held === undefined || start === 'anew') {
       this.#steps.push({ kind: 'snapshot', items: [...this.#copy.all()] })
       this.#steps.push({ kind: 'complete', ...whole })
-    } else if (hasFallen(held, items)) {
+    } else if (isOfUnknownEpoch && hasFallen(held, items)) {
+      // In an epoch that both know it is a state put back under versions that went on: an ordinary gap.
       this.#lost()
       return
     } else {

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hubFigures, type OpenHub } from './hubfigures.ts'
+import { hubStatusOf } from './hubstatus.ts'
+import { hubStatusText } from './hubstatustext.ts'
+
+const nowMs = Date.UTC(2026, 0, 1)
+const reachability = { state: 'reachable', why: 'the API server answers', sinceMs: nowMs - 60_000 } as const
+
+function edge(name: string, behind = 0) {
+  return {
+    ...{ edge: name, from: '10.0.0.1', release: '0.1.0', state: 'open' as const, livedMs: 3_600_000, interests: 40 },
+    ...{ heldBytes: 1_000, bufferedBytes: 24, behind, sentBytes: 5_000_000, receivedBytes: 7_000, events: 9 },
+  }
+}
+
+const open: OpenHub = {
+  listener: {
+    ...{ links: 3, arriving: { all: 2, waiting: 1, turnedAway: 4 }, counts: { full: 5, resumed: 6, refused: 7 } },
+  },
+  peers: {
+    figures: () => [edge('n10'), edge('n2', 8)],
+    traffic: { sentBytes: 10_000_001, receivedBytes: 14_001, events: 19 },
+  },
+  sources: {
+    figures: () => [
+      { name: 'v1/configmaps@shop', readers: 0, views: 1 },
+      { name: 'rbac.authorization.k8s.io/v1/roles', readers: 2, views: 1 },
+    ],
+  },
+  forwarding: { counts: { answered: 11, refused: 12, limited: 13, failed: 14 } },
+  epoch: { current: { number: 1_767_225_600, lost: 233 } },
+}
+
+const cache = { size: 3, bytes: 4_096, version: 300, history: { window: { bytes: 512, floor: { version: 250 } } } }
+const waiting = { withdrawnAtMs: undefined, state: { kind: 'refused', why: 'HTTP 403', code: 403, sinceMs: 0 } }
+
+function statusWith(parts: { open: OpenHub | undefined; why: string | undefined }) {
+  return hubStatusOf({
+    ...{ hub: 'hub-1', uid: 'u1', upstream: { reachability } as never, trustsEdges: true, historyBytesMax: 1 << 20 },
+    interests: { named: (name) => (name.startsWith('v1/') ? undefined : (waiting as never)) },
+    copy: { caches: new Map([['v1/configmaps@shop', cache]]) as never },
+    ...{ nowMs, ...parts },
+  })
+}
+
+test('the status of a hub has its edges, what is followed for them and how far back that goes', () => {
+  const document = statusWith({ open, why: undefined })
+  assert.deepEqual(document.cluster, { uid: 'u1', epoch: 1_767_225_600, lost: 233 })
+  assert.deepEqual(document.history, { bytes: 512, bytesMax: 1 << 20 })
+  assert.equal(document.edges[1]?.since, new Date(nowMs - 3_600_000).toISOString())
+  assert.deepEqual(document.resources[0], {
+    ...{ name: 'v1/configmaps@shop', state: 'waiting', readers: 0, views: 1, objects: 3, bytes: 4_096 },
+    ...{ resourceVersion: 300, historyFrom: 250 },
+  })
+  const text = hubStatusText(document, nowMs)
+  assert.match(text, /^Edges: +2 here$/m)
+  assert.match(text, /^Cluster: +u1, epoch 1767225600, versions up to 233 are lost$/m)
+  assert.match(text, /^Trust: +--trust-edges/m)
+  assert.match(text, /^n2 +10\.0\.0\.1 +0\.1\.0 +open +60m +40 +8 +1\.0Ki +4\.8Mi +6\.8Ki$/m)
+  assert.ok(text.indexOf('\nn2 ') < text.indexOf('\nn10 '))
+  assert.match(text, /^configmaps@shop +waiting +0 +1 +3 +4\.0Ki +300 +250$/m)
+  assert.match(text, /^roles\.rbac\.auth.* +refused +2 .*\n {4}HTTP 403$/m)
+  for (const line of text.split('\n')) assert.ok(line.length <= 100, line)
+})
+
+test('a hub that lets nobody in says why; of hundreds of edges those that are behind are shown', () => {
+  const closed = statusWith({ open: undefined, why: 'which cluster this is is not known' })
+  assert.equal(closed.open, false)
+  assert.match(hubStatusText(closed, nowMs), /^Edges: +0 here, none is let in: which cluster this is is not known$/m)
+  const edges = Array.from({ length: 300 }, (_, at) => edge(`n${at}`, at))
+  const crowded = statusWith({ open: { ...open, peers: { ...open.peers, figures: () => edges } }, why: undefined })
+  const text = hubStatusText(crowded, nowMs)
+  assert.match(text, /^n299 /m)
+  assert.doesNotMatch(text, /^n199 /m)
+  assert.match(text, /^and 200 more, which are less behind/m)
+})
+
+test('the figures of a hub are its links, edges, sources, bytes and requests; before it is open there are none', () => {
+  const parts = { comparison: { found: 2 }, reachability }
+  const text = hubFigures({ ...parts, open }).join('')
+  for (const line of [
+    ...['ake_hub_open 1', 'ake_hub_links 3', 'ake_hub_arrivals 2', 'ake_hub_arrivals_waiting 1'],
+    ...['ake_hub_arrivals_turned_away_total 4', 'ake_hub_handshakes_total{kind="full"} 5'],
+    ...['ake_hub_handshakes_total{kind="resumed"} 6', 'ake_hub_refused_total 7', 'ake_hub_sent_bytes_total 10000001'],
+    ...['ake_hub_received_bytes_total 14001', 'ake_hub_events_total 19', 'ake_hub_edges{state="open"} 2'],
+    ...['ake_hub_edges{state="leaving"} 0', 'ake_hub_interests 80', 'ake_hub_held_bytes 2000'],
+    ...['ake_hub_queued_bytes 48', 'ake_hub_unacknowledged_events 8', 'ake_hub_sources{readers="some"} 1'],
+    ...['ake_hub_sources{readers="none"} 1', 'ake_hub_views 2', 'ake_hub_epoch 1767225600'],
+    ...['ake_hub_forwarded_total{result="limited"} 13', 'ake_hub_silent_differences_total 2'],
+    ...['ake_upstream_state{state="reachable"} 1'],
+  ])
+    assert.ok(text.split('\n').includes(line), line)
+  const before = hubFigures({ ...parts, open: undefined }).join('')
+  assert.match(before, /^ake_hub_open 0$/m)
+  assert.doesNotMatch(before, /ake_hub_links/)
+})
