@@ -10,7 +10,7 @@ import { planFor } from '../src/cache/filter.ts'
 import { makeItem } from '../src/cache/item.ts'
 import { MirrorCopy } from '../src/cache/mirrorcopy.ts'
 import { NodeRights } from '../src/hub/access/noderights.ts'
-import { noCallerProofs, ProvenRights } from '../src/hub/access/provenrights.ts'
+import { ProvenRights } from '../src/hub/access/provenrights.ts'
 import { EdgeForwarding } from '../src/hub/forwarding/forwarding.ts'
 import type { PeerSocket } from '../src/hub/peers/linkededge.ts'
 import { HubPeers } from '../src/hub/peers/peers.ts'
@@ -160,7 +160,11 @@ export const hubpeers: Question = {
     const nodes = new NodeRights({ sources, clock })
     const peers = new HubPeers({
       ...{ hub: 'hub', release: '1', cluster: 'c', epoch: 1, lost: 0, digestKey: secret, sources, clock, log },
-      rights: new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges: true }),
+      rights: new ProvenRights({
+        nodes,
+        callers: { judge: async () => 'no caller is here', left: () => undefined },
+        trustsEdges: true,
+      }),
       acceptFor: (edge) => forwarding.acceptFor(edge),
     })
     const { signal } = ending
@@ -242,7 +246,11 @@ async function toldFigures(cloud: Cloud, peers: HubPeers): Promise<Figure[]> {
 
 /** Of an edge that asks for its pods, and for a Secret that none of them names. */
 async function judgedFigure(nodes: NodeRights): Promise<Figure> {
-  const rights = new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges: false })
+  const rights = new ProvenRights({
+    nodes,
+    callers: { judge: async () => 'no caller is here', left: () => undefined },
+    trustsEdges: false,
+  })
   nodes.start()
   const asked = Array.from({ length: edges }, (_, at) => {
     const name = `node-${String(at % 100).padStart(3, '0')}`

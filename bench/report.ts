@@ -23,7 +23,7 @@ const groups: readonly { readonly title: string; readonly questions: readonly st
   { title: 'An edge: who asks and what it may', questions: ['authorize', 'edgeaccess', 'edgeroles', 'edgeidle'] },
   {
     title: 'The link to a hub: bytes and CPU of its parts',
-    questions: ['link', 'session', 'tunnel', 'hublink', 'hubpeers', 'linkedfollow'],
+    questions: ['link', 'session', 'tunnel', 'renewal', 'hublink', 'hubpeers', 'linkedfollow'],
   },
   { title: 'An edge: memory', questions: ['edgememory', 'edgeoverlap'] },
 ]

@@ -35,6 +35,7 @@ import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { nodename } from './nodename.ts'
 import { protobuf } from './protobuf.ts'
+import { renewal } from './renewal.ts'
 import type { Results } from './report.ts'
 import { sealed } from './sealed.ts'
 import { session } from './session.ts'
@@ -46,7 +47,7 @@ import { watch } from './watch.ts'
 
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
-  ...[link, session, tunnel, hublink, hubpeers, linkedfollow],
+  ...[link, session, tunnel, renewal, hublink, hubpeers, linkedfollow],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

@@ -44,7 +44,7 @@ const piece = Buffer.alloc(64 * 1024, 'p')
 const largeBytes = 64 * 1024 * 1024
 
 /** One of the two ways: asks for a path, and resolves with the size of the answer once it is read. */
-type Way = { ask(path: string, body: Buffer | undefined): Promise<number>; bytes(): number; end(): void }
+type Way = { ask(path: string, body: Buffer | undefined): Promise<number>; end(): void }
 
 export const tunnel: Question = {
   name: 'tunnel',
@@ -58,14 +58,8 @@ export const tunnel: Question = {
       { name: 'tunnel, a renewal of a lease, both ends', unit: 'µs CPU', measured: await each(ways, renew, requests) },
       { name: 'tunnel, a large answer, both ends', unit: 'µs CPU a MB', measured: await each(ways, read, 64) },
     ]
-    const bytes = { ake: 0, 'HTTP/2': 0 }
-    for (const [name, way] of Object.entries(ways) as ['ake' | 'HTTP/2', Way][]) {
-      const before = way.bytes()
-      for (let at = 0; at < 100; at++) await way.ask(lease, small)
-      bytes[name] = (way.bytes() - before) / 100
-    }
     for (const way of Object.values(ways)) way.end()
-    return [...figures, { name: 'tunnel, a renewal of a lease, both directions', unit: 'bytes', measured: bytes }]
+    return figures
   },
 }
 
@@ -97,13 +91,11 @@ async function each<Name extends string>(
 
 function linked(): Way {
   const [near, far] = duplexPair()
-  let bytes = 0
   const carry = (socket: Duplex, side: 'edge' | 'hub', accept: (incoming: IncomingStream) => void) => {
     let isFull = false
     const pump = () => {
       for (let frame = streams.next(!isFull); frame !== undefined; frame = streams.next(!isFull)) {
         const message = encodeFrame(frame)
-        bytes += message.length
         if (!socket.write(message)) isFull = true
       }
     }
@@ -134,7 +126,6 @@ function linked(): Way {
       for await (const chunk of answer.body) size += chunk.length
       return size
     },
-    bytes: () => bytes,
     end: () => {
       edge.close('over')
       hub.close('over')
@@ -156,11 +147,6 @@ async function* large(): AsyncGenerator<Buffer, void, void> {
 
 function http2(): Way {
   const [near, far] = duplexPair()
-  let bytes = 0
-  for (const socket of [near, far])
-    socket.prependListener('data', (chunk: Buffer) => {
-      bytes += chunk.length
-    })
   const server = createServer()
   server.on('stream', (stream: ServerHttp2Stream, { ':path': path }) => {
     stream.on('error', () => {})
@@ -185,7 +171,6 @@ function http2(): Way {
         stream.once('end', () => resolve(size)).once('error', reject)
         if (body !== undefined) stream.end(body)
       }),
-    bytes: () => bytes,
     end: () => {
       session.destroy()
       server.close()

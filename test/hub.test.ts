@@ -208,7 +208,7 @@ test('an edge that is not trusted has what its node may, goes on at another hub 
       assert.equal(edge.objects.size, 0)
       const asked = { method: 'GET', path: configMaps } as const
       const administrator = await edge.upstream.ask({ ...asked, identity: { kind: 'edge' }, passedOn: true })
-      assert.equal(administrator.status, 401)
+      assert.equal(administrator.status, 403)
       const welcomed = edge.link.current
       first.child.kill('SIGTERM')
       await until(() => edge.link.current !== undefined && edge.link.current !== welcomed, 'moved')

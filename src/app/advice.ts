@@ -53,7 +53,7 @@ function right(names: readonly string[]): string {
   return `Let the edge get, list and watch ${listed(names)} (deploy/edge-rbac.yaml): without that they are gone when the API server is.`
 }
 
-/** A hub gives an edge what its node may read, and what somebody behind it has shown to be allowed. */
+/** A hub gives an edge what its node may read, and what a person behind it has shown to be allowed. */
 function proof(names: readonly string[]): string {
   return `Have somebody who may read ${listed(names)} ask this edge for them, or let the group system:nodes: until then they are gone when the API server is.`
 }

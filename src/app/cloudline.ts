@@ -3,6 +3,7 @@
  * and how interests are followed over it. Everything above is the same for both, so that a folder can go from one to the other.
  */
 import type { Log } from '../base/log.ts'
+import type { AskedInterests } from '../endpoint/request/mirror/front.ts'
 import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import type { Interest } from '../mirror/interest.ts'
 import type { Store } from '../store/store.ts'
@@ -11,13 +12,25 @@ import type { ListingLimits } from '../upstream/follow/listing.ts'
 import type { EdgeUpstream } from '../upstream/upstream.ts'
 
 /** What a line is told of the copy that is kept over it: anew when another cluster is believed in. */
-export type LinedCopy = { readonly store: Store; readonly limits: ListingLimits; readonly log: Log }
+export type LinedCopy = {
+  readonly store: Store
+  readonly limits: ListingLimits
+  readonly log: Log
+  /** An interest that was refused can be had now: it is to be asked for again. */
+  readonly proven: (interest: string) => void
+}
+
+type LinedFollow = {
+  readonly follow: OpenFollow
+  /** What callers prove by asking, where interests are not followed in the edge's own name. */
+  readonly proofs?: AskedInterests & { run(signal: AbortSignal): Promise<void> }
+}
 
 export interface CloudLine {
   readonly upstream: EdgeUpstream
   /** The node that the line itself stands for, in whose name its kubelet goes up. */
   readonly node: string | undefined
-  follow(copy: LinedCopy): Promise<OpenFollow>
+  follow(copy: LinedCopy): Promise<LinedFollow>
   /** Time as far as it can be trusted, once that is known. */
   trustTime(nowMs: () => number): void
   /** Whether the edge itself may have an interest. */

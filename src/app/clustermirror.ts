@@ -88,7 +88,8 @@ export async function openMirror(parts: ClusterParts) {
   const clock = systemClock
   const store = new ClusterStore(parts.store)
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
-  const follow = await line.follow({ store, limits, log })
+  const proven = (name: string) => interests.named(name)?.hurry()
+  const { follow, proofs } = await line.follow({ store, limits, log, proven })
   const catalog = new CloudCatalog()
   const isAhead = config.node !== undefined
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log, isAhead })
@@ -166,7 +167,7 @@ export async function openMirror(parts: ClusterParts) {
           tell(`certificate ${name}`, why && `callers with the certificate of "${name}" ${what}: ${why}`)
         },
       })
-      const front = new Front({ interests, upstream, clock, contact })
+      const front = new Front({ interests, upstream, clock, contact, proofs })
       const readYourWrites = new ReadYourWrites({ interests, upstream, clock })
       const passed = new FairUpstream({ upstream, access, limits: standardLimits })
       const asked = new CloudAccess({
@@ -230,6 +231,7 @@ export async function openMirror(parts: ClusterParts) {
       })
       await Promise.all([
         interests.run(drained),
+        proofs?.run(drained),
         comparison.run(drained),
         contact.run(drained),
         roles?.run(drained),

@@ -53,7 +53,7 @@ export async function reviewRead(
     headMsMax: reviewMsMax,
   })
   // A hub says so of itself: it does not stand for administrators of edges.
-  if (answer.status === 401 && by === 'administrator') return 'denied'
+  if (answer.status === 403 && by === 'administrator') return 'denied'
   if (answer.status !== 201) return 'unknown'
   const { status } = JSON.parse((await readWhole(answer, reviewBytesMax)).toString()) as {
     status?: { allowed?: unknown; denied?: unknown; evaluationError?: unknown }

@@ -25,9 +25,9 @@ export async function openDirectLine(
     upstream,
     node: undefined,
     async follow({ store, limits, log }) {
-      // What is kept in step without a hub is of an epoch that nobody tells.
+      // What is kept in step without a hub is of an epoch that no hub tells.
       ;(await LinkEpochs.open({ store, log })).keep(new Set())
-      return followDirect({ upstream, limits, clock, confirm: () => upstream.confirm() })
+      return { follow: followDirect({ upstream, limits, clock, confirm: () => upstream.confirm() }) }
     },
     trustTime() {},
     mayRead: (interest) => reviewRead(interest, { upstream, by: 'edge' }),

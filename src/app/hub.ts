@@ -9,8 +9,9 @@ import type { Log } from '../base/log.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { StatusPath } from '../endpoint/documents/status.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
-import { noCallerProofs, ProvenRights } from '../hub/access/provenrights.ts'
+import { ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
+import { HeldDocuments } from '../hub/forwarding/helddocuments.ts'
 import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
 import { HubPeers } from '../hub/peers/peers.ts'
 import { standardHubLimits } from '../hub/sockets/limits.ts'
@@ -22,8 +23,10 @@ import { ClusterGate } from '../mirror/clustergate.ts'
 import { kindOfName } from '../mirror/interest.ts'
 import { nearest } from '../pki/kubeconfig.ts'
 import { openMemory } from '../store/memory.ts'
+import type { Store } from '../store/store.ts'
 import type { DirectUpstream } from '../upstream/direct.ts'
 import type { HubConfig } from './config.ts'
+import { openHubCallers } from './hubcallers.ts'
 import { forwardingLimitsOf, hubHosts } from './hubconfig.ts'
 import { hubFigures, type OpenHub } from './hubfigures.ts'
 import { HubHealth } from './hubhealth.ts'
@@ -39,6 +42,7 @@ type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: str
 /** What a hub is made of before it lets edges in. */
 type Begun = {
   readonly config: HubConfig
+  readonly store: Store
   readonly upstream: DirectUpstream
   readonly gate: ClusterGate
   readonly mirror: HubMirror
@@ -84,7 +88,7 @@ export async function hub(config: HubConfig, { log, signal, ready }: Running): P
   const ending = new AbortController()
   const below = [upstream.run(ending.signal), mirror.run(ending.signal), health.run(ending.signal)]
   try {
-    const begun: Begun = { config, upstream, gate, mirror, readiness, clock, log }
+    const begun: Begun = { config, store, upstream, gate, mirror, readiness, clock, log }
     const opened = await openEdges(begun, over)
     if (opened !== undefined) {
       open = opened
@@ -116,12 +120,15 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const impersonation = new NodeImpersonation({ upstream, clock, log })
   await impersonation.look()
   const limits = forwardingLimitsOf(config)
-  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, clock, log, limits })
+  const documents = new HeldDocuments({ documents: mirror.documents, nodes })
+  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, documents, clock, log, limits })
+  const { interests, catalog } = mirror
+  const callers = await openHubCallers({ upstream, interests, catalog, sources, records: begun.store, clock, log })
   const { number, lost } = epoch.current
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },
-    ...{ sources, clock, log, rights: new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges }) },
-    acceptFor: (edge) => forwarding.acceptFor(edge),
+    ...{ sources, clock, log, rights: new ProvenRights({ nodes, callers: callers.proofs, trustsEdges }) },
+    acceptFor: (edge) => callers.proofs.acceptFor(edge, forwarding.acceptFor(edge)),
   })
   const serving = () => hubPair(kept.current, hubHosts(config), clock.now())
   const listener = new HubListener({
@@ -137,7 +144,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   })
 
   return {
-    ...{ listener, peers, sources, forwarding, epoch },
+    ...{ listener, peers, sources, forwarding, epoch, callers },
 
     /** The mirror has found that the cluster was put back. */
     restored(): void {
@@ -150,7 +157,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       const ending = new AbortController()
       nodes.start()
       mirror.followDefinitions(sources, ending.signal)
-      const below = [sources, peers, kept, impersonation].map((one) => one.run(ending.signal))
+      const below = [sources, peers, callers, kept, impersonation].map((one) => one.run(ending.signal))
       below.push(epoch.run(() => mirror.newest(), ending.signal))
       below.push(signAnew(() => listener.setServing(serving()), clock, ending.signal))
       try {

@@ -15,6 +15,7 @@ export type OpenHub = {
   readonly sources: Pick<HubSources, 'figures'>
   readonly forwarding: Pick<EdgeForwarding, 'counts'>
   readonly epoch: Pick<KeptEpoch, 'current'>
+  readonly callers: { figures(): string[] }
 }
 
 type Parts = {
@@ -39,7 +40,9 @@ export function hubFigures({ open, comparison, reachability }: Parts): string[] 
       'Objects found to differ from the API server without a sign of it.',
       one(comparison.found),
     ),
-    ...(open === undefined ? [] : [...linkFigures(open), ...edgeFiguresOf(open), ...requestFigures(open)]),
+    ...(open === undefined
+      ? []
+      : [...linkFigures(open), ...edgeFiguresOf(open), ...requestFigures(open), ...open.callers.figures()]),
   ]
 }
 

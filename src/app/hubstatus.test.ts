@@ -30,6 +30,7 @@ const open: OpenHub = {
   },
   forwarding: { counts: { answered: 11, refused: 12, limited: 13, failed: 14 } },
   epoch: { current: { number: 1_767_225_600, lost: 233 } },
+  callers: { figures: () => [] },
 }
 
 const cache = { size: 3, bytes: 4_096, version: 300, history: { window: { bytes: 512, floor: { version: 250 } } } }

@@ -5,6 +5,7 @@
 import { systemClock } from '../base/clock.ts'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
+import type { Scope } from '../kube/scope.ts'
 import { type Interest, interestOf } from '../mirror/interest.ts'
 import { authoritiesOf } from '../upstream/authorities.ts'
 import { dialTcp } from '../upstream/dial.ts'
@@ -12,6 +13,7 @@ import { EdgeLink } from '../upstream/linked/edgelink.ts'
 import { followLinked } from '../upstream/linked/followlinked.ts'
 import { FollowedHubCredential } from '../upstream/linked/hubcredential.ts'
 import { Hubs } from '../upstream/linked/hubs.ts'
+import { InterestProofs } from '../upstream/linked/interestproofs.ts'
 import { LinkedUpstream } from '../upstream/linked/linkedupstream.ts'
 import type { Gate } from '../upstream/upstream.ts'
 import type { CloudLine } from './cloudline.ts'
@@ -57,18 +59,20 @@ export async function openLinkedLine({ hub, credential: path }: HubWay, parts: P
   return {
     upstream,
     node: credential.node,
-    async follow({ store, limits }) {
+    async follow({ store, limits, proven }) {
       const opened = await LinkEpochs.open({ store, log })
       opened.keep(new Set((await store.records('interest')).map(({ key }) => key)))
       epochs = opened
-      return followLinked({ link, upstream, epochs: opened, nameOf: (scope) => interestOf(scope).name, limits, clock })
+      const proofs = new InterestProofs({ link, clock, proven })
+      const nameOf = (scope: Scope) => interestOf(scope).name
+      return { follow: followLinked({ link, upstream, epochs: opened, proofs, nameOf, limits, clock }), proofs }
     },
     trustTime(trusted) {
       nowMs = trusted
     },
     // By its name alone the edge may have what its node may; all that the hub may where that trusts its edges.
     mayRead: (interest: Interest) => reviewRead(interest, { upstream, by: 'administrator' }),
-    // Refused is what nobody has proved a right to at present. That may be in a moment: the data stay, as without the cloud.
+    // Refused is what no caller has proved a right to at present. That may be in a moment: the data stay, as without the cloud.
     confirms: (catalog) => {
       const confirm = confirmRefusal({ upstream, catalog })
       return async (interest, code) => code === 404 && (await confirm(interest, code))

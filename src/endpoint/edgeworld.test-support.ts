@@ -211,6 +211,8 @@ type WorldParts = {
   node?: string | undefined
   /** What its pods may name. */
   namesMax?: number
+  /** How it follows; directly where nothing is said. */
+  follow?: Parameters<typeof Interests.open>[0]['follow']
   /** How pods find this edge: shown to its kubelet, and to kube-proxy. */
   inCluster?: InCluster
 }
@@ -236,6 +238,7 @@ export class EdgeWorld {
   readonly #log = createLog({ level: 'debug', write: (line) => this.lines.push(line) })
   readonly misconfigured = new Misconfigured({ log: this.#log })
   readonly #namesMax: number | undefined
+  readonly #follow: WorldParts['follow']
   /** The one it runs on from its next start, if any. */
   node: string | undefined
   inCluster: InCluster
@@ -248,6 +251,7 @@ export class EdgeWorld {
     this.node = parts.node
     this.#namesMax = parts.namesMax
     this.inCluster = parts.inCluster ?? {}
+    this.#follow = parts.follow
   }
 
   /** Opened and, unless the cloud is away, with its discovery read. Alice may do everything. */
@@ -268,7 +272,8 @@ export class EdgeWorld {
     const { documents } = this
     const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
     const confirm = confirmRefusal({ upstream, catalog })
-    const follow = followDirect({ upstream, limits: { objects: 10_000, bytes: 1 << 28 }, clock })
+    const direct = () => followDirect({ upstream, limits: { objects: 10_000, bytes: 1 << 28 }, clock })
+    const follow = this.#follow ?? direct()
     this.interests = await Interests.open({ store, upstream, follow, clock, log, find, confirm })
     const { interests } = this
     const { planOf, lostOf } = interests

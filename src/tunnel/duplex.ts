@@ -1,5 +1,6 @@
 /** A stream of a link as a Duplex of Node: what it has received is taken at its reader's pace, and its writer waits for the link. */
 import { Duplex } from 'node:stream'
+import type { StreamContext } from './contexts.ts'
 import { type ResetReason, sentenceOf } from './frames.ts'
 import type { TunnelStream } from './stream.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -44,6 +45,25 @@ export class TunnelDuplex extends Duplex {
   /** Whether any of it was handed to the link: then the other side may have seen it, and acted on it. */
   get isSent(): boolean {
     return this.#parts.stream.isSent
+  }
+
+  /** What the first bytes that are written are like. */
+  likened(context: StreamContext): void {
+    this.#parts.stream.context = context
+  }
+
+  /**
+   * Holds back what is written next: until the end where that is known to be near, else for what is written in this turn. What is
+   * small is then one frame: each more would cost as much as all that is new in a renewed lease.
+   */
+  gather(isSmall: boolean): void {
+    const { tunnel, stream, changed } = this.#parts
+    stream.isHeld = true
+    if (isSmall) return
+    setImmediate(() => {
+      tunnel.release(stream)
+      changed()
+    })
   }
 
   /** Ends it in both directions, and tells the other side why. */

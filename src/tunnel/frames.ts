@@ -4,8 +4,8 @@
  */
 import { ByteReader, ByteWriter, LinkFault } from '../link/frames/bytes.ts'
 import { frameBytesMax, type LinkFrame } from '../link/frames/frames.ts'
-import { bytes, count, type Layout, oneOf, record, text, upTo, type ValueOf } from '../link/frames/layouts.ts'
-import { credentialBytesMax, creditBytesMax, pieceBytesMax, purposeBytesMax } from './limits.ts'
+import { bytes, count, type Layout, later, oneOf, record, text, upTo, type ValueOf } from '../link/frames/layouts.ts'
+import { carriedBytesMax, credentialBytesMax, creditBytesMax, pieceBytesMax, purposeBytesMax } from './limits.ts'
 
 /**
  * Why a stream was reset. After `unknown` (the kind of stream), `busy` and `unsent` nothing of it had an effect, so that it may
@@ -19,7 +19,10 @@ export type ResetReason = ValueOf<typeof reason>
 const sentenceBytesMax = 1_024
 
 const layouts = {
-  begin: [0x80, record({ streams: count, window: upTo(creditBytesMax), credentials: count })],
+  begin: [
+    0x80,
+    record({ streams: count, window: upTo(creditBytesMax), credentials: count, contexts: later(count, 0) }),
+  ],
   credential: [0x81, record({ number: count, token: text(credentialBytesMax) })],
   open: [
     0x82,
@@ -35,6 +38,14 @@ const layouts = {
   end: [0x84, record({ stream: count, bytes: bytes(pieceBytesMax) })],
   reset: [0x85, record({ stream: count, reason, sentence: text(sentenceBytesMax) })],
   credit: [0x86, record({ stream: count, bytes: upTo(creditBytesMax) })],
+  /** Another frame, which brings bytes of a stream: only to a side that says in its `begin` that it keeps contexts. */
+  packed: [
+    0x87,
+    record({
+      ...{ type: count, bytes: bytes(carriedBytesMax), keep: count, base: count },
+      ...{ share: later(count, 0), kept: later(count, 0) },
+    }),
+  ],
 } as const
 
 /** Unknown ones from here on are passed over. */

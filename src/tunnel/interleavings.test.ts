@@ -10,7 +10,7 @@ import { Tunnel, type TunnelSide } from './tunnel.ts'
 
 const limits: TunnelLimits = {
   ...standardTunnelLimits,
-  ...{ streamsMax: 3, windowBytes: 64, windowBytesMax: 256, grownBytesMax: 300, credentialsMax: 2 },
+  ...{ streamsMax: 3, windowBytes: 64, windowBytesMax: 256, grownBytesMax: 300, credentialsMax: 2, contextBytes: 150 },
 }
 /** What a side may hold unread at most. */
 const unreadMax = 2 * limits.streamsMax * limits.windowBytes + limits.grownBytesMax
@@ -71,10 +71,22 @@ function pattern(from: number, length: number): Buffer {
   return Buffer.from(Array.from({ length }, (_, at) => (from + at) % 251))
 }
 
+/** Some are like others, of one caller or of another. */
+function likeness(which: number): TunnelStream['context'] {
+  if (which % 4 === 0) return undefined
+  return {
+    caller: `caller ${which % 2}`,
+    subject: `subject ${which % 3}`,
+    headBytes: which % 10,
+    isWhole: which % 5 !== 0,
+  }
+}
+
 class Pair {
   readonly edge = new End('edge')
   readonly hub = new End('hub')
   unreadPeak = 0
+  packed = 0
 
   far(end: End): End {
     return end === this.edge ? this.hub : this.edge
@@ -86,7 +98,10 @@ class Pair {
     if (operation === 'open') {
       const token = which % 2 === 0 ? undefined : `token-${which % 5}`
       const stream = end.tunnel.open({ purpose: 'test', token })
-      if (stream !== undefined) end.see(stream).token = token
+      if (stream !== undefined) {
+        end.see(stream).token = token
+        stream.context = likeness(which)
+      }
     } else if (operation === 'take' || operation === 'control') this.take(end, operation === 'take', 1 + (size % 4))
     else if (operation === 'deliver') this.deliver(end, 1 + (size % 4))
     else if (seen !== undefined) this.use(end, seen, operation, size)
@@ -122,6 +137,7 @@ class Pair {
       const taken = end.tunnel.next(isBulkTaken)
       if (taken === undefined) return
       this.far(end).coming.push(taken.frame)
+      if (taken.frame.type === 0x87) this.packed++
     }
   }
 
@@ -145,6 +161,7 @@ class Pair {
 
   opened(end: End, stream: TunnelStream): Seen {
     const seen = end.see(stream)
+    stream.context = likeness(stream.number)
     const far = this.far(end).seen.find(({ stream: { number, isOwn } }) => isOwn && number === stream.number)
     assert.ok(far, 'what comes was sent')
     seen.far = far
@@ -192,8 +209,8 @@ class Pair {
   }
 }
 
-test('[L16, L17] bytes arrive whole, in order and once, whatever two ends do and however late frames come', () => {
-  let [ended, reset, peak] = [0, 0, 0]
+test('[L16, L17, L25] bytes arrive whole, in order and once, whatever two ends do and however late frames come', () => {
+  let [ended, reset, peak, packed] = [0, 0, 0, 0]
   fc.assert(
     fc.property(fc.array(step, { minLength: 50, maxLength: 200, size: 'max' }), (steps) => {
       const pair = new Pair()
@@ -201,6 +218,7 @@ test('[L16, L17] bytes arrive whole, in order and once, whatever two ends do and
       for (const one of steps) pair.do(one)
       pair.settle()
       peak = Math.max(peak, pair.unreadPeak)
+      packed += pair.packed
       for (const end of [pair.edge, pair.hub])
         for (const seen of end.seen) {
           assert.equal(seen.stream.state, 'over')
@@ -228,6 +246,7 @@ test('[L16, L17] bytes arrive whole, in order and once, whatever two ends do and
     }),
     { numRuns: lives(1_000) },
   )
+  assert.ok(packed > 0, 'some travel as a difference')
   assert.ok(ended > 0 && reset > 0, `${ended} directions ended, ${reset} were reset, ${peak} bytes were held at most`)
 })
 

@@ -15,6 +15,21 @@ export const credentialBytesMax = 16 * 1024
 /** The most that a side can be allowed to send in one stream: a claim beyond it makes no sense at any speed. */
 export const creditBytesMax = 64 * 1024 * 1024
 
+/** Of a frame that brings bytes of a stream, with its other fields: what one that was packed may become. */
+export const carriedBytesMax = pieceBytesMax + 128
+
+/**
+ * First frames of streams that a side keeps of each direction, so that the next like them travels as a difference: a kubelet repeats
+ * some dozens of questions. Both sides count with this number.
+ */
+export const contextsMax = 64
+
+/**
+ * Of a first frame that is kept: nodes and pods fit with their heads. One that is larger is mostly the beginning of a list or a log,
+ * which nothing resembles, and it would drive out all others.
+ */
+export const keptFrameBytesMax = 12 * 1024
+
 export const standardTunnelLimits = {
   /**
    * Streams opened by one side that are alive at once. A node's kubelet and its pods pass on some dozens (logs, watches that
@@ -39,6 +54,11 @@ export const standardTunnelLimits = {
    * that was not used for longest, which costs its bytes again and nothing else. At most 1 MiB.
    */
   credentialsMax: 64,
+  /**
+   * What is kept of the first frames that came, and as much of those that were sent: 64 KiB at each end. What a node repeats (its lease,
+   * its status, those of some pods, events) fits; a hub has this for each of its links, so it is not more.
+   */
+  contextBytes: 32 * 1024,
 }
 
 export type TunnelLimits = Readonly<typeof standardTunnelLimits>

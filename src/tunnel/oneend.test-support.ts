@@ -7,7 +7,13 @@ export const none = Buffer.alloc(0)
 export const some = Buffer.from('some')
 
 export const limits: TunnelLimits = { ...standardTunnelLimits, streamsMax: 4, windowBytes: 100, windowBytesMax: 400 }
-export const begin = { kind: 'begin', streams: 4, window: 100, credentials: 2 } as const satisfies TunnelFrame
+export const begin = {
+  kind: 'begin',
+  streams: 4,
+  window: 100,
+  credentials: 2,
+  contexts: 0,
+} as const satisfies TunnelFrame
 
 export const sides: readonly TunnelSide[] = ['edge', 'hub']
 
@@ -23,9 +29,9 @@ export function takeAll(tunnel: Tunnel, isBulkTaken = true): TunnelFrame[] {
   return frames
 }
 
-export function begun(side: TunnelSide, own = limits): Tunnel {
+export function begun(side: TunnelSide, own = limits, other: TunnelFrame & { kind: 'begin' } = begin): Tunnel {
   const tunnel = new Tunnel({ side, limits: own })
   takeAll(tunnel)
-  give(tunnel, begin)
+  give(tunnel, other)
   return tunnel
 }

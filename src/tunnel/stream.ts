@@ -1,4 +1,5 @@
 /** One stream as a side of a link knows it: how far each direction has come, what waits to be sent, what was not read yet. */
+import type { StreamContext } from './contexts.ts'
 import type { ResetReason } from './frames.ts'
 
 export type StreamState =
@@ -27,6 +28,10 @@ export class TunnelStream {
 
   /** What the other side allows us to send. */
   credit = 0
+  /** What the first frame that we send is like; undefined once it was sent, or where it is like nothing. */
+  context: StreamContext | undefined
+  /** Its writer has more at hand: nothing of it is sent before. */
+  isHeld = false
   /** No bytes follow those that wait. */
   isEnding = false
   readonly #waiting: Buffer[] = []
@@ -66,7 +71,7 @@ export class TunnelStream {
 
   /** Whether a data or end frame could be sent now. */
   get isSendable(): boolean {
-    if (this.state !== 'open' && this.state !== 'heard') return false
+    if (this.isHeld || (this.state !== 'open' && this.state !== 'heard')) return false
     return this.#waitingBytes > 0 ? this.credit > 0 : this.isEnding
   }
 

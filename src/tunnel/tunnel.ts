@@ -13,6 +13,7 @@
  * when nothing more can come: what crossed a reset is passed over, and any other frame about a stream that is over is a fault.
  */
 import { LinkFault } from '../link/frames/bytes.ts'
+import { HeldContexts, SentContexts } from './contexts.ts'
 import { type CarriedToken, HeldCredentials, isBearable, SentCredentials } from './credentials.ts'
 import {
   type CarriedFrame,
@@ -21,7 +22,7 @@ import {
   type ResetReason,
   type TunnelFrame,
 } from './frames.ts'
-import { creditBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
+import { creditBytesMax, keptFrameBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
 import { TunnelStream } from './stream.ts'
 import { Windows } from './windows.ts'
 
@@ -54,6 +55,8 @@ export class Tunnel {
   readonly #windows: Windows
   readonly #sent = new SentCredentials()
   readonly #held: HeldCredentials
+  readonly #unpacking: HeldContexts
+  #packing: SentContexts | undefined
   /** What the other side takes; until it says so nothing is opened. */
   #peer: (TunnelFrame & { kind: 'begin' }) | undefined
   #hasBegun = false
@@ -72,6 +75,7 @@ export class Tunnel {
     this.#limits = limits
     this.#windows = new Windows(limits)
     this.#held = new HeldCredentials(limits.credentialsMax)
+    this.#unpacking = new HeldContexts(limits.contextBytes)
     this.#own = { next: side === 'edge' ? 1 : 2, alive: 0, unread: 0 }
     this.#others = { next: side === 'edge' ? 2 : 1, alive: 0, unread: 0 }
   }
@@ -103,12 +107,21 @@ export class Tunnel {
   write(stream: TunnelStream, bytes: Buffer): void {
     if (!stream.isWritable) return
     stream.put(bytes)
+    // More than a first frame that is of use to the next one: nothing is gained by waiting.
+    if (stream.waitingBytes > keptFrameBytesMax) stream.isHeld = false
+    this.#turn(stream)
+  }
+
+  /** What its writer held back may be sent. */
+  release(stream: TunnelStream): void {
+    stream.isHeld = false
     this.#turn(stream)
   }
 
   end(stream: TunnelStream): void {
     if (!stream.isWritable) return
     stream.isEnding = true
+    stream.isHeld = false
     this.#turn(stream)
   }
 
@@ -143,7 +156,7 @@ export class Tunnel {
   /** Whether `next` has something. */
   isWaiting(isBulkTaken: boolean): boolean {
     if (!this.#hasBegun || this.#control.size > 0) return true
-    return isBulkTaken && (this.#ring.size > 0 || this.#mayOpen())
+    return isBulkTaken && (this.#ring.size > 0 || this.#nextToOpen() !== undefined)
   }
 
   /**
@@ -157,7 +170,8 @@ export class Tunnel {
       return taken(stream.reset === undefined ? this.#credit(stream) : this.#resetting(stream, stream.reset))
     }
     if (!isBulkTaken) return undefined
-    if (this.#mayOpen()) for (const [stream, token] of this.#opening) return this.#open(stream, token)
+    const opening = this.#nextToOpen()
+    if (opening !== undefined) return this.#open(...opening)
     for (const stream of this.#ring) return this.#send(stream)
     return undefined
   }
@@ -168,8 +182,9 @@ export class Tunnel {
     if (frame === undefined) return []
     if ((frame.kind === 'begin') !== (this.#peer === undefined))
       throw new LinkFault(`${frame.kind} ${this.#peer === undefined ? 'before begin' : 'twice'}`)
-    if (frame.kind === 'begin') this.#peer = frame
+    if (frame.kind === 'begin') this.#begun(frame)
     else if (frame.kind === 'credential') this.#held.hold(frame.number, frame.token)
+    else if (frame.kind === 'packed') return this.receive(this.#unpacking.unpack(frame))
     else if (frame.kind === 'open') return this.#opened(frame)
     else return this.#about(frame)
     return []
@@ -179,18 +194,27 @@ export class Tunnel {
   forget(): void {
     this.#sent.forget()
     this.#held.forget()
+    this.#packing?.forget()
+    this.#unpacking.forget()
     this.#opening.clear()
   }
 
   #begin(): TakenFrame {
     this.#hasBegun = true
-    const { streamsMax, windowBytes, credentialsMax } = this.#limits
-    return taken({ kind: 'begin', streams: streamsMax, window: windowBytes, credentials: credentialsMax })
+    const { streamsMax: streams, windowBytes: window, credentialsMax: credentials, contextBytes } = this.#limits
+    return taken({ kind: 'begin', streams, window, credentials, contexts: contextBytes })
   }
 
-  #mayOpen(): boolean {
-    if (this.#peer === undefined || this.#opening.size === 0) return false
-    return this.#own.alive - this.#opening.size < this.#peer.streams
+  #begun(frame: TunnelFrame & { kind: 'begin' }): void {
+    this.#peer = frame
+    const bytesMax = Math.min(frame.contexts, this.#limits.contextBytes)
+    if (bytesMax > 0) this.#packing = new SentContexts(bytesMax)
+  }
+
+  #nextToOpen(): [TunnelStream, token: string | undefined] | undefined {
+    if (this.#peer === undefined || this.#own.alive - this.#opening.size >= this.#peer.streams) return undefined
+    for (const opening of this.#opening) if (!opening[0].isHeld) return opening
+    return undefined
   }
 
   #open(stream: TunnelStream, token: string | undefined): TakenFrame {
@@ -211,15 +235,25 @@ export class Tunnel {
     const bytes = stream.take(Math.min(stream.waitingBytes, stream.credit, pieceBytesMax))
     const isLast = this.#spent(stream, bytes)
     const { number, purpose } = stream
-    const frame = taken({ kind: 'open', stream: number, purpose, credential, last: isLast ? 1 : 0, bytes })
-    return { ...frame, drained: this.#drained(stream) }
+    return this.#bringing(stream, { kind: 'open', stream: number, purpose, credential, last: isLast ? 1 : 0, bytes })
   }
 
   #send(stream: TunnelStream): TakenFrame {
     const bytes = stream.take(Math.min(stream.waitingBytes, stream.credit, pieceBytesMax))
     const isLast = this.#spent(stream, bytes)
-    const { frame } = taken({ kind: isLast ? 'end' : 'data', stream: stream.number, bytes })
-    return { frame, drained: this.#drained(stream) }
+    return this.#bringing(stream, { kind: isLast ? 'end' : 'data', stream: stream.number, bytes })
+  }
+
+  /** Its first one is packed, if the other side keeps what it is like. */
+  #bringing(stream: TunnelStream, brought: TunnelFrame & { readonly bytes: Buffer }): TakenFrame {
+    const drained = stream.waitingBytes === 0 ? stream : undefined
+    const plain = encodeTunnelFrame(brought)
+    const { context } = stream
+    stream.context = undefined
+    if (context === undefined || this.#packing === undefined) return { frame: plain, drained }
+    const headBytes = plain.payload.length - brought.bytes.length + context.headBytes
+    const packed = this.#packing.pack({ ...context, headBytes }, plain)
+    return { frame: packed === undefined ? plain : encodeTunnelFrame(packed), drained }
   }
 
   /** Answers whether these bytes are its last. */
@@ -235,10 +269,6 @@ export class Tunnel {
     this.#ring.delete(stream)
     this.#turn(stream)
     return isLast
-  }
-
-  #drained(stream: TunnelStream): TunnelStream | undefined {
-    return stream.waitingBytes === 0 ? stream : undefined
   }
 
   #credit(stream: TunnelStream): TunnelFrame {

@@ -27,6 +27,9 @@ export type Identity =
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
+/** An object at one version. */
+export type HeldObject = { readonly uid: string; readonly version: number }
+
 export type UpstreamRequest = {
   readonly method: string
   /** Path and query as they are sent. */
@@ -39,6 +42,8 @@ export type UpstreamRequest = {
   readonly passedOn?: boolean
   /** The API server has not accepted its credential: it goes over other connections than those of callers. */
   readonly byStranger?: boolean
+  /** Of a GET: the object as the asker holds it. An upstream may say that it is the same instead of sending it. */
+  readonly held?: HeldObject
   readonly signal?: AbortSignal
   /** How long the head of the answer may take; without it only a dead connection ends the wait. */
   readonly headMsMax?: number
@@ -47,6 +52,8 @@ export type UpstreamRequest = {
 export type UpstreamResponse = {
   readonly status: number
   readonly headers: Record<string, string | readonly string[]>
+  /** The API server has what the asker said that it holds; no body follows. */
+  readonly isSame?: boolean
   /** Pulled as fast as its reader reads. A reader that leaves before its end calls `return()`. Rejects with `Unreachable`. */
   readonly body: AsyncIterableIterator<Buffer>
   /** When the connection below last gave a sign of life, by the steady clock. */
@@ -144,7 +151,7 @@ export type CallerCertificate =
   | X509Certificate
   /** One is configured, but its files hold none at present, so nothing goes up in its name. */
   | 'unusable'
-  /** Whoever the authorities of callers vouch for by exactly this subject. */
+  /** The caller whom the authorities of callers vouch for by exactly this subject. */
   | { readonly organizations: readonly string[] }
   | undefined
 

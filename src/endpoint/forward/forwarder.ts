@@ -10,7 +10,13 @@ import { replyVersion } from '../../kube/replies.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import { failure } from '../../kube/status.ts'
 import { doubtWithin } from '../../upstream/doubt.ts'
-import { type Connected, type Headers, Unreachable, type UpstreamResponse } from '../../upstream/upstream.ts'
+import {
+  type Connected,
+  type Headers,
+  type HeldObject,
+  Unreachable,
+  type UpstreamResponse,
+} from '../../upstream/upstream.ts'
 import type { Call } from '../call.ts'
 import type { Request, Response } from '../endpoint.ts'
 import { answerAlone, notInItsName } from './alone.ts'
@@ -77,8 +83,12 @@ export class Forwarder {
     }
   }
 
-  /** The answer, if the API server gives one within the time; undefined when the copy has to. */
-  async tryPass(call: Call, withinMs: number, options: { accept?: string } = {}): Promise<Response | undefined> {
+  /** The answer, if the API server gives one within the time; `same` where that is what is held; undefined when the copy has to. */
+  async tryPass(
+    call: Call,
+    withinMs: number,
+    options: { accept?: string; held?: HeldObject | undefined } = {},
+  ): Promise<Response | 'same' | undefined> {
     const { clock, upstream } = this.#parts
     const { reachability } = upstream
     const { api, request } = call
@@ -86,6 +96,7 @@ export class Forwarder {
     const doubt = doubtWithin({ clock, reachability }, withinMs)
     try {
       const answer = await this.#ask(call, { ...options, gone, body: request, withinMs })
+      if (answer.isSame === true) return same(answer)
       if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
       void answer.body.return?.()
       reachability.suspect(`the API server answered ${answer.status}`)
@@ -133,8 +144,15 @@ export class Forwarder {
       accept,
       gone,
       body,
+      held,
       withinMs = headMsMax,
-    }: { accept?: string; gone: AbortSignal | undefined; body: Pick<Request, 'stream'>; withinMs?: number },
+    }: {
+      accept?: string
+      gone: AbortSignal | undefined
+      body: Pick<Request, 'stream'>
+      held?: HeldObject | undefined
+      withinMs?: number
+    },
   ): Promise<UpstreamResponse> {
     const { upstream, clock } = this.#parts
     const { api, request, identity } = call
@@ -147,6 +165,7 @@ export class Forwarder {
       identity,
       passedOn: true,
       headMsMax: withinMs,
+      ...(held === undefined ? {} : { held }),
       ...(gone === undefined ? {} : { signal: gone }),
     })
     this.#learn(call, { status: answer.status, askedAt })
@@ -246,6 +265,11 @@ export class Forwarder {
     await readYourWrites.hold({ resource: { group, version, resource }, known, effects, reply: body })
     return bytes
   }
+}
+
+function same({ body }: UpstreamResponse): 'same' {
+  void body.return?.()
+  return 'same'
 }
 
 const deletions: ReadonlySet<string> = new Set(['delete', 'deletecollection'])

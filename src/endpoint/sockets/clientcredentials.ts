@@ -3,7 +3,7 @@
  * proves little: another authority of the same bundle may give it out, or the same one with other groups. So the subject
  * (common name, organizations and uid) has to be the configured certificate's, and the key that signed both has to be one.
  * Any other certificate names a caller of its own, in whose name nothing goes up; but not one that another authority signed for
- * the name of a configured caller. Where a hub stands for the edge's own node there is no certificate to compare with: it is whoever the
+ * the name of a configured caller. Where a hub stands for the edge's own node there is no certificate to compare with: it is the caller whom the
  * authorities of callers vouch for under that node's subject, as at the API server itself.
  */
 import { X509Certificate } from 'node:crypto'

@@ -2,8 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HubWorld } from '../peers/hub.test-support.ts'
+import type { CallerProofs } from './callerproofs.ts'
 import { NodeRights } from './noderights.ts'
-import { noCallerProofs, ProvenRights } from './provenrights.ts'
+import { ProvenRights } from './provenrights.ts'
+
+/** Nobody has shown anything. */
+const noCallerProofs: Pick<CallerProofs, 'judge' | 'left'> = {
+  judge: () => Promise.resolve('it needs the credential of a caller who may, and this hub takes none for interests'),
+  left: () => undefined,
+}
 
 type Wishes = { readonly trustsEdges?: boolean }
 

@@ -10,12 +10,6 @@ import type { CallerProofs } from './callerproofs.ts'
 import type { NodeRights } from './noderights.ts'
 import { waysTo } from './waysto.ts'
 
-/** For a hub that takes no credentials for interests. */
-export const noCallerProofs: Pick<CallerProofs, 'judge' | 'left'> = {
-  judge: () => Promise.resolve('it needs the credential of a caller who may, and this hub takes none for interests'),
-  left: () => undefined,
-}
-
 type Parts = {
   readonly nodes: Pick<NodeRights, 'judge' | 'why'>
   /** Callers behind an edge whose credentials the hub was shown over its link. */

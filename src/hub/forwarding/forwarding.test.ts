@@ -11,6 +11,7 @@ import { HubWorld, type TestEdge } from '../peers/hub.test-support.ts'
 import { EdgeForwarding } from './forwarding.ts'
 import type { ForwardingLimits } from './limits.ts'
 import { passable } from './passable.ts'
+import { comparedBytesMax } from './same.ts'
 
 type Wishes = { readonly trustsEdges?: boolean; readonly limits?: Partial<ForwardingLimits> }
 
@@ -185,7 +186,8 @@ async function raw(
 ) {
   const stream = edge.streams?.open({ purpose: requestPurpose })
   assert.ok(stream !== undefined)
-  stream.end(encodeRequestHead({ method: 'GET', path: '/api', actor: 'node', hasBody: 0, headers, ...more }))
+  const asked = { method: 'GET', path: '/api', actor: 'node', hasBody: 0, headers, version: 0, uid: '' } as const
+  stream.end(encodeRequestHead({ ...asked, ...more }))
   const pieces: Buffer[] = []
   for await (const piece of stream) pieces.push(piece as Buffer)
   const answer = Buffer.concat(pieces)
@@ -194,15 +196,15 @@ async function raw(
   return (answer[at] as number) - 0x80 + (answer[at + 1] as number) * 0x80
 }
 
-test('[I1, I3] nothing else goes up: 401 with a sentence for the administrator, and without a credential', async () => {
+test('[I1, I3] nothing else goes up: 403 with a sentence for the administrator, 401 without a credential', async () => {
   const { world, cloud, requests, lines } = await opened()
   await using _ = world
-  for (const [kind, sentence] of [
-    ['edge', /does not trust edges/],
-    ['anonymous', /nor a request without a credential/],
+  for (const [kind, code, sentence] of [
+    ['edge', 403, /does not trust edges/],
+    ['anonymous', 401, /nor a request without a credential/],
   ] as const) {
-    const reply = await requests.ask({ ...get, identity: { kind } })
-    assert.equal(reply.status, 401)
+    const reply = await requests.ask({ ...get, identity: { kind }, passedOn: true })
+    assert.equal(reply.status, code)
     assert.match(await textOf(reply), sentence)
   }
   assert.deepEqual(cloud.asked, [])
@@ -212,9 +214,9 @@ test('[I1, I3] nothing else goes up: 401 with a sentence for the administrator, 
 test('a hub that trusts its edges passes their administrator on as itself, and says so', async () => {
   const { world, cloud, requests, lines } = await opened({ trustsEdges: true })
   await using _ = world
-  assert.equal((await requests.ask({ ...get, identity: { kind: 'edge' } })).status, 200)
+  assert.equal((await requests.ask({ ...get, identity: { kind: 'edge' }, passedOn: true })).status, 200)
   assert.deepEqual(cloud.asked[0]?.identity, { kind: 'edge' })
-  assert.deepEqual({ ...cloud.lastSent }, { 'user-agent': 'ake/test' })
+  assert.deepEqual({ ...cloud.lastSent }, {})
   assert.ok(lines.some((line) => line.includes('warn hub.trusts')))
 })
 
@@ -282,4 +284,57 @@ test('[I4] of a token nothing is logged', async () => {
 test('headers that repeat in other letters are one header', () => {
   const found = passable({ method: 'GET', path: '/', headers: { Accept: 'a', accept: ['b', 'c'] } })
   assert.deepEqual(found, { headers: { accept: ['a', 'b', 'c'] } })
+})
+
+test('[A6] a GET of what its edge holds is answered with `same`, after the API server was asked; anything else whole', async () => {
+  const { cloud, requests } = await opened()
+  const metadata = { name: 'p', namespace: 'a', uid: 'u1', resourceVersion: '7' }
+  const json = (more: object = {}) => ({ kind: 'Pod', apiVersion: 'v1', metadata, ...more })
+  const large = json({ padding: 'x'.repeat(2 * comparedBytesMax) })
+  const table = { kind: 'Table', rows: [{ cells: [], object: { kind: 'PartialObjectMetadata', metadata } }] }
+  const held = { uid: 'u1', version: 7 }
+  type Row = [
+    what: string,
+    isSame: boolean,
+    body: object,
+    more?: { held?: typeof held; status?: number; method?: string; headers?: object },
+  ]
+  const rows: Row[] = [
+    ['the same', true, json()],
+    ['the same as a Table', true, table],
+    ['another version', false, json(), { held: { ...held, version: 8 } }],
+    ['another object of its name', false, json(), { held: { ...held, uid: 'u2' } }],
+    ['what is not there', false, { kind: 'Status', code: 404 }, { status: 404 }],
+    ['a refusal that names it', false, json(), { status: 403 }],
+    ['no GET', false, json(), { method: 'PUT' }],
+    ['packed', false, json(), { headers: { 'content-encoding': 'gzip' } }],
+    ['a list', false, { kind: 'PodList', metadata, items: [json()] }],
+    ['one that is large', false, large],
+  ]
+  for (const [what, isSame, body, more = {}] of rows) {
+    const bytes = Buffer.from(JSON.stringify(body))
+    const half = bytes.length >> 1
+    cloud.answer = async () => ({
+      ...{ status: more.status ?? 200, heardAt: () => 0 },
+      headers: { 'content-type': 'application/json', ...more.headers },
+      body: (async function* () {
+        yield bytes.subarray(0, half)
+        yield bytes.subarray(half)
+      })(),
+    })
+    const before = cloud.asked.length
+    const method = more.method ?? 'GET'
+    const answer = await requests.ask({
+      method,
+      path: '/api/v1/p',
+      identity: { kind: 'token', token: 't' },
+      held: more.held ?? held,
+    })
+    assert.equal(cloud.asked.length, before + 1, what)
+    assert.equal(cloud.asked.at(-1)?.held, undefined)
+    assert.deepEqual([answer.isSame, answer.status], [isSame, more.status ?? 200], what)
+    const pieces: Buffer[] = []
+    for await (const piece of answer.body) pieces.push(piece)
+    assert.deepEqual(Buffer.concat(pieces), isSame ? Buffer.alloc(0) : bytes, what)
+  }
 })

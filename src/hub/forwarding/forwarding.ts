@@ -23,16 +23,20 @@ import {
   type Upstream,
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
+import type { HeldDocuments } from './helddocuments.ts'
 import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
+import { unlessSame } from './same.ts'
 
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
   readonly trustsEdges: boolean
   /** How a node is named; without it, with its group. */
   readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
+  /** What the hub holds of the API server's documents, for nodes that may read them: each of thousands wants the same megabytes. */
+  readonly documents?: HeldDocuments
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<ForwardingLimits>
@@ -100,14 +104,17 @@ export class EdgeForwarding {
 
   async #passOn(
     edge: AskingEdge,
-    { method, path, identity, isUpgrade, body, signal, headers: given }: TunnelledRequest,
-  ) {
+    { method, path, identity, isUpgrade, body, held, signal, headers: given }: TunnelledRequest,
+  ): Promise<TunnelledReply> {
     this.#count(edge)
     const checked = passable({ method, path, headers: given })
     if (typeof checked === 'string') throw badRequest(checked)
     const { caller, ...as } = this.#as(edge.name, identity, { method, path, headers: checked.headers })
     this.#admit(this.#callers.take(caller), 'this caller asks')
-    const { upstream } = this.#parts
+    const { upstream, documents } = this.#parts
+    const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
+    const kept = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
+    if (kept !== undefined) return { status: kept.status, headers: headerLines(kept.headers), body: kept.body }
     const asked: UpstreamRequest = {
       method,
       path,
@@ -122,7 +129,11 @@ export class EdgeForwarding {
       return { status, headers: linesOf(rawHeaders), body: { socket } }
     }
     const answer = await upstream.ask(asked)
-    return { status: answer.status, headers: headerLines(answer.headers), body: answer.body }
+    const { status } = answer
+    const isCompared = held !== undefined && method === 'GET'
+    const found = isCompared ? await unlessSame(answer, held) : answer.body
+    if (found === undefined) return { status, headers: [], isSame: true, body: nothing }
+    return { status, headers: headerLines(answer.headers), body: found }
   }
 
   #count({ rate, underWay }: AskingEdge): void {
@@ -157,7 +168,7 @@ export class EdgeForwarding {
           caller: `node ${edge}`,
         }
       case 'administrator':
-        if (!this.#parts.trustsEdges) throw refused(401, 'Unauthorized', untrusted)
+        if (!this.#parts.trustsEdges) throw refused(403, 'Forbidden', untrusted)
         return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }
       default:
         throw refused(401, 'Unauthorized', nameless)
@@ -166,6 +177,7 @@ export class EdgeForwarding {
 }
 
 const listenersMax = 16
+const nothing = Buffer.alloc(0)
 
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'

@@ -34,6 +34,7 @@ export class CloudDocuments {
   readonly #openApi: OpenApiMirror | undefined
   readonly #upstream: Pick<Upstream, 'ask' | 'reachability'>
   readonly #clock: Clock
+  readonly #isCompressed: boolean
   /** Documents that a reader has waited for in vain: until the answer comes, others hear what is held at once. */
   readonly #late = new Set<string>()
 
@@ -47,8 +48,21 @@ export class CloudDocuments {
     heldBytesMax?: number
     /** OpenAPI is fetched before a caller asks for it. */
     isAhead?: boolean
+    /** Whoever takes gzip gets it, also where the API server sent none: the line to them is narrow. */
+    isCompressed?: boolean
   }) {
-    const { store, upstream, catalog, clock, log, random = Math.random, heldBytesMax, isAhead = false } = parts
+    const {
+      store,
+      upstream,
+      catalog,
+      clock,
+      log,
+      random = Math.random,
+      heldBytesMax,
+      isAhead = false,
+      isCompressed = false,
+    } = parts
+    this.#isCompressed = isCompressed
     this.#upstream = upstream
     this.#clock = clock
     const documentStore = new DocumentStore({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
@@ -112,7 +126,7 @@ export class CloudDocuments {
     const head = said.kind === 'held' ? said.head : held
     const body = head === undefined ? undefined : (bodyOf(said) ?? (await this.#documentStore.body(head)))
     if (head === undefined || body === undefined) return this.#isReachable() ? 'forward' : 'unknown'
-    const answer = await respond(head, body, headers)
+    const answer = await this.#respond(head, body, headers)
     return said.kind === 'held' ? answer : { ...answer, warning: `served as last seen: ${whyOf(said)}` }
   }
 
@@ -129,7 +143,11 @@ export class CloudDocuments {
     const refusal = this.#documentStore.refusal(place)
     if (refusal !== undefined) return refused(refusal)
     const body = held === undefined ? undefined : await this.#documentStore.body(held)
-    return held === undefined || body === undefined ? undefined : await respond(held, body, headers)
+    return held === undefined || body === undefined ? undefined : await this.#respond(held, body, headers)
+  }
+
+  #respond(head: DocumentHead, body: Buffer, asked: Headers): Promise<DocumentAnswer> {
+    return respond(this.#isCompressed ? { ...head, gzipped: true } : head, body, asked)
   }
 
   /** The form the API server gave for another header, if it has to do; for a hash also the document of any other. */

@@ -12,6 +12,7 @@ import {
   headBytesMax,
   headerLines,
   headersByName,
+  likenessOf,
   type RequestHead,
 } from './request.ts'
 
@@ -24,6 +25,8 @@ const requests: fc.Arbitrary<RequestHead> = fields({
   actor: fc.constantFrom('anonymous', 'token', 'node', 'administrator'),
   hasBody: fc.nat(1),
   headers,
+  version: fc.nat(),
+  uid: word,
 })
 /** Without the length that stands before it. */
 const bare = (bytes: Buffer) => new ByteReader(bytes).bytes(headBytesMax)
@@ -31,7 +34,7 @@ const bare = (bytes: Buffer) => new ByteReader(bytes).bytes(headBytesMax)
 test('[L10, L20] heads are read as they were written', () => {
   fc.assert(fc.property(requests, (head) => assert.deepEqual(decodeRequestHead(bare(encodeRequestHead(head))), head)))
   fc.assert(
-    fc.property(fields({ status: fc.nat(599), headers }), (head) =>
+    fc.property(fields({ status: fc.nat(599), headers, same: fc.nat(1) }), (head) =>
       assert.deepEqual(decodeReplyHead(bare(encodeReplyHead(head))), head),
     ),
   )
@@ -50,10 +53,30 @@ test('[L11, L20] hostile bytes are a head or a fault, and one in whose name noth
     }),
     { numRuns: 2_000 },
   )
-  const head = bare(encodeRequestHead({ method: 'G', path: '/', actor: 'administrator', hasBody: 0, headers: [] }))
+  const asked = {
+    method: 'G',
+    path: '/',
+    actor: 'administrator',
+    hasBody: 0,
+    headers: [],
+    version: 0,
+    uid: '',
+  } as const
+  const head = bare(encodeRequestHead(asked))
   assert.equal(head[4], 3)
   head[4] = 4
   assert.equal(decodeRequestHead(head).actor, 'anonymous')
+})
+
+test('[L13, L20] a head that says nothing of what is held is written as before it could', () => {
+  const asked = { method: 'G', path: '/', actor: 'node', hasBody: 0, headers: [] } as const
+  assert.equal(encodeRequestHead({ ...asked, version: 0, uid: '' }).toString('hex'), '0701470' + '12f020000')
+  assert.equal(
+    encodeRequestHead({ ...asked, version: 5, uid: 'u' }).toString('hex'),
+    '0a01470' + '12f020000' + '050175',
+  )
+  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 0 }).toString('hex'), '026400')
+  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 1 }).toString('hex'), '03640001')
 })
 
 test('[L20] a head is taken from a stream in whatever pieces it comes, and what follows stays', async () => {
@@ -108,4 +131,27 @@ test('[L20] header lines by name and back, repeated ones apart', () => {
     ['__proto__', 'a'],
     ['constructor', 'b'],
   ])
+})
+
+test('[L25] only what is asked of one object by one caller is compared with its body', () => {
+  const asked = (method: string, path: string, more: Partial<RequestHead> = {}, token?: string) =>
+    likenessOf({ method, path, actor: 'node', hasBody: 0, headers: [], version: 0, uid: '', ...more }, token, 9)
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1'
+  assert.deepEqual(asked('PUT', lease), asked('PUT', `${lease}?timeout=10s`))
+  assert.equal(asked('PUT', lease).isWhole, true)
+  for (const [method, path] of [
+    ['POST', '/apis/authentication.k8s.io/v1/tokenreviews'],
+    ['POST', '/api/v1/namespaces/a/secrets'],
+    ['POST', '/api/v1/namespaces/a/serviceaccounts/s/token'],
+    ['GET', '/api/v1/namespaces/a/secrets?labelSelector=a'],
+    ['GET', '/readyz'],
+    ['GET', '/api/%zz/x'],
+  ] as const)
+    assert.deepEqual([asked(method, path).isWhole, asked(method, path).subject], [false, method], path)
+  const spoken = (value: string) => asked('PUT', lease, { headers: [{ name: 'Impersonate-User', value }] })
+  const callers = [
+    ...[asked('PUT', lease), asked('PUT', lease, { actor: 'administrator' }), spoken('a'), spoken('b')],
+    ...[asked('PUT', lease, { actor: 'token' }, 'x'), asked('PUT', lease, { actor: 'token' }, 'y')],
+  ].map(({ caller }) => caller)
+  assert.equal(new Set(callers).size, callers.length)
 })

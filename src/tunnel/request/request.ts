@@ -8,8 +8,11 @@
  * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for
  * any of them is the hub's to decide.
  */
+import { parseRequest } from '../../kube/request.ts'
 import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
-import { count, type Layout, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
+import { count, type Layout, later, list, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
+import type { StreamContext } from '../contexts.ts'
+import { keptFrameBytesMax } from '../limits.ts'
 
 /** What streams are opened for. An upgrade has no body of its own, and its answer may be bytes both ways. */
 export const requestPurpose = 'request'
@@ -21,6 +24,9 @@ export const upgradePurpose = 'upgrade'
  */
 export const headBytesMax = 96 * 1024
 
+/** Of an object's uid: Kubernetes makes them of 36, and takes no longer than a name. */
+const uidBytesMax = 253
+
 /** More fit into no head: each takes at least 4 bytes. */
 const headersMax = 4_096
 
@@ -30,8 +36,12 @@ export type TunnelledActor = ValueOf<typeof actor>
 
 const header = record({ name: text(headBytesMax), value: text(headBytesMax) })
 const headers = list(header, { entriesMax: headersMax, bytesMax: headBytesMax })
-const requestHead = record({ method: text(64), path: text(headBytesMax), actor, hasBody: count, headers })
-const replyHead = record({ status: count, headers })
+/** `version` and `uid`: of a GET, the object as its asker holds it (0 and '': it says nothing of that). `same`: it is that. */
+const requestHead = record({
+  ...{ method: text(64), path: text(headBytesMax), actor, hasBody: count, headers },
+  ...{ version: later(count, 0), uid: later(text(uidBytesMax), '') },
+})
+const replyHead = record({ status: count, headers, same: later(count, 0) })
 
 export type RequestHead = ValueOf<typeof requestHead>
 export type ReplyHead = ValueOf<typeof replyHead>
@@ -48,6 +58,36 @@ function encode<Value>(layout: Layout<Value>, value: Value): Buffer {
   const to = new ByteWriter(headBytesMax)
   to.sized(() => layout.write(to, value))
   return to.whole()
+}
+
+/**
+ * What a request, or its answer, is like (L25): the same caller's question before about the same object, where its path names one. Any
+ * other body may be of another object, as what is created, or of another caller, as a token that is to be reviewed: of these the
+ * heads alone are compared. A caller that speaks for others by one token is as many callers. What follows the path is left out, as a
+ * timeout is of no weight.
+ */
+export function likenessOf(head: RequestHead, token: string | undefined, headBytes: number): StreamContext {
+  const { method, path, actor, headers } = head
+  const spokenFor = headers.filter(({ name }) => name.toLowerCase().startsWith('impersonate-'))
+  const caller = JSON.stringify([actor, token, ...spokenFor.map(({ name, value }) => [name, value])])
+  const isWhole = method !== 'POST' && namesObject(method, path)
+  return { caller, subject: isWhole ? `${method} ${path.split('?', 1)[0]}` : method, headBytes, isWhole }
+}
+
+function namesObject(method: string, path: string): boolean {
+  try {
+    const { isResource, name } = parseRequest(method, path)
+    return isResource && name !== ''
+  } catch {
+    // One that is none is the API server's to refuse.
+    return false
+  }
+}
+
+/** Whether its body says that it is small: then its head waits for it, so that both are one frame. */
+export function isSmall(headers: HeaderLines): boolean {
+  const length = headers.find(({ name }) => name === 'content-length')?.value
+  return length !== undefined && Number(length) <= keptFrameBytesMax
 }
 
 export function headerLines(headers: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderLines {

@@ -13,6 +13,8 @@ import {
   encodeReplyHead,
   type HeaderLines,
   headersByName,
+  isSmall,
+  likenessOf,
   requestPurpose,
   upgradePurpose,
 } from './request.ts'
@@ -29,6 +31,8 @@ export type TunnelledRequest = {
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly identity: TunnelledIdentity
   readonly isUpgrade: boolean
+  /** The object as its asker holds it: `same` may be answered. */
+  readonly held: { readonly uid: string; readonly version: number } | undefined
   /** At the pace of its reader; undefined: it has none. One that is not read by the end of the answer is thrown away. */
   readonly body: AsyncIterable<Buffer> | undefined
   /** The asker left, or the link did, before the answer was on its way. */
@@ -38,6 +42,8 @@ export type TunnelledRequest = {
 export type TunnelledReply = {
   readonly status: number
   readonly headers: HeaderLines
+  /** The API server has what the asker holds: the body is empty. */
+  readonly isSame?: boolean
   /** Of an upgrade: what it leads to, bytes both ways after a 101; of any other answer to it the body alone. */
   readonly body: Buffer | AsyncIterable<Buffer> | { readonly socket: Duplex }
 }
@@ -91,7 +97,8 @@ export class RequestServer {
     })
     const bytes = await takeHead(stream)
     if (bytes === undefined || stream.destroyed) throw new RequestFailed('the request ended before its head', false)
-    const { method, path, actor, hasBody, headers } = decodeRequestHead(bytes)
+    const head = decodeRequestHead(bytes)
+    const { method, path, actor, hasBody, headers, version, uid } = head
     const identity = identityOf(actor, token)
     if (identity === undefined) throw new RequestFailed('the request bears no token', false)
     const leave = this.#enter(token ?? `the link's ${actor}`)
@@ -101,8 +108,15 @@ export class RequestServer {
       hasBody === 0 || isUpgrade ? undefined : (stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)
     const reply = await this.#parts.handle({
       ...{ method, path, headers: headersByName(headers), identity, isUpgrade, body },
+      held: version === 0 ? undefined : { uid, version },
       signal: leaving.signal,
     })
+    const replied = encodeReplyHead({ ...reply, same: reply.isSame ? 1 : 0 })
+    if (!isUpgrade) {
+      stream.likened(likenessOf(head, token, replied.length))
+      stream.gather(isSmall(reply.headers))
+    }
+    stream.write(replied)
     await answer(stream, reply)
   }
 
@@ -133,13 +147,13 @@ function refuse(stream: TunnelDuplex): void {
     { name: 'content-type', value: 'application/json' },
     { name: 'retry-after', value: '1' },
   ]
-  stream.write(encodeReplyHead({ status: 429, headers }))
+  stream.write(encodeReplyHead({ status: 429, headers, same: 0 }))
   stream.end(JSON.stringify(status))
   stream.resume()
 }
 
-async function answer(stream: TunnelDuplex, { status, headers, body: given }: TunnelledReply): Promise<void> {
-  stream.write(encodeReplyHead({ status, headers }))
+/** What follows its head. */
+async function answer(stream: TunnelDuplex, { status, body: given }: TunnelledReply): Promise<void> {
   const body = 'socket' in given ? given.socket : given
   if ('socket' in given && status === 101) {
     pipeline(stream, given.socket, stream, () => {})

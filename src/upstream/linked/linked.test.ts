@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { systemClock } from '../../base/clock.ts'
 import { until } from '../../base/until.test-support.ts'
 import { StatusError } from '../../kube/status.ts'
-import type { TunnelLimits } from '../../tunnel/limits.ts'
+import { standardTunnelLimits, type TunnelLimits } from '../../tunnel/limits.ts'
 import { type PairParts, TunnelPair } from '../../tunnel/pair.test-support.ts'
 import { RequestFailed, RequestServer, type TunnelledReply, type TunnelledRequest } from '../../tunnel/request/serve.ts'
 import { upstreamContract, type World } from '../contract.test-support.ts'
@@ -49,6 +49,7 @@ async function openLinked(parts: PairParts): Promise<World> {
 upstreamContract('linked', () => openLinked({}))
 upstreamContract('linked with a delay', () => openLinked({ delayMs: 5, bulkBytesMax: 20_000 }))
 const small: Partial<TunnelLimits> = { windowBytes: 100, windowBytesMax: 200, grownBytesMax: 150 }
+upstreamContract('linked with a hub that keeps no contexts', () => openLinked({ limits: { contextBytes: 0 } }))
 upstreamContract('linked with small windows', () => openLinked({ limits: small }))
 
 const get = { method: 'GET', path: '/api/v1/pods', identity: { kind: 'edge' } } as const
@@ -86,6 +87,53 @@ test('[L20] a small request is one frame, and so is its small answer', async () 
   assert.deepEqual(pair.hub.figures(), { streams: 0, grown: 0 })
 })
 
+test('[L25] a lease that is renewed again costs what is new in it, also where bodies come in pieces', async () => {
+  const echo: Handle = async ({ body }) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of body ?? []) chunks.push(chunk)
+    const answer = async function* () {
+      yield* chunks
+    }
+    return { status: 200, headers: [{ name: 'audit-id', value: crypto.randomUUID() }], body: answer() }
+  }
+  const identities: Identity[] = [
+    { kind: 'token', token: 'x'.repeat(1_000) },
+    { kind: 'token', token: 'y'.repeat(1_000) },
+    { kind: 'certificate', name: 'kubelet' },
+  ]
+  const lease = (at: number) =>
+    `{"kind":"Lease","metadata":{"name":"node-1","namespace":"kube-node-lease","uid":"5a1a0a4c-5f0e-4f7c"},"at":${at}}`
+  for (const [contextBytes, bytes] of [
+    [standardTunnelLimits.contextBytes, [90, 130]],
+    [0, [400, 400]],
+  ] as const) {
+    const { requests, pair } = linked(echo, { limits: { contextBytes } })
+    for (let round = 0; round < 6; round++) {
+      for (const identity of identities) {
+        const before = { edge: pair.sent.edge.bytes, hub: pair.sent.hub.bytes }
+        const headers = { accept: 'application/json', 'content-type': 'application/json', 'content-length': '115' }
+        const put = { method: 'PUT', path: '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1' }
+        const body = (async function* () {
+          for (const piece of lease(10_000 + round).match(/.{1,50}/g) ?? []) {
+            yield Buffer.from(piece)
+            await pause(0)
+          }
+        })()
+        const answer = await requests.ask({ ...put, headers, identity, body, passedOn: true })
+        assert.equal((await readWhole(answer, 1_000)).toString(), lease(10_000 + round))
+        await pause(1)
+        const spent = [pair.sent.edge.bytes - before.edge, pair.sent.hub.bytes - before.hub]
+        if (round > 0)
+          assert.ok(
+            spent.every((one, at) => one < (bytes[at] ?? 0)),
+            `${spent} bytes in round ${round}`,
+          )
+        if (contextBytes === 0) assert.ok((spent[0] ?? 0) > 250)
+      }
+    }
+  }
+})
+
 test('[L20, I1] the hub hears in whose name: the token unchanged, the link’s own node, the administrator, or nobody', async () => {
   const seen: unknown[] = []
   const { requests } = linked(async ({ identity, headers }) => {
@@ -100,7 +148,7 @@ test('[L20, I1] the hub hears in whose name: the token unchanged, the link’s o
   ]
   const headers = { authorization: 'Bearer stolen' }
   for (const identity of identities) await requests.ask({ ...get, headers, identity, passedOn: true })
-  // What the edge asks for itself it asks as its node: its administrator is somebody else.
+  // What the edge asks for itself it asks as its node: its administrator is another caller.
   await requests.ask({ ...get, headers, identity: { kind: 'edge' } })
   assert.deepEqual(seen, [
     [{ kind: 'token', token: 'abc' }, undefined],

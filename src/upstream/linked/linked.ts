@@ -15,7 +15,10 @@ import {
   encodeRequestHead,
   headBytesMax,
   headerLines,
+  isSmall,
+  likenessOf,
   type ReplyHead,
+  type RequestHead,
   requestPurpose,
   type TunnelledActor,
   upgradePurpose,
@@ -73,9 +76,10 @@ export class LinkedRequests {
       bodyBroke
         ? new Unreachable('the body of the request broke off', stream.isSent)
         : this.#brokenOff(stream, patience)
-    const { status, headers } = await head(opened, failure)
+    const { status, headers, same } = await head(opened, failure)
     return {
       status,
+      isSame: same !== 0,
       headers: answerHeaders(raw(headers)),
       body: new Flow({
         stream,
@@ -114,12 +118,15 @@ export class LinkedRequests {
   }
 
   #open(
-    { method, path, identity, passedOn, signal, headMsMax }: UpstreamRequest,
+    { method, path, identity, passedOn, held, signal, headMsMax }: UpstreamRequest,
     { purpose, headers, hasBody }: { purpose: string; headers: SentHeaders; hasBody: boolean },
   ): Opened {
     const { streams, clock, node } = this.#parts
     const { actor, token } = actorOf(identity, { node, isOwn: passedOn !== true })
-    const bytes = headOf({ method, path, actor, hasBody: hasBody ? 1 : 0, headers: headerLines(headers) })
+    const lines = headerLines(headers)
+    const { version, uid } = held ?? { version: 0, uid: '' }
+    const head: RequestHead = { method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines, version, uid }
+    const bytes = headOf(head)
     const link = streams()
     if (link === undefined || link.closed !== undefined)
       throw new Unreachable(link?.closed ?? 'there is no link', false)
@@ -130,6 +137,10 @@ export class LinkedRequests {
     const patience = new Patience({ clock, signal, headMsMax })
     patience.signal.addEventListener('abort', () => stream.destroy(), { once: true })
     stream.once('close', () => patience.done())
+    if (purpose === requestPurpose) {
+      stream.likened(likenessOf(head, token, bytes.length))
+      stream.gather(isSmall(lines))
+    }
     stream.write(bytes)
     return { stream, patience }
   }

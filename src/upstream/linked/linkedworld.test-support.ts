@@ -7,18 +7,21 @@ import { scopeOf } from '../../mirror/world.test-support.ts'
 import { EdgeLink } from './edgelink.ts'
 import { followLinked } from './followlinked.ts'
 import { knownBy, MemoryLine, ModelHub } from './modelhub.test-support.ts'
+import type { Handle } from './passon.test-support.ts'
 
 export class LinkedWorld {
-  readonly server = new ApiServer()
-  readonly hub = new ModelHub({ clock: this.server.clock, interest: interestOf(scopeOf({})).name })
+  readonly server: ApiServer
+  readonly hub: ModelHub
   readonly lines: MemoryLine[] = []
   readonly link: EdgeLink
   readonly follow
   /** As on a disk. */
   readonly epochs = new Map<string, number>()
 
-  constructor() {
-    const { clock } = this.server
+  constructor({ server = new ApiServer(), handle }: { server?: ApiServer; handle?: Handle } = {}) {
+    this.server = server
+    const { clock } = server
+    this.hub = new ModelHub({ clock, interest: interestOf(scopeOf({})).name, ...(handle && { handle }) })
     const connect = async () => {
       const line = new MemoryLine()
       this.lines.push(line)
@@ -39,11 +42,11 @@ export class LinkedWorld {
   }
 
   put(key: string, value: string): number {
-    return this.#changed(key, this.server.put('pods', key, { value }))
+    return this.tell(key, this.server.put('pods', key, { value }))
   }
 
   remove(key: string): number {
-    return this.#changed(key, this.server.remove('pods', key))
+    return this.tell(key, this.server.remove('pods', key))
   }
 
   forget(): void {
@@ -63,7 +66,8 @@ export class LinkedWorld {
     this.lines.at(-1)?.cut()
   }
 
-  #changed(key: string, version: number): number {
+  /** What the API server has of a key reaches the hub, and goes on to the edge. */
+  tell(key: string, version: number): number {
     this.hub.change(key, this.#object(key), version)
     return version
   }

@@ -7,12 +7,13 @@ export type Handle = (request: TunnelledRequest) => Promise<TunnelledReply>
 
 /** As a hub that trusts its edges would. */
 export function passOn(upstream: Upstream): Handle {
-  return async ({ identity, isUpgrade, body, ...request }) => {
+  return async ({ identity, isUpgrade, body, held, ...request }) => {
     const asked: UpstreamRequest = {
       ...request,
       identity: upstreamIdentity(identity),
       passedOn: true,
       ...(body === undefined ? {} : { body }),
+      ...(held === undefined ? {} : { held }),
     }
     try {
       if (isUpgrade) {

@@ -195,6 +195,27 @@ test('[A6] a most-recent GET is the API server’s own answer while it is reacha
   assert.equal(any.headers.warning, undefined)
 })
 
+test('[A6] where the upstream says that the API server has what is held, the copy answers, in each form and without a warning', async () => {
+  await using world = await synced()
+  const held = () => world.cloud.passed('GET', c1).at(-1)?.held
+  const whole = (await world.get(c1)).text
+  assert.deepEqual(held(), { uid: world.cloud.server.get('configmaps', 'a/c1')?.uid, version: 2 })
+  world.cloud.script = ({ path }) => (path === c1 ? { ...answered(200, ''), isSame: true } : undefined)
+  const same = await world.get(c1)
+  assert.deepEqual([same.status, same.text, same.passedThrough, warningsOf(same)], [200, whole, false, []])
+  const accept = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
+  const meta = await world.ask('GET', c1, { token: aliceToken, headers: { accept } })
+  assert.equal(meta.json.kind, 'PartialObjectMetadata')
+  // What the copy could not show as the API server would is asked for as a whole.
+  const odd = { token: aliceToken, headers: { accept: 'application/cbor' } }
+  world.cloud.script = ({ path }) => (path === c1 ? answered(200, '"theirs"') : undefined)
+  assert.equal((await world.ask('GET', c1, odd)).json, 'theirs')
+  assert.equal(held(), undefined)
+  world.release.isLater = true
+  await world.get(c1)
+  assert.equal(held(), undefined)
+})
+
 test('[A6] an answer that takes longer than the limit is the copy’s, with a warning, and nobody else waits', async () => {
   await using world = await synced()
   world.cloud.reachability.answersProbes = false

@@ -10,7 +10,7 @@ import type { CloudRelease } from '../../../mirror/documents/cloudrelease.ts'
 import { interestOf, scopeOfName } from '../../../mirror/interest.ts'
 import { mirrorLimits } from '../../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../../mirror/mirrored.ts'
-import type { Identity, Upstream } from '../../../upstream/upstream.ts'
+import type { HeldObject, Identity, Upstream } from '../../../upstream/upstream.ts'
 import { piecesOf } from '../../answer/pieces.ts'
 import { warn } from '../../answer/respond.ts'
 import type { Call } from '../../call.ts'
@@ -41,6 +41,8 @@ type Parts = {
   /** Who sees what otherwise; undefined: no caller does. */
   readonly views?: Pick<Views, 'of'> | undefined
 }
+
+type LocalRoute = Pick<Extract<ReadRoute, { kind: 'local' }>, 'cache' | 'mirrored'>
 
 /** A read on its way. */
 type ReadCall = {
@@ -246,9 +248,29 @@ export class MirrorReads {
     const { known, call, seeing } = asked
     const served = seeing && this.#seenBy(seeing, this.#servedBy(known, undefined))
     const options = served === undefined ? {} : asJson
-    const reply = await forwarder.tryPass(call, upstream.reachability.limitMs, options)
+    const held = this.#heldOf(asked, route)
+    const reply = await forwarder.tryPass(call, upstream.reachability.limitMs, { ...options, held })
+    // The copy may have come further meanwhile, and never goes back.
+    if (reply === 'same') return await this.#local(asked, route)
     const answer = reply && served && call.formOf(served) ? await seenReply(this.#parts, served, call, reply) : reply
     return answer ?? (await this.#local(asked, { ...route, warning: front.ageOf(route.mirrored, late) }))
+  }
+
+  /**
+   * What is said to be held, so that an upstream that compares need not send it: nothing where the copy could not show what the
+   * API server would, in its form or with its version.
+   */
+  #heldOf({ known, read, call }: ReadCall, { cache, mirrored }: LocalRoute): HeldObject | undefined {
+    const { key = '' } = read
+    const item = cache.peek(key)
+    if (this.#parts.release.isLater || item === undefined || item.uid === '') return undefined
+    if (cache.cloud.peek(key)?.version !== item.version) return undefined
+    try {
+      call.formOf(this.#servedBy(known, mirrored))
+    } catch {
+      return undefined
+    }
+    return { uid: item.uid, version: item.version }
   }
 
   /** Headers at once, the rest when there is something to say: a modern reflector waits on the open stream. */
