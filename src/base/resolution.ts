@@ -33,9 +33,20 @@ function stripped(path: string, folder: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    const text = stripTypeScriptTypes(source.toString())
+    const text = withoutTypes(source.toString())
     keep(file, text, folder)
     return text
+  }
+}
+
+/** What Node does to each file that is imported. Only of the function does it say that it may change. */
+function withoutTypes(source: string): string {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return stripTypeScriptTypes(source)
+  } finally {
+    process.emitWarning = emitWarning
   }
 }
 
