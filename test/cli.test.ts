@@ -144,6 +144,20 @@ test('imports between files of ours are found by their paths: Node’s own searc
   assert.deepEqual(stderr.trim().split('\n'), ['./base/resolution.ts', '../../package.json'])
 })
 
+test('files without their types are kept for the next start, whole, and nothing is said of it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-kept-'))
+  try {
+    const starts = [1, 2].map(() => ake(['version'], { NODE_COMPILE_CACHE: folder }))
+    for (const { status, stdout, stderr } of starts)
+      assert.deepEqual([status, stdout, stderr], [0, starts[0]?.stdout, ''])
+    const kept = readdirSync(join(folder, 'stripped'))
+    assert.ok(kept.length > 0)
+    for (const name of kept) assert.match(name, /^v[\d.]+(-\d+){3}$/)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
 test('a cache folder that cannot be written is no trouble', () => {
   const { status, stderr } = ake(['version'], { XDG_CACHE_HOME: '/proc/nowhere' })
   assert.equal(status, 0)
