@@ -23,20 +23,29 @@ import {
   type Upstream,
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
-import type { HeldDocuments } from './helddocuments.ts'
 import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
 import { unlessSame } from './same.ts'
 
+/** What the hub holds of the API server's documents. */
+export interface DocumentsForNodes {
+  /** Undefined: the API server has to say it. */
+  answer(
+    node: string,
+    path: string,
+    headers: Headers,
+  ): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Buffer } | undefined>
+}
+
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
   readonly trustsEdges: boolean
   /** How a node is named; without it, with its group. */
   readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
-  /** What the hub holds of the API server's documents, for nodes that may read them: each of thousands wants the same megabytes. */
-  readonly documents?: HeldDocuments
+  /** For nodes that may read them: each of thousands wants the same megabytes. */
+  readonly documents?: DocumentsForNodes
   readonly clock: Clock
   readonly log: Log
   readonly limits?: Partial<ForwardingLimits>
