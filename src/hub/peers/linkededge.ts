@@ -29,8 +29,8 @@ export type PeerTraffic = { sentBytes: number; receivedBytes: number; events: nu
 
 type LinkedEdgeParts = {
   readonly link: PeerSocket
-  readonly session: Omit<HubSessionParts, 'admit' | 'now'>
-  readonly sources: Pick<HubSources, 'open'>
+  readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs'>
+  readonly sources: Pick<HubSources, 'open' | 'heardAt'>
   readonly rights: EdgeRights
   /** Takes the streams that this edge opens. */
   readonly accept: (incoming: IncomingStream) => void
@@ -61,7 +61,12 @@ export class LinkedEdge {
     this.#parts = parts
     const { link, clock } = parts
     this.#cameAt = clock.steady()
-    this.#session = new HubSession({ ...parts.session, admit: (edge) => this.#admit(edge), now: this.#cameAt })
+    this.#session = new HubSession({
+      ...parts.session,
+      admit: (edge) => this.#admit(edge),
+      now: this.#cameAt,
+      ageMs: () => this.#ageMs(),
+    })
     link.begin({
       frame: (bytes) => this.#receive(bytes),
       ready: () => this.#ready(),
@@ -146,6 +151,13 @@ export class LinkedEdge {
 
   get #now(): number {
     return this.#parts.clock.steady()
+  }
+
+  /** Of the oldest of its sources: what the hub has heard of one says nothing of another. */
+  #ageMs(): number {
+    const { sources } = this.#parts
+    const followed = new Set([...this.#interests.values()].map(({ source }) => source).filter((source) => source !== 0))
+    return Math.ceil(Math.max(0, ...[...followed].map((source) => this.#now - sources.heardAt(source))))
   }
 
   #tick(): void {

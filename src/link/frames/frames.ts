@@ -128,7 +128,8 @@ const layouts = {
   compared: [0x0d, record({ interest: count, version: count, answer: bytes(comparisonBytesMax) })],
   lost: [0x0e, record({ interest: count, epoch: count, version: count })],
   ping: [0x0f, record({ number: count })],
-  pong: [0x10, record({ number: count })],
+  /** `ageMs`: as old is what the other side was told at most, if nothing it knows waits to be sent. */
+  pong: [0x10, record({ number: count, ageMs: later(count, 0) })],
   drain: [0x11, record({ withinMs: count, sentence: text(sentenceBytesMax) })],
 } as const
 

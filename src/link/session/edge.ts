@@ -47,6 +47,9 @@ export class EdgeSession {
   #lastNumber = 0
   #leaving: number[] = []
   #isSilent = false
+  /** When the last ping went out. */
+  #pingedAt = Number.NEGATIVE_INFINITY
+  #freshAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: EdgeSessionParts) {
     this.#parts = parts
@@ -74,6 +77,11 @@ export class EdgeSession {
   nextKeepaliveMs(now: number): number {
     const { keepaliveMs, now: began } = this.#parts
     return nextKeepalive(keepaliveMs, { isSilent: this.#isSilent, livedMs: now - began })
+  }
+
+  /** When everything was what the cluster had, as far as the hub has told, by the clock of this side; it is all told. */
+  get freshAt(): number {
+    return this.#freshAt
   }
 
   /** What waits in memory for the copy. */
@@ -155,9 +163,10 @@ export class EdgeSession {
 
   #take(frame: LinkFrame): void {
     if (frame.kind === 'welcome') this.#welcome(frame)
-    else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number })
+    else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number, ageMs: 0 })
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
+      if (frame.number === this.#liveness.number) this.#freshAt = Math.max(this.#freshAt, this.#pingedAt - frame.ageMs)
     } else if (frame.kind === 'drain') {
       this.#state = 'leaving'
       this.#effects.push({ effect: 'move', withinMs: frame.withinMs, sentence: frame.sentence })
@@ -216,7 +225,10 @@ export class EdgeSession {
   #look(now: number): void {
     const due = this.#liveness.due(this.#state === 'greeting' || this.#taking.isWaiting, now)
     if (due === 'dead') this.#close({ reason: 'silent', retryAfterMs: 0, sentence: 'no sign of life' })
-    else if (due === 'ping' && this.#state !== 'greeting') this.#send({ kind: 'ping', number: this.#liveness.number })
+    else if (due === 'ping' && this.#state !== 'greeting') {
+      this.#pingedAt = now
+      this.#send({ kind: 'ping', number: this.#liveness.number })
+    }
   }
 
   #guarded(run: () => void): void {

@@ -32,6 +32,8 @@ export type HubSessionParts = {
   /** Who may come: undefined lets the edge in. */
   readonly admit: (edge: string) => SessionRefusal | undefined
   readonly now: number
+  /** How long ago it was last certain that what this edge is told is what there is. */
+  readonly ageMs?: () => number
   readonly limits?: SessionLimits
 }
 
@@ -55,6 +57,8 @@ export class HubSession {
   #labour: number
   #labourAt: number
   #leaveAt = Number.POSITIVE_INFINITY
+  /** Answered behind everything that there is to tell. */
+  #pinged: number | undefined
   /** What runs at the other end, as its hello says; '' before that. */
   release = ''
 
@@ -121,10 +125,19 @@ export class HubSession {
 
   tick(now: number): readonly HubEffect[] {
     if (this.#state === 'open' || this.#state === 'leaving') this.#flush(now)
+    this.#answerPing()
     if (this.#state !== 'closed') this.#look(now)
     const effects = this.#effects
     this.#effects = []
     return effects
+  }
+
+  #answerPing(): void {
+    const number = this.#pinged
+    if (number === undefined || this.#state === 'closed') return
+    this.#pinged = undefined
+    const isBehind = [...this.#interests.values()].some(({ phase, isBusy }) => phase === 'live' && isBusy)
+    this.#send({ kind: 'pong', number, ageMs: isBehind ? ageMsMax : Math.min(ageMsMax, this.#parts.ageMs?.() ?? 0) })
   }
 
   /** The answer to `open`. From here on every event of the interest is told. */
@@ -192,7 +205,7 @@ export class HubSession {
     else if (frame.kind === 'acknowledge') {
       if (!this.#sending.acknowledge(frame.position, frame.bulk, now))
         throw new LinkFault('acknowledges what was not sent')
-    } else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number })
+    } else if (frame.kind === 'ping') this.#pinged = frame.number
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
     } else if (frame.kind === 'tunnel') this.#effects.push({ effect: 'tunnel', frame })
@@ -380,4 +393,6 @@ export class HubSession {
   }
 }
 
+/** As good as unknown: weeks. */
+const ageMsMax = 2 ** 31
 const noProtocol: SessionRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }
