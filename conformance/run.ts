@@ -25,6 +25,7 @@ import { step as edgewrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
 import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
 import { step as hollow } from './hollow/hollow.ts'
+import { step as hubidentity } from './hub/identity.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
@@ -65,6 +66,7 @@ const steps: readonly Step[] = [
   contrast,
   edgeinformers,
   hubinformers,
+  hubidentity,
   edgecuts,
   soak,
   edgereads,

@@ -127,7 +127,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const { number, lost } = epoch.current
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },
-    ...{ sources, clock, log, rights: new ProvenRights({ nodes, callers: callers.proofs, trustsEdges }) },
+    ...{ trustsEdges, sources, clock, log, rights: new ProvenRights({ nodes, callers: callers.proofs, trustsEdges }) },
     acceptFor: (edge) => callers.proofs.acceptFor(edge, forwarding.acceptFor(edge)),
   })
   const serving = () => hubPair(kept.current, hubHosts(config), clock.now())

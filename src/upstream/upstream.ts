@@ -136,6 +136,8 @@ export interface Gate {
 
 export interface Upstream {
   readonly reachability: Reachability
+  /** Nothing goes up in the name of the machine's administrator, who is refused; without it the edge's own credential does. */
+  readonly keepsAdministrator?: boolean
   /** The API server's answer, whatever its status. Rejects with `Unreachable`. */
   ask(asked: UpstreamRequest): Promise<UpstreamResponse>
   /** Asks for an upgrade; an answer that is none has its own status and its body in `socket`. */

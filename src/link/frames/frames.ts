@@ -91,6 +91,8 @@ const layouts = {
       epoch: count,
       window: count,
       digestKey: bytes(nameBytesMax),
+      // 1: it trusts its edges, and passes on what their administrators ask.
+      trusts: later(count, 0),
     }),
   ],
   refused: [0x03, record({ interest: count, reason, retryAfterMs: count, sentence: text(sentenceBytesMax) })],

@@ -177,7 +177,7 @@ export class EdgeSession {
   }
 
   #welcome(frame: Extract<LinkFrame, { kind: 'welcome' }>): void {
-    const { protocol, hub, cluster, epoch, digestKey } = frame
+    const { protocol, hub, cluster, epoch, digestKey, trusts } = frame
     if (protocol < oldestProtocol || protocol > newestProtocol) throw new LinkFault(`protocol ${protocol}`)
     if (this.#parts.cluster !== '' && this.#parts.cluster !== cluster) {
       this.#refuse({ reason: 'cluster', retryAfterMs: 0, sentence: `the hub is of cluster ${cluster}` })
@@ -190,7 +190,7 @@ export class EdgeSession {
     }
     if (this.#parts.cluster === '') this.#taking.epoch = epoch
     this.#state = 'open'
-    this.#effects.push({ effect: 'welcomed', hub, cluster, epoch, digestKey })
+    this.#effects.push({ effect: 'welcomed', hub, cluster, epoch, digestKey, trustsEdges: trusts === 1 })
   }
 
   /** In few frames. */

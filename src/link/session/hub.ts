@@ -27,6 +27,8 @@ export type HubSessionParts = {
   readonly epoch: number
   readonly lost: number
   readonly digestKey: Buffer
+  /** Edges are told whether it passes on what their administrators ask; unless it is said it does not. */
+  readonly trustsEdges?: boolean
   /** One for all links of a hub. */
   readonly changes: SharedChanges
   /** Who may come: undefined lets the edge in. */
@@ -213,7 +215,7 @@ export class HubSession {
   }
 
   #greet(hello: FrameFor<'hello'>): void {
-    const { hub, release, cluster, digestKey, admit } = this.#parts
+    const { hub, release, cluster, digestKey, trustsEdges = false, admit } = this.#parts
     const protocol = chooseProtocol(hello)
     const refusal = protocol === undefined ? noProtocol : (this.#misfit(hello) ?? admit(hello.edge))
     if (protocol === undefined || refusal !== undefined) {
@@ -224,7 +226,8 @@ export class HubSession {
     this.release = hello.release
     this.#sending.window = hello.window
     const window = this.#limits.windowWanted
-    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey })
+    const trusts = trustsEdges ? 1 : 0
+    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts })
     if (hello.cluster !== '' && hello.epoch < this.#epoch)
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
   }

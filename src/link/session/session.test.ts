@@ -58,6 +58,7 @@ test('[L7, L9] an edge leaves a hub that speaks another protocol, is of another 
       epoch: 3,
       window: 1,
       digestKey: Buffer.of(1),
+      trusts: 0,
     },
     ...fields,
   })

@@ -15,7 +15,7 @@ const samples: { readonly [Kind in LinkFrame['kind']]: LinkFrame & { readonly ki
     window: 2 ** 18,
   },
   welcome: {
-    ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 2 ** 18 },
+    ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 2 ** 18, trusts: 0 },
     digestKey: Buffer.of(1),
   },
   refused: { kind: 'refused', interest: 1, reason: 'forbidden', retryAfterMs: 0, sentence: '' },

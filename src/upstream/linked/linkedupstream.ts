@@ -65,6 +65,11 @@ export class LinkedUpstream implements EdgeUpstream {
     return this.#checker
   }
 
+  /** As the hub said when it welcomed the link. */
+  get keepsAdministrator(): boolean {
+    return this.#parts.link.current?.welcome?.trustsEdges === false
+  }
+
   get complaints(): readonly string[] {
     return this.#parts.credential.complaints
   }

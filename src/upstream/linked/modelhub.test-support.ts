@@ -34,6 +34,8 @@ export class ModelHub implements InterestView {
   version = 1
   floor = 0
   epoch = 1
+  /** Said to the next edge that comes. */
+  trustsEdges = false
   digest = new DigestTree(secret)
   /** Frames and bytes to edges, and from them. */
   readonly counts = { sent: 0, sentBytes: 0, received: 0, receivedBytes: 0 }
@@ -58,7 +60,8 @@ export class ModelHub implements InterestView {
     const { clock, interest, handle } = this.#parts
     const session = new HubSession({
       ...{ hub: 'model', release: '1', cluster: 'c1', epoch: this.epoch, lost: this.#lost, digestKey: secret },
-      ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined, ageMs: () => this.ageMs },
+      ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined },
+      ...{ ageMs: () => this.ageMs, trustsEdges: this.trustsEdges },
     })
     const gone = () => void this.#ends.delete(end)
     const end: ModelEnd = new ModelEnd({ wire, session, view: this, interest, clock, handle, gone })

@@ -96,7 +96,9 @@ export class MirrorReads {
   #readOf(known: KnownResource, call: Call): Read {
     try {
       const read = readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
-      return call.identity.kind === 'named' ? { ...read, isKeptHere: true } : read
+      if (call.identity.kind === 'named') return { ...read, isKeptHere: true, unasked: nameless }
+      const isKept = call.identity.kind === 'edge' && this.#parts.upstream.keepsAdministrator === true
+      return isKept && !call.impersonates ? { ...read, unasked: untrusted } : read
     } catch (error) {
       call.formOf(this.#servedBy(known, undefined))
       throw error
@@ -323,6 +325,8 @@ export class MirrorReads {
   }
 }
 
+const nameless = 'no credential is configured to ask the API server in the name of this caller'
+const untrusted = 'its hub asks the API server nothing in the name of an administrator'
 const late = { why: 'the API server did not answer in time' }
 
 /** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
