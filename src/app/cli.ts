@@ -133,10 +133,10 @@ restored: says that the cluster was put back to an earlier state while no hub ra
   demo: {
     summary: 'show a cloud, a hub and two edges at work, and what a cut of the line between them does',
     about: `It runs "ake serve" with a small site that keeps changing, "ake hub --trust-edges" and two "ake edge --hub" as processes in a
-temporary folder, and shows objects, versions and lag at each, bytes on the line, and watches that stay open. --listen is the address of
-edge 1; logs are files of that folder. It prints kubectl commands for each endpoint. Keys: c cuts the line between the edges and the hub, m mends it, q ends the demo.
-Where its terminal takes no keys, it tells a line now and then, and cuts and mends by itself until the switch is first used.
-Everything is removed when it ends (q, Ctrl-C, or with its terminal).
+temporary folder, which has their logs, and shows objects, versions and lag at each, bytes on the line, and watches that stay open. --listen
+is the address of edge-1. It prints kubectl commands for each endpoint.
+Keys: c cuts the line between the edges and the hub, m mends it, q ends the demo. Where its terminal takes no keys it tells a line now and
+then, and cuts and mends by itself until the switch is first used. Everything is removed when it ends (q, Ctrl-C, or with its terminal).
 
 cut, mend: turn the switch of the demo that runs, from another terminal. Of several, FOLDER says which: each tells its own.
 The exit code is 1 where none runs.`,
