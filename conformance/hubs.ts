@@ -4,6 +4,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type AkeProgram, startProgram } from './ake.ts'
+import type { EdgeWay } from './edge/edge.ts'
+import type { Link } from './link.ts'
 import { freePorts } from './ports.ts'
 
 const run = promisify(execFile)
@@ -93,6 +95,24 @@ export async function issueEdge(dir: string, node: string, shared?: SharedState)
     '--force',
   ])
   return out
+}
+
+type Between = {
+  readonly dir: string
+  readonly oracle: { readonly kubeconfig: string }
+  /** Leads to the hub from here on. */
+  readonly link: Pick<Link, 'lead' | 'port'>
+  readonly signal: AbortSignal
+}
+
+/** A hub of its own between an edge and its API server, which trusts it: its clients are administrators. */
+export async function putBetween({ dir, oracle, link, signal }: Between): Promise<{ way: EdgeWay; hub: Hub }> {
+  const at = join(dir, 'hub')
+  const rates = ['--edge-requests-per-second', '1000', '--caller-requests-per-second', '1000']
+  const args = ['--trust-edges', ...rates]
+  const hub = await Hub.start({ dir: at, kubeconfig: oracle.kubeconfig, args, signal }, 'hub-1')
+  link.lead({ host: '127.0.0.1', port: hub.port })
+  return { way: { hub: [`wss://127.0.0.1:${link.port}`], credential: await issueEdge(at, 'edge-1') }, hub }
 }
 
 /** Hubs of one folder are one hub to their edges. */

@@ -18,9 +18,9 @@ import { step as edgecoredns } from './edge/coredns.ts'
 import { step as edgecuts } from './edge/cuts.ts'
 import { step as edgedocuments } from './edge/documents.ts'
 import { step as edgeinformers, hubStep as hubinformers } from './edge/informers.ts'
-import { step as edgekubectl } from './edge/kubectl.ts'
+import { step as edgekubectl, hubStep as hubkubectl } from './edge/kubectl.ts'
 import { step as edgeprometheus } from './edge/prometheus.ts'
-import { step as edgereads } from './edge/reads.ts'
+import { step as edgereads, hubStep as hubreads } from './edge/reads.ts'
 import { step as edgewrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
 import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
@@ -70,8 +70,10 @@ const steps: readonly Step[] = [
   edgecuts,
   soak,
   edgereads,
+  hubreads,
   edgedocuments,
   edgekubectl,
+  hubkubectl,
   edgewrites,
   rbac,
   serverbac,

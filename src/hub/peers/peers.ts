@@ -18,7 +18,7 @@ import type { EdgeRights } from './rights.ts'
 type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' | 'limits'> & {
   readonly epoch: number
   readonly lost: number
-  readonly sources: Pick<HubSources, 'open' | 'versions'>
+  readonly sources: Pick<HubSources, 'open' | 'versions' | 'heardAt'>
   readonly rights: EdgeRights
   /** Who takes the streams of an edge. */
   readonly acceptFor: (edge: EdgePeer) => (incoming: IncomingStream) => void

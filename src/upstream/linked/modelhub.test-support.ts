@@ -41,6 +41,8 @@ export class ModelHub implements InterestView {
   readonly counts = { sent: 0, sentBytes: 0, received: 0, receivedBytes: 0 }
   readonly #parts: ModelHubParts
   readonly #changes = new SharedChanges()
+  /** How long ago it last heard of the cluster, of the one source that it has. */
+  ageMs = 0
   #objects = new Map<string, LinkObject>()
   #history: LinkEvent[] = []
   #lost = 0
@@ -58,7 +60,8 @@ export class ModelHub implements InterestView {
     const { clock, interest, handle } = this.#parts
     const session = new HubSession({
       ...{ hub: 'model', release: '1', cluster: 'c1', epoch: this.epoch, lost: this.#lost, digestKey: secret },
-      ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined, trustsEdges: this.trustsEdges },
+      ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined },
+      ...{ ageMs: () => this.ageMs, trustsEdges: this.trustsEdges },
     })
     const gone = () => void this.#ends.delete(end)
     const end: ModelEnd = new ModelEnd({ wire, session, view: this, interest, clock, handle, gone })

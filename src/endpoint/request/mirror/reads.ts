@@ -106,7 +106,8 @@ export class MirrorReads {
   }
 
   async #elsewhere(first: ReadRoute, asked: ReadCall): Promise<Response> {
-    const { known, read, call } = asked
+    const { known, call } = asked
+    let { read } = asked
     for (let route = first; ; route = this.#parts.front.route(read)) {
       switch (route.kind) {
         case 'local':
@@ -118,6 +119,10 @@ export class MirrorReads {
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
+        case 'freshen':
+          await this.#parts.upstream.freshen?.(this.#parts.upstream.reachability.limitMs)
+          read = { ...read, isAsked: true }
+          break
         case 'hold': {
           if (isWatchList(read, call.api)) return this.#later(asked, route.mirrored)
           const outcome = await route.mirrored.synced(mirrorLimits.holdMsMax)
