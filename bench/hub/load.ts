@@ -185,14 +185,14 @@ async function toldCosts({ say, real, hub, fleet }: World): Promise<Pick<Costs, 
     const after = await untilStill(fleet, before.events + (perSecond === alonePerSecond ? events * edgeCount : 1))
     const spentMs = cpuExactMs(hub.pid) - cpu - idle * (performance.now() - began)
     const [deliveries, commits] = [after.events - before.events, after.commits - before.commits]
-    return { us: (spentMs * 1e3) / deliveries, batch: deliveries / commits, deliveries }
+    return { us: (spentMs * 1e3) / events / edgeCount, batch: deliveries / commits, deliveries }
   }
   await tell(told.length, alonePerSecond * 3)
   const alone = await tell(aloneEvents, alonePerSecond)
   const burst = await tell(burstEvents, burstPerSecond)
   say(`  idle, the hub takes ${(idle * 100).toFixed(1)} % of a core`)
   const shown = ({ us, batch, deliveries }: typeof alone) =>
-    `${us.toFixed(1)} µs for each of ${deliveries} deliveries, ${batch.toFixed(1)} in a frame`
+    `${us.toFixed(1)} µs for each and edge, ${deliveries} deliveries, ${batch.toFixed(1)} in a frame`
   say(`  events alone: ${shown(alone)}; in a burst: ${shown(burst)}`)
   return { aloneUs: alone.us, batchedUs: burst.us, batch: burst.batch }
 }
