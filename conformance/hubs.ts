@@ -4,13 +4,18 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type AkeProgram, startProgram } from './ake.ts'
+import type { EdgeWay } from './edge/edge.ts'
+import type { Link } from './link.ts'
 import { freePorts } from './ports.ts'
 
 const run = promisify(execFile)
 const program = join(import.meta.dirname, '..', 'bin', 'ake')
 
 type HubOptions = {
+  /** Its log goes there, and its state unless that is elsewhere. */
   readonly dir: string
+  /** `secret:NAMESPACE/NAME`, for several that are one to their edges as hubs of one folder are. */
+  readonly state?: string
   /** With which it reads, and stands for nodes. */
   readonly kubeconfig: string
   readonly args?: readonly string[]
@@ -31,11 +36,14 @@ export class Hub {
     this.#start = parts.start
   }
 
-  static async start({ dir, kubeconfig, args = [], signal }: HubOptions, name: string): Promise<Hub> {
+  static async start(
+    { dir, state = stateOf(dir), kubeconfig, args = [], signal }: HubOptions,
+    name: string,
+  ): Promise<Hub> {
     mkdirSync(dir, { recursive: true })
     const [port, healthPort] = (await freePorts(2)) as [number, number]
     const words = [
-      ...['hub', '--kubeconfig', kubeconfig, '--state', stateOf(dir), '--listen', `127.0.0.1:${port}`],
+      ...['hub', '--kubeconfig', kubeconfig, '--state', state, '--listen', `127.0.0.1:${port}`],
       ...['--health-listen', `127.0.0.1:${healthPort}`, ...args],
     ]
     const start = () => startProgram(words, { log: join(dir, `${name}.log`), signal })
@@ -68,11 +76,43 @@ export class Hub {
   }
 }
 
+/** A state that lies in the cluster is read and written as this administrator. */
+export type SharedState = { readonly state: string; readonly kubeconfig: string }
+
 /** The credential of an edge, as its operator makes it; answers its path. */
-export async function issueEdge(dir: string, node: string): Promise<string> {
+export async function issueEdge(dir: string, node: string, shared?: SharedState): Promise<string> {
   const out = join(dir, `${node}.pem`)
-  await run(program, ['hub', 'issue', node, '--state', stateOf(dir), '--out', out, '--force'])
+  const where = shared === undefined ? [] : ['--kubeconfig', shared.kubeconfig]
+  await run(program, [
+    'hub',
+    'issue',
+    node,
+    '--state',
+    shared?.state ?? stateOf(dir),
+    ...where,
+    '--out',
+    out,
+    '--force',
+  ])
   return out
+}
+
+type Between = {
+  readonly dir: string
+  readonly oracle: { readonly kubeconfig: string }
+  /** Leads to the hub from here on. */
+  readonly link: Pick<Link, 'lead' | 'port'>
+  readonly signal: AbortSignal
+}
+
+/** A hub of its own between an edge and its API server, which trusts it: its clients are administrators. */
+export async function putBetween({ dir, oracle, link, signal }: Between): Promise<{ way: EdgeWay; hub: Hub }> {
+  const at = join(dir, 'hub')
+  const rates = ['--edge-requests-per-second', '1000', '--caller-requests-per-second', '1000']
+  const args = ['--trust-edges', ...rates]
+  const hub = await Hub.start({ dir: at, kubeconfig: oracle.kubeconfig, args, signal }, 'hub-1')
+  link.lead({ host: '127.0.0.1', port: hub.port })
+  return { way: { hub: [`wss://127.0.0.1:${link.port}`], credential: await issueEdge(at, 'edge-1') }, hub }
 }
 
 /** Hubs of one folder are one hub to their edges. */

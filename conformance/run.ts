@@ -18,13 +18,14 @@ import { step as edgecoredns } from './edge/coredns.ts'
 import { step as edgecuts } from './edge/cuts.ts'
 import { step as edgedocuments } from './edge/documents.ts'
 import { step as edgeinformers, hubStep as hubinformers } from './edge/informers.ts'
-import { step as edgekubectl } from './edge/kubectl.ts'
+import { step as edgekubectl, hubStep as hubkubectl } from './edge/kubectl.ts'
 import { step as edgeprometheus } from './edge/prometheus.ts'
-import { step as edgereads } from './edge/reads.ts'
+import { step as edgereads, hubStep as hubreads } from './edge/reads.ts'
 import { step as edgewrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
 import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
 import { step as hollow } from './hollow/hollow.ts'
+import { step as hubidentity } from './hub/identity.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
@@ -65,11 +66,14 @@ const steps: readonly Step[] = [
   contrast,
   edgeinformers,
   hubinformers,
+  hubidentity,
   edgecuts,
   soak,
   edgereads,
+  hubreads,
   edgedocuments,
   edgekubectl,
+  hubkubectl,
   edgewrites,
   rbac,
   serverbac,

@@ -82,6 +82,9 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
       /the API server is not known: give --kubeconfig/,
     ],
     [['hub', 'issue', 'Edge_1', '--state', '/nonexistent', '--out', 'x'], /"Edge_1" cannot be the name of a node/],
+    [['demo', 'cutt'], /"ake demo" runs a demo and turns its switch: write "ake demo", "ake demo cut" or/],
+    [['demo', 'cut', '/tmp', 'now'], /"ake demo cut" takes no "now"/],
+    [['demo', 'mend', '--now'], /"ake demo mend" takes no "--now"/],
     [['serve', '--config', '/nonexistent.yaml'], /cannot read the configuration file \/nonexistent.yaml/],
   ]
   for (const [args, sentence] of cases) {
@@ -142,6 +145,20 @@ test('imports between files of ours are found by their paths: Node’s own searc
   })
   assert.equal(status, 0)
   assert.deepEqual(stderr.trim().split('\n'), ['./base/resolution.ts', '../../package.json'])
+})
+
+test('files without their types are kept for the next start, whole, and nothing is said of it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ake-kept-'))
+  try {
+    const starts = [1, 2].map(() => ake(['version'], { NODE_COMPILE_CACHE: folder }))
+    for (const { status, stdout, stderr } of starts)
+      assert.deepEqual([status, stdout, stderr], [0, starts[0]?.stdout, ''])
+    const kept = readdirSync(join(folder, 'stripped'))
+    assert.ok(kept.length > 0)
+    for (const name of kept) assert.match(name, /^v[\d.]+(-\d+){3}$/)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('a cache folder that cannot be written is no trouble', () => {

@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { proveAggregated } from '../aggregated.ts'
 import type { Ake } from '../ake.ts'
 import { buildKubernetes } from '../build.ts'
+import { putBetween } from '../hubs.ts'
 import type { Command } from '../kubectl/command.ts'
 import { script } from '../kubectl/script.ts'
 import { runCommand } from '../kubectl/shell.ts'
@@ -21,14 +22,18 @@ import { proveStreams } from '../streams.ts'
 import { Cut } from './cut.ts'
 import { startEdge } from './edge.ts'
 
-const stateMsMax = 30_000
+/** An idle link to a hub asks for a sign of life every half a minute. */
+const stateMsMax = 60_000
 const lookAgainMs = 100
 
-export const step: Step = { name: 'edge-kubectl', tier: 'default', minutes: 3, run }
+export const step: Step = { name: 'edge-kubectl', tier: 'default', minutes: 3, run: (context) => run(context, false) }
+
+/** The same through a hub. */
+export const hubStep: Step = { name: 'hub-kubectl', tier: 'default', minutes: 4, run: (context) => run(context, true) }
 
 type Found = { count: number; faults: string[] }
 
-async function run(context: StepContext): Promise<StepResult> {
+async function run(context: StepContext, isBehindHub: boolean): Promise<StepResult> {
   const { dir, signal, progress, only } = context
   const { bin } = await buildKubernetes({ only: ['kubectl'], progress })
   // Two of their own: the script leaves its namespace behind, and what one line did the next one finds.
@@ -37,7 +42,12 @@ async function run(context: StepContext): Promise<StepResult> {
     only('script') ? startOracle({ dir: join(dir, 'beside'), signal, progress }) : undefined,
   ])
   const link = await startLink({ target: { host: '127.0.0.1', port: behind.port } })
-  const options = { dir: join(dir, 'edge'), server: link.url, kubeconfig: behind.kubeconfig, signal }
+  const between = isBehindHub ? await putBetween({ dir, oracle: behind, link, signal }) : undefined
+  const options = {
+    ...(between?.way ?? { server: link.url, kubeconfig: behind.kubeconfig }),
+    dir: join(dir, 'edge'),
+    signal,
+  }
   let edge = await startEdge(options)
   const shell = (name: string, kubeconfig: string) => ({ bin, kubeconfig, home: join(dir, `home-${name}`), signal })
   const found: Found[] = []
@@ -70,6 +80,7 @@ async function run(context: StepContext): Promise<StepResult> {
     return result(found)
   } finally {
     await edge.kill()
+    await between?.hub.end('kill')
     await link.close()
     behind.stop()
     beside?.stop()

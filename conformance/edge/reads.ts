@@ -9,6 +9,7 @@ import { parseRequest } from '../../src/kube/request.ts'
 import type { Ake } from '../ake.ts'
 import { type Case, post } from '../corpus.ts'
 import { type Answer, Side, take, type Variables } from '../exchange.ts'
+import { putBetween } from '../hubs.ts'
 import { startLink } from '../link.ts'
 import { admits, type Listed, listedIn } from '../listed/listed.ts'
 import { ask, type Oracle, startOracle } from '../oracle.ts'
@@ -21,21 +22,27 @@ import { type Phase, peerChecks, preparePeers } from './peers.ts'
 
 /** Watches of two seconds each are most of the time; more at once would queue at the API server. */
 const atOnce = 12
-const stateMsMax = 30_000
+/** An idle link to a hub asks for a sign of life every half a minute. */
+const stateMsMax = 60_000
 const lookAgainMs = 100
 /** So long nothing may have moved before it counts as standing still. */
 const quietMs = 1_500
 
-export const step: Step = { name: 'edge-reads', tier: 'default', minutes: 3, run }
+export const step: Step = { name: 'edge-reads', tier: 'default', minutes: 3, run: (context) => run(context, false) }
 
-async function run(context: StepContext): Promise<StepResult> {
+/** The same through a hub. */
+export const hubStep: Step = { name: 'hub-reads', tier: 'all', minutes: 4, run: (context) => run(context, true) }
+
+async function run(context: StepContext, isBehindHub: boolean): Promise<StepResult> {
   const { dir, signal, progress } = context
   const listed = listedIn('edge differences')
   const oracle = await startOracle({ dir: join(dir, 'oracle'), signal, progress })
   const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
   // Compressed answers are compared too, as clients on other machines get them.
   const args = ['--compress', 'all']
-  const options = { dir: join(dir, 'edge'), server: link.url, kubeconfig: oracle.kubeconfig, args, signal }
+  const between = isBehindHub ? await putBetween({ dir, oracle, link, signal }) : undefined
+  const way = between?.way ?? { server: link.url, kubeconfig: oracle.kubeconfig }
+  const options = { dir: join(dir, 'edge'), ...way, args, signal }
   let edge = await startEdge(options)
   try {
     const proof = new Proof(oracle, listed, context)
@@ -80,6 +87,7 @@ async function run(context: StepContext): Promise<StepResult> {
     return { ...result, notes: [...(result.notes ?? []), ...proof.figures] }
   } finally {
     await edge.kill()
+    await between?.hub.end('kill')
     await link.close()
     oracle.stop()
   }

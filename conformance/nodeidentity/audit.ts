@@ -5,12 +5,16 @@ import { join } from 'node:path'
 type Audited = {
   readonly verb: string
   readonly user: { readonly username: string }
+  readonly impersonatedUser?: { readonly username: string }
   readonly objectRef?: { readonly resource?: string; readonly name?: string; readonly subresource?: string }
   readonly responseStatus?: { readonly code?: number }
 }
 
 export type AuditedWrite = {
+  /** Whose credential came. */
   readonly user: string
+  /** In whose name it was done, where that is somebody else. */
+  readonly as?: string
   readonly what: string
   readonly name: string
   readonly code: number
@@ -33,11 +37,12 @@ export async function auditedWrites(dir: string): Promise<AuditedWrite[]> {
   const found: AuditedWrite[] = []
   for (const line of (await readFile(logFile(dir), 'utf8')).split('\n')) {
     if (line === '') continue
-    const { verb, user, objectRef = {}, responseStatus } = JSON.parse(line) as Audited
+    const { verb, user, impersonatedUser, objectRef = {}, responseStatus } = JSON.parse(line) as Audited
     const { resource = '', name = '', subresource } = objectRef
     if (resource.endsWith('reviews')) continue
     const what = `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`
-    found.push({ user: user.username, what, name, code: responseStatus?.code ?? 0 })
+    const as = impersonatedUser === undefined ? {} : { as: impersonatedUser.username }
+    found.push({ user: user.username, ...as, what, name, code: responseStatus?.code ?? 0 })
   }
   return found
 }

@@ -11,7 +11,6 @@ import { StatusPath } from '../endpoint/documents/status.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
 import { ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
-import { HeldDocuments } from '../hub/forwarding/helddocuments.ts'
 import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
 import { HubPeers } from '../hub/peers/peers.ts'
 import { standardHubLimits } from '../hub/sockets/limits.ts'
@@ -28,6 +27,7 @@ import type { DirectUpstream } from '../upstream/direct.ts'
 import type { HubConfig } from './config.ts'
 import { openHubCallers } from './hubcallers.ts'
 import { forwardingLimitsOf, hubHosts } from './hubconfig.ts'
+import { HubDocuments } from './hubdocuments.ts'
 import { hubFigures, type OpenHub } from './hubfigures.ts'
 import { HubHealth } from './hubhealth.ts'
 import { type HubMirror, openHubMirror } from './hubmirror.ts'
@@ -120,14 +120,14 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const impersonation = new NodeImpersonation({ upstream, clock, log })
   await impersonation.look()
   const limits = forwardingLimitsOf(config)
-  const documents = new HeldDocuments({ documents: mirror.documents, nodes })
+  const documents = new HubDocuments({ documents: mirror.documents, nodes })
   const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, documents, clock, log, limits })
   const { interests, catalog } = mirror
   const callers = await openHubCallers({ upstream, interests, catalog, sources, records: begun.store, clock, log })
   const { number, lost } = epoch.current
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },
-    ...{ sources, clock, log, rights: new ProvenRights({ nodes, callers: callers.proofs, trustsEdges }) },
+    ...{ trustsEdges, sources, clock, log, rights: new ProvenRights({ nodes, callers: callers.proofs, trustsEdges }) },
     acceptFor: (edge) => callers.proofs.acceptFor(edge, forwarding.acceptFor(edge)),
   })
   const serving = () => hubPair(kept.current, hubHosts(config), clock.now())

@@ -68,6 +68,7 @@ export class EdgeCloud implements Upstream {
   readonly documents: DocumentCloud
   readonly judge = new FakeCloud()
   readonly reachability: ApiServer['reachability']
+  keepsAdministrator = false
   /** What came in another name than the edge's, and all that a script may look at. */
   readonly asked: UpstreamRequest[] = []
   readonly connects: UpstreamRequest[] = []

@@ -264,7 +264,7 @@ export class MirrorWorld {
   }
 }
 
-function readOf(verb: Read['verb'], wish: Wish, more: Partial<Read>): Read {
+export function readOf(verb: Read['verb'], wish: Wish, more: Partial<Read>): Read {
   const scope = scopeOf(wish)
   return { verb, known: known(wish.resource), scope, state: 'any', version: 0, caller: 'somebody', ...more }
 }

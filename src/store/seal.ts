@@ -13,9 +13,12 @@
  * What a body is stored as (`objectPlace`, `recordPlace`) is authenticated with it: one that was put in the place of
  * another, or of another version of itself, is damaged as if its bits had turned.
  */
-import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { StoreUnusable } from './store.ts'
+
+/** Loaded where there is a key: the thread of the index has its own copy of it, half a megabyte. */
+const crypto = () => process.getBuiltinModule('node:crypto')
 
 const cipher = 'aes-256-gcm'
 const keyBytes = 32
@@ -46,7 +49,7 @@ export function recordPlace(kind: string, key: string): string {
 
 /** What is written of a key so that the right one can be told: it says nothing about the key. Never 0. */
 function idOf(key: KeyObject): number {
-  return Buffer.from(hkdfSync('sha256', key, Buffer.alloc(0), 'ake key id', 4)).readUInt32LE() || 1
+  return Buffer.from(crypto().hkdfSync('sha256', key, Buffer.alloc(0), 'ake key id', 4)).readUInt32LE() || 1
 }
 
 /** As people see it. */
@@ -65,7 +68,7 @@ export class Seal {
 
   /** The first one seals; the others open what they sealed before. */
   constructor(keys: readonly Uint8Array[] = []) {
-    const all = keys.map((key) => createSecretKey(key))
+    const all = keys.map((key) => crypto().createSecretKey(key))
     for (const key of all) this.#keys.set(idOf(key), key)
     this.id = all[0] === undefined ? 0 : idOf(all[0])
   }
@@ -81,7 +84,9 @@ export class Seal {
     sealed.writeUInt32LE(this.id, idAt)
     this.#salt.copy(sealed, saltAt)
     sealed.writeUInt32LE(this.#count++, countAt)
-    const sealing = createCipheriv(cipher, this.#key as KeyObject, nonceOf(sealed), { authTagLength: tagBytes })
+    const sealing = crypto().createCipheriv(cipher, this.#key as KeyObject, nonceOf(sealed), {
+      authTagLength: tagBytes,
+    })
     sealing.setAAD(Buffer.from(place))
     sealing.update(body).copy(sealed, textAt)
     sealing.final()
@@ -90,7 +95,7 @@ export class Seal {
   }
 
   #begin(): void {
-    this.#salt = randomBytes(saltBytes)
+    this.#salt = crypto().randomBytes(saltBytes)
     this.#key = derived(this.#keys.get(this.id) as KeyObject, this.#salt)
     this.#count = 0
   }
@@ -102,7 +107,7 @@ export class Seal {
   open(sealed: Buffer, place: string): Buffer | undefined {
     const key = this.#keyOf(sealed)
     const end = sealed.length - tagBytes
-    const opening = createDecipheriv(cipher, key, nonceOf(sealed), { authTagLength: tagBytes })
+    const opening = crypto().createDecipheriv(cipher, key, nonceOf(sealed), { authTagLength: tagBytes })
     opening.setAAD(Buffer.from(place))
     opening.setAuthTag(sealed.subarray(end))
     const body = opening.update(sealed.subarray(textAt, end))
@@ -141,7 +146,7 @@ export class Seal {
 }
 
 function derived(key: KeyObject, salt: Uint8Array): KeyObject {
-  return createSecretKey(Buffer.from(hkdfSync('sha256', key, salt, 'ake body', keyBytes)))
+  return crypto().createSecretKey(Buffer.from(crypto().hkdfSync('sha256', key, salt, 'ake body', keyBytes)))
 }
 
 function nonceOf(sealed: Buffer): Buffer {

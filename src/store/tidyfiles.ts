@@ -2,7 +2,6 @@
  * The files of the log after a start: what was torn is cut off, what is not needed is removed, and only then; whatever
  * else is in the way is set aside.
  */
-import { randomInt } from 'node:crypto'
 import { existsSync, statSync, truncateSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Aside } from './aside.ts'
@@ -74,5 +73,6 @@ export function newIdentity(folder: string): number {
     const found = segment > 0 ? identityOf(folder, segment) : 0
     if (found !== 0) return found
   }
-  return randomInt(1, 2 ** 32)
+  // Loaded only for a new log: see seal.ts.
+  return process.getBuiltinModule('node:crypto').randomInt(1, 2 ** 32)
 }

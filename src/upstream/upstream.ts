@@ -136,10 +136,14 @@ export interface Gate {
 
 export interface Upstream {
   readonly reachability: Reachability
+  /** Nothing goes up in the name of the machine's administrator, who is refused; without it the edge's own credential does. */
+  readonly keepsAdministrator?: boolean
   /** The API server's answer, whatever its status. Rejects with `Unreachable`. */
   ask(asked: UpstreamRequest): Promise<UpstreamResponse>
   /** Asks for an upgrade; an answer that is none has its own status and its body in `socket`. */
   connect(asked: UpstreamRequest): Promise<Connected>
+  /** Where what is followed is not heard of all the time: asks how fresh it is, within the time. Never rejects. */
+  freshen?(withinMs: number): Promise<void>
   /** For `ake status`: every address with whether it is the one in use. */
   addresses(): readonly { readonly url: string; readonly current: boolean; readonly why: string }[]
   /** Probes, follows files and keeps connections until the signal. */

@@ -32,3 +32,17 @@ test('beyond the limit it is refused and left, also when it only unpacks to too 
   await assert.rejects(readWhole(bomb, 10_000), AnswerTooLarge)
   await assert.rejects(readWhole(answer([Buffer.from('garbage')], { 'content-encoding': 'gzip' }), 100), Unreachable)
 })
+
+test('whatever gzip says of its own length, it is unpacked as it is', async () => {
+  const text = 'hello '.repeat(10_000)
+  for (const said of [0, 1, 59_999, 60_000, 60_001, 2 ** 32 - 1]) {
+    const packed = gzipSync(text)
+    const unpacked = readWhole(answer([packed], { 'content-encoding': 'gzip' }), 100_000)
+    assert.equal(String(await unpacked), text)
+    // A length that is not the true one is a fault of the answer, in all of its sizes.
+    packed.writeUInt32LE(said, packed.length - 4)
+    const lying = readWhole(answer([packed], { 'content-encoding': 'gzip' }), 100_000)
+    if (said === 60_000) assert.equal(String(await lying), text)
+    else await assert.rejects(lying, Unreachable)
+  }
+})

@@ -24,6 +24,6 @@ export function notInItsName({ api, request }: Call): StatusError {
   const name = request.peer.certificate?.name ?? ''
   const what = api.isResource ? qualified(api) : `path ${quoted(api.path)}`
   const why = `nothing goes up in the name of ${quoted(name)}, whom this edge knows by its certificate alone`
-  const help = `start it with --client-credential ${name}=CERT,KEY, or ask the API server itself`
+  const help = `start it with --client-credential ${name}=CERT,KEY unless it has a hub, ask with a token, or ask the API server itself`
   return denied(`${what} is forbidden: ${why}: ${help}`, { ...(api.isResource ? { kind: api.resource } : {}) })
 }

@@ -6,7 +6,7 @@ import type { CallerProofs } from './callerproofs.ts'
 import { NodeRights } from './noderights.ts'
 import { ProvenRights } from './provenrights.ts'
 
-/** Nobody has shown anything. */
+/** No caller has shown anything. */
 const noCallerProofs: Pick<CallerProofs, 'judge' | 'left'> = {
   judge: () => Promise.resolve('it needs the credential of a caller who may, and this hub takes none for interests'),
   left: () => undefined,

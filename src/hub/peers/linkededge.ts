@@ -29,8 +29,8 @@ export type PeerTraffic = { sentBytes: number; receivedBytes: number; events: nu
 
 type LinkedEdgeParts = {
   readonly link: PeerSocket
-  readonly session: Omit<HubSessionParts, 'admit' | 'now'>
-  readonly sources: Pick<HubSources, 'open'>
+  readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs'>
+  readonly sources: Pick<HubSources, 'open' | 'heardAt'>
   readonly rights: EdgeRights
   /** Takes the streams that this edge opens. */
   readonly accept: (incoming: IncomingStream) => void
@@ -61,7 +61,12 @@ export class LinkedEdge {
     this.#parts = parts
     const { link, clock } = parts
     this.#cameAt = clock.steady()
-    this.#session = new HubSession({ ...parts.session, admit: (edge) => this.#admit(edge), now: this.#cameAt })
+    this.#session = new HubSession({
+      ...parts.session,
+      admit: (edge) => this.#admit(edge),
+      now: this.#cameAt,
+      ageMs: (source) => this.#now - parts.sources.heardAt(source),
+    })
     link.begin({
       frame: (bytes) => this.#receive(bytes),
       ready: () => this.#ready(),

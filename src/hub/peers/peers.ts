@@ -15,10 +15,10 @@ import { peerLimits } from './limits.ts'
 import { LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
 import type { EdgeRights } from './rights.ts'
 
-type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'limits'> & {
+type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' | 'limits'> & {
   readonly epoch: number
   readonly lost: number
-  readonly sources: Pick<HubSources, 'open' | 'versions'>
+  readonly sources: Pick<HubSources, 'open' | 'versions' | 'heardAt'>
   readonly rights: EdgeRights
   /** Who takes the streams of an edge. */
   readonly acceptFor: (edge: EdgePeer) => (incoming: IncomingStream) => void
@@ -61,9 +61,10 @@ export class HubPeers {
 
   /** A link that was just made. */
   accept(link: PeerSocket): void {
-    const { hub, release, cluster, digestKey, limits, sources, rights, acceptFor, clock, log } = this.#parts
+    const { hub, release, cluster, digestKey, trustsEdges = false, limits } = this.#parts
+    const { sources, rights, acceptFor, clock, log } = this.#parts
     const shared = limits === undefined ? {} : { limits }
-    const session = { hub, release, cluster, digestKey, changes: this.#changes, ...shared }
+    const session = { hub, release, cluster, digestKey, trustsEdges, changes: this.#changes, ...shared }
     const peer = new LinkedEdge({
       ...{ link, sources, rights, clock, log, accept: acceptFor(link.peer) },
       session: { ...session, epoch: this.#epoch, lost: this.#lost },

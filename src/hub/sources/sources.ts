@@ -32,6 +32,7 @@ export class HubSources {
   readonly #parts: Parts
   /** By the name of what is followed. */
   readonly #sources = new Map<string, HubSource>()
+  readonly #byNumber = new Map<number, HubSource>()
   readonly #observed = new Set<string>()
   #numbers = 0
 
@@ -47,6 +48,11 @@ export class HubSources {
   /** How far a source is, by its number: what edges are told as progress. */
   versions(): ReadonlyMap<number, number> {
     return new Map([...this.#sources.values()].map(({ number, version }) => [number, version]))
+  }
+
+  /** When the API server last gave a sign of life over the watch of a source, by the steady clock. */
+  heardAt(number: number): number {
+    return this.#byNumber.get(number)?.mirrored.heardAt ?? Number.NEGATIVE_INFINITY
   }
 
   /** Answers how to let go of it. The reader is told whether it can be had, now or later. */
@@ -74,6 +80,7 @@ export class HubSources {
     }
     for (const source of this.#sources.values()) source.stop(ending)
     this.#sources.clear()
+    this.#byNumber.clear()
   }
 
   async #look(): Promise<void> {
@@ -82,6 +89,7 @@ export class HubSources {
       source.look()
       if (source.readers > 0 || clock.steady() - source.unusedSince < unusedMsMax) continue
       this.#sources.delete(name)
+      this.#byNumber.delete(source.number)
       source.stop(ending)
       await interests.end(source.mirrored, 'no edge has wanted it for minutes')
     }
@@ -105,6 +113,7 @@ export class HubSources {
     const knownNow = () => find(group, version, resource) ?? known
     const source = new HubSource({ number: ++this.#numbers, known: knownNow, mirrored, digestKey, clock })
     this.#sources.set(scope.name, source)
+    this.#byNumber.set(source.number, source)
     return source
   }
 

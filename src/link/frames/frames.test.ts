@@ -27,6 +27,7 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
   welcome: fields({
     ...{ protocol: number, hub: name, release: name, cluster: name, epoch: number, window: number },
     digestKey: bytes(64),
+    trusts: number,
   }),
   refused: fields({
     interest: number,
@@ -72,7 +73,7 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
   compared: fields({ interest: number, version: number, answer: bytes(300) }),
   lost: fields({ interest: number, epoch: number, version: number }),
   ping: fields({ number }),
-  pong: fields({ number }),
+  pong: fields({ number, ageMs: number, stale: some(number) }),
   drain: fields({ withinMs: number, sentence: words(1_024) }),
   tunnel: fields({ type: fc.integer({ min: 0x80, max: 0xbf }), payload: bytes(300) }),
 }
@@ -135,7 +136,7 @@ test('[L11] every truncation of a frame is a fault, or says less than the whole'
       if (cut !== 'fault')
         assert.match(
           cut?.kind ?? '',
-          /tunnel|subscribe|complete/,
+          /tunnel|welcome|subscribe|complete|pong/,
           `seed ${seed}: ${whole.toString('hex')} to ${length}`,
         )
     }
@@ -211,6 +212,16 @@ test('[L13] a frame of an unknown type is passed over where its release said so,
     else if (type < 0x80) assert.equal(found, undefined, `type ${type}`)
     else assert.deepEqual(found, { kind: 'tunnel', type, payload: Buffer.from([1, 2, 3]) })
   }
+})
+
+test('[L13] a hub of a release that does not say whether it trusts its edges does not', () => {
+  const welcome: LinkFrame = {
+    ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 1 },
+    ...{ digestKey: Buffer.of(7), trusts: 1 },
+  }
+  const bytes = encodeFrame(welcome)
+  assert.deepEqual(decodeFrame(bytes), welcome)
+  assert.deepEqual(decodeFrame(bytes.subarray(0, -1)), { ...welcome, trusts: 0 })
 })
 
 test('[L13] what a later release adds to a frame is passed over, and is its default where an older one is read', () => {

@@ -47,6 +47,9 @@ export class EdgeSession {
   #lastNumber = 0
   #leaving: number[] = []
   #isSilent = false
+  /** When the last ping went out. */
+  #pingedAt = Number.NEGATIVE_INFINITY
+  #freshAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: EdgeSessionParts) {
     this.#parts = parts
@@ -74,6 +77,16 @@ export class EdgeSession {
   nextKeepaliveMs(now: number): number {
     const { keepaliveMs, now: began } = this.#parts
     return nextKeepalive(keepaliveMs, { isSilent: this.#isSilent, livedMs: now - began })
+  }
+
+  /** When something of what is told was what the cluster had, or the hub was there where nothing is, by the clock of this side. */
+  get freshAt(): number {
+    return this.#freshAt
+  }
+
+  /** When all of an interest was what the cluster had, and told. */
+  freshAtOf(number: number): number {
+    return this.#interests.get(number)?.freshAt ?? Number.NEGATIVE_INFINITY
   }
 
   /** What waits in memory for the copy. */
@@ -155,9 +168,10 @@ export class EdgeSession {
 
   #take(frame: LinkFrame): void {
     if (frame.kind === 'welcome') this.#welcome(frame)
-    else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number })
+    else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number, ageMs: 0, stale: [] })
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
+      if (frame.number === this.#liveness.number) this.#freshen(this.#pingedAt - frame.ageMs, new Set(frame.stale))
     } else if (frame.kind === 'drain') {
       this.#state = 'leaving'
       this.#effects.push({ effect: 'move', withinMs: frame.withinMs, sentence: frame.sentence })
@@ -167,8 +181,15 @@ export class EdgeSession {
     else this.#taking.put(frame)
   }
 
+  #freshen(at: number, stale: ReadonlySet<number>): void {
+    const live = [...this.#interests.values()].filter(({ phase }) => phase === 'live')
+    const fresh = live.filter(({ number }) => !stale.has(number))
+    for (const interest of fresh) interest.freshAt = Math.max(interest.freshAt, at)
+    if (fresh.length > 0 || live.length === 0) this.#freshAt = Math.max(this.#freshAt, at)
+  }
+
   #welcome(frame: Extract<LinkFrame, { kind: 'welcome' }>): void {
-    const { protocol, hub, cluster, epoch, digestKey } = frame
+    const { protocol, hub, cluster, epoch, digestKey, trusts } = frame
     if (protocol < oldestProtocol || protocol > newestProtocol) throw new LinkFault(`protocol ${protocol}`)
     if (this.#parts.cluster !== '' && this.#parts.cluster !== cluster) {
       this.#refuse({ reason: 'cluster', retryAfterMs: 0, sentence: `the hub is of cluster ${cluster}` })
@@ -181,7 +202,7 @@ export class EdgeSession {
     }
     if (this.#parts.cluster === '') this.#taking.epoch = epoch
     this.#state = 'open'
-    this.#effects.push({ effect: 'welcomed', hub, cluster, epoch, digestKey })
+    this.#effects.push({ effect: 'welcomed', hub, cluster, epoch, digestKey, trustsEdges: trusts === 1 })
   }
 
   /** In few frames. */
@@ -216,7 +237,10 @@ export class EdgeSession {
   #look(now: number): void {
     const due = this.#liveness.due(this.#state === 'greeting' || this.#taking.isWaiting, now)
     if (due === 'dead') this.#close({ reason: 'silent', retryAfterMs: 0, sentence: 'no sign of life' })
-    else if (due === 'ping' && this.#state !== 'greeting') this.#send({ kind: 'ping', number: this.#liveness.number })
+    else if (due === 'ping' && this.#state !== 'greeting') {
+      this.#pingedAt = now
+      this.#send({ kind: 'ping', number: this.#liveness.number })
+    }
   }
 
   #guarded(run: () => void): void {

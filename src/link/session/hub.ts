@@ -4,7 +4,7 @@
  * of the same `receive` or the next `tick`. A frame that is wrong here closes the link with its reason (L8).
  */
 import { LinkFault } from '../frames/bytes.ts'
-import { chooseProtocol, type LinkFrame } from '../frames/frames.ts'
+import { chooseProtocol, entriesMax, type LinkFrame } from '../frames/frames.ts'
 import { HubInterest } from './hubinterest.ts'
 import { HubSending } from './hubsending.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
@@ -27,11 +27,15 @@ export type HubSessionParts = {
   readonly epoch: number
   readonly lost: number
   readonly digestKey: Buffer
+  /** Edges are told whether it passes on what their administrators ask; unless it is said it does not. */
+  readonly trustsEdges?: boolean
   /** One for all links of a hub. */
   readonly changes: SharedChanges
   /** Who may come: undefined lets the edge in. */
   readonly admit: (edge: string) => SessionRefusal | undefined
   readonly now: number
+  /** How long ago it was last certain that what is told of a source is what there is. */
+  readonly ageMs?: (source: number) => number
   readonly limits?: SessionLimits
 }
 
@@ -55,6 +59,8 @@ export class HubSession {
   #labour: number
   #labourAt: number
   #leaveAt = Number.POSITIVE_INFINITY
+  /** Answered behind everything that there is to tell. */
+  #pinged: number | undefined
   /** What runs at the other end, as its hello says; '' before that. */
   release = ''
 
@@ -121,10 +127,32 @@ export class HubSession {
 
   tick(now: number): readonly HubEffect[] {
     if (this.#state === 'open' || this.#state === 'leaving') this.#flush(now)
+    this.#answerPing()
     if (this.#state !== 'closed') this.#look(now)
     const effects = this.#effects
     this.#effects = []
     return effects
+  }
+
+  #answerPing(): void {
+    const number = this.#pinged
+    if (number === undefined || this.#state === 'closed') return
+    this.#pinged = undefined
+    this.#send({ kind: 'pong', number, ...this.#age() })
+  }
+
+  /** One interest that does not come says nothing of the others. */
+  #age(): { readonly ageMs: number; readonly stale: readonly number[] } {
+    const { ageMs: ageOf = () => 0 } = this.#parts
+    const stale: number[] = []
+    let ageMs = 0
+    for (const [number, { phase, isBusy, view }] of this.#interests) {
+      if (phase !== 'live' || view === undefined) continue
+      const age = isBusy ? Number.POSITIVE_INFINITY : Math.ceil(ageOf(view.source))
+      if (age > this.#limits.staleMs) stale.push(number)
+      else ageMs = Math.max(ageMs, age)
+    }
+    return stale.length > entriesMax ? { ageMs: ageMsMax, stale: [] } : { ageMs, stale }
   }
 
   /** The answer to `open`. From here on every event of the interest is told. */
@@ -192,7 +220,7 @@ export class HubSession {
     else if (frame.kind === 'acknowledge') {
       if (!this.#sending.acknowledge(frame.position, frame.bulk, now))
         throw new LinkFault('acknowledges what was not sent')
-    } else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number })
+    } else if (frame.kind === 'ping') this.#pinged = frame.number
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
     } else if (frame.kind === 'tunnel') this.#effects.push({ effect: 'tunnel', frame })
@@ -200,7 +228,7 @@ export class HubSession {
   }
 
   #greet(hello: FrameFor<'hello'>): void {
-    const { hub, release, cluster, digestKey, admit } = this.#parts
+    const { hub, release, cluster, digestKey, trustsEdges = false, admit } = this.#parts
     const protocol = chooseProtocol(hello)
     const refusal = protocol === undefined ? noProtocol : (this.#misfit(hello) ?? admit(hello.edge))
     if (protocol === undefined || refusal !== undefined) {
@@ -211,7 +239,8 @@ export class HubSession {
     this.release = hello.release
     this.#sending.window = hello.window
     const window = this.#limits.windowWanted
-    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey })
+    const trusts = trustsEdges ? 1 : 0
+    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts })
     if (hello.cluster !== '' && hello.epoch < this.#epoch)
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
   }
@@ -380,4 +409,6 @@ export class HubSession {
   }
 }
 
+/** As good as unknown: weeks. */
+const ageMsMax = 2 ** 31
 const noProtocol: SessionRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }

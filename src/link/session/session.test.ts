@@ -58,6 +58,7 @@ test('[L7, L9] an edge leaves a hub that speaks another protocol, is of another 
       epoch: 3,
       window: 1,
       digestKey: Buffer.of(1),
+      trusts: 0,
     },
     ...fields,
   })
@@ -301,4 +302,20 @@ test('[L9] a side of a later release, with more protocols, fields and frames, is
   assert.equal(pair.text('a/k1'), 'changed')
   pair.connect()
   assert.deepEqual([pair.edge.figures.replays, pair.closed], [1, undefined])
+})
+
+test('[A6] a hub that has something to tell and may not send it does not call its edge fresh', () => {
+  const pair = live()
+  const pong = () => pair.toEdge.findLast((frame) => frame.kind === 'pong')
+  pair.edgeSends({ kind: 'ping', number: 0 })
+  assert.deepEqual(pong(), { kind: 'pong', number: 0, ageMs: 0, stale: [] })
+  // The edge commits nothing: its window is full, and the rest waits.
+  pair.isHeldUp = true
+  for (let at = 0; at < 40; at++) {
+    pair.write(`a/new-${at}`, randomBytes(9_000).toString('base64'))
+    pair.settle()
+  }
+  assert.ok(pair.end!.session.heldBytes > 1_000)
+  pair.edgeSends({ kind: 'ping', number: 0 })
+  assert.deepEqual(pong(), { kind: 'pong', number: 0, ageMs: 0, stale: [1] })
 })

@@ -107,6 +107,8 @@ export type EdgeEffect =
       readonly cluster: string
       readonly epoch: number
       readonly digestKey: Buffer
+      /** What an administrator asks is passed on. */
+      readonly trustsEdges: boolean
     }
   /** What was put aside for the interest does not count any more, except where it `resumes`. */
   | { readonly effect: 'begins'; readonly interest: number; readonly start: InterestStart; readonly resumes: boolean }

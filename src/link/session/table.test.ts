@@ -15,7 +15,7 @@ const samples: { readonly [Kind in LinkFrame['kind']]: LinkFrame & { readonly ki
     window: 2 ** 18,
   },
   welcome: {
-    ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 2 ** 18 },
+    ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 2 ** 18, trusts: 0 },
     digestKey: Buffer.of(1),
   },
   refused: { kind: 'refused', interest: 1, reason: 'forbidden', retryAfterMs: 0, sentence: '' },
@@ -35,7 +35,7 @@ const samples: { readonly [Kind in LinkFrame['kind']]: LinkFrame & { readonly ki
   compared: { kind: 'compared', interest: 1, version: 4, answer: Buffer.of() },
   lost: { kind: 'lost', interest: 0, epoch: 2, version: 5 },
   ping: { kind: 'ping', number: 7 },
-  pong: { kind: 'pong', number: 0 },
+  pong: { kind: 'pong', number: 0, ageMs: 0, stale: [] },
   drain: { kind: 'drain', withinMs: 1_000, sentence: '' },
   tunnel: { kind: 'tunnel', type: 0x80, payload: Buffer.of(1) },
 }

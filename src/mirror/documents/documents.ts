@@ -48,7 +48,7 @@ export class CloudDocuments {
     heldBytesMax?: number
     /** OpenAPI is fetched before a caller asks for it. */
     isAhead?: boolean
-    /** Whoever takes gzip gets it, also where the API server sent none: the line to them is narrow. */
+    /** A caller who takes gzip gets it, also where the API server sent none: the line to edges is narrow. */
     isCompressed?: boolean
   }) {
     const {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { type Item, makeItem } from '../../cache/item.ts'
-import { listItemForm } from '../../kube/listpage.ts'
+import { type ListPage, listItemForm } from '../../kube/listpage.ts'
 import { planFields, scanObject, uidAt } from '../../kube/object.ts'
 import { ApiServer, type ServerRequest } from '../../mirror/apiserver.test-support.ts'
 import { known, scopeOf, settle, type Wish } from '../../mirror/world.test-support.ts'
@@ -12,7 +12,7 @@ import { type CloudListing, type ListingLimits, type ListingParts, listItemOf, r
 import { Ahead, Source } from './source.ts'
 
 type Options = { wish?: Wish; exactly?: number; limits?: ListingLimits } & Partial<
-  Pick<ListingParts, 'standing' | 'known' | 'measured'>
+  Pick<ListingParts, 'source' | 'standing' | 'known' | 'measured'>
 >
 
 function filled(objects: number, pageMax: number): ApiServer {
@@ -25,7 +25,7 @@ function filled(objects: number, pageMax: number): ApiServer {
 /** Reads a list and lets time pass until it is there, or is not to be had. */
 async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<CloudListing> {
   const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, standing = () => undefined } = options
-  const source = new Source({ upstream: server, clock: server.clock, scope: scopeOf(wish) })
+  const { source = new Source({ upstream: server, clock: server.clock, scope: scopeOf(wish) }) } = options
   const { signal } = new AbortController()
   const { plan } = known()
   const parts = { source, custom: false, plan, standing, known: options.known, limits, clock: server.clock, signal }
@@ -62,6 +62,17 @@ async function frameTypes({ watch }: CloudListing, count: number): Promise<strin
   return types
 }
 
+/** A source that remembers its pages. */
+class WatchedSource extends Source {
+  readonly pages: ListPage[] = []
+
+  override async page(...asked: Parameters<Source['page']>): Promise<ListPage> {
+    const page = await super.page(...asked)
+    this.pages.push(page)
+    return page
+  }
+}
+
 /** Does something once, just before the server answers a request of this kind for the nth time. */
 function before(server: ApiServer, what: ServerRequest['what'], nth: number, act: () => void): void {
   let left = nth
@@ -70,6 +81,22 @@ function before(server: ApiServer, what: ServerRequest['what'], nth: number, act
     return undefined
   }
 }
+
+test('what is kept of a large page is whole, and the page itself takes no memory any longer', async () => {
+  const server = new ApiServer()
+  server.pageMax = 30
+  const value = 'v'.repeat(10_000)
+  for (let i = 0; i < 31; i++) server.put('pods', `a/k${i}`, { value: `${i} ${value}` })
+  const source = new WatchedSource({ upstream: server, clock: server.clock, scope: scopeOf({}) })
+  const listing = await read(server, { source })
+  const [large, small] = source.pages
+  assert.deepEqual([large?.items.length, large?.items[0]?.buffer.byteLength], [30, 0])
+  assert.equal(small?.items[0]?.length, small && server.get('pods', 'a/k9')?.text.length)
+  const texts = [...contents(server, listing)]
+  assert.equal(texts.length, 31)
+  for (const [key, text] of texts) assert.ok(text.includes(`"${key.slice('a/k'.length)} ${value}"`))
+  listing.watch?.close()
+})
 
 test('[A5] a list in pages at one version, with the watch open before the second page', async () => {
   const server = filled(7, 3)

@@ -32,6 +32,8 @@ const foldMsMax = 150_000
 const idlePagesMax = 10
 /** So often what fits of a list that did not fit is read, to see how large its objects are: they may have become smaller. */
 const measuredMsMax = 86_400_000
+/** A buffer of this size has memory of its own: those that Node shares are smaller by far. */
+const ownMemoryBytesMin = 256 * 1024
 
 export type ListingLimits = { readonly objects: number; readonly bytes: number }
 
@@ -91,6 +93,7 @@ class Reading {
       const first = await this.#first()
       this.#take(first)
       this.#foresee(first)
+      release(first)
       let page = first
       let consistent = true
       let idlePages = 0
@@ -100,6 +103,7 @@ class Reading {
         consistent = next.consistent
         page = next.page
         this.#take(page)
+        release(page)
         if (this.#objects.size === before && ++idlePages > idlePagesMax) {
           throw new Busy(`a list of which ${idlePages} pages bring nothing new`, 0)
         }
@@ -228,6 +232,15 @@ class Reading {
     else this.#objects.set(key, listItemOf(frame.object, scan, { custom, version: at }))
     return reached
   }
+}
+
+/**
+ * What is kept of a page is copied, so its memory goes at once: an edge that has read its lists allocates little, and V8
+ * would leave their pages where they are for minutes. Small ones may lie in memory that Node shares among buffers.
+ */
+function release({ items: [item] }: ListPage): void {
+  const memory = item?.buffer
+  if (memory instanceof ArrayBuffer && memory.byteLength >= ownMemoryBytesMin) memory.transfer(0)
 }
 
 /** An object as it came, in the form in which it is kept; scanned once, with the plan of its interest. */

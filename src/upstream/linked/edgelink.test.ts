@@ -277,3 +277,40 @@ test('[L7] a hub of another cluster is asked which, and used only once that clus
   state.isBelieved = true
   await until(() => link.current !== undefined)
 })
+
+test('[A6] how fresh a copy is, is asked of the hub: as of the question, less what the hub has not heard for, and behind what it had to tell', async () => {
+  const { clock, hub, link, put, follow, end } = open()
+  put('a/1', 'x')
+  await settle(20)
+  const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
+  assert.deepEqual(await kindsOf(steps, 3), ['snapshot', 'complete', 'live'])
+  clock.advance(8_000)
+  const current = link.current
+  assert.ok(current !== undefined && current.freshAt < clock.steady() - 5_000)
+  await current.freshen(300)
+  assert.equal(current.freshAt, clock.steady())
+  hub.ageMs = 700
+  clock.advance(8_000)
+  await current.freshen(300)
+  assert.equal(current.freshAt, clock.steady() - 700)
+  // What the hub told before its answer is taken over first.
+  put('a/1', 'y')
+  let isFresh = false
+  const asking = current.freshen(300).then(() => {
+    isFresh = true
+  })
+  await settle(10)
+  assert.equal(isFresh, false)
+  const step = await steps.next()
+  assert.equal(step.value?.kind, 'changes')
+  const more = steps.next().catch(() => undefined)
+  await asking
+  // A hub that does not answer is waited for no longer than that.
+  for (const one of hub.ends) one.isStill = true
+  const late = current.freshen(300)
+  await settle(5)
+  clock.advance(400)
+  await late
+  await end()
+  await more
+})

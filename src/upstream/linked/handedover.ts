@@ -8,6 +8,7 @@ type Part = { readonly position: number; left: number }
 export class HandedOver {
   readonly #committed: (position: number) => void
   readonly #parts: Part[] = []
+  readonly #waiting: (() => void)[] = []
 
   constructor(committed: (position: number) => void) {
     this.#committed = committed
@@ -24,9 +25,15 @@ export class HandedOver {
     }
   }
 
+  /** Everything that was handed over until now is taken over, or will never be. */
+  all(): Promise<void> {
+    return this.#parts.length === 0 ? Promise.resolve() : new Promise((resolve) => void this.#waiting.push(resolve))
+  }
+
   #settle(): void {
     let position: number | undefined
     while (this.#parts[0]?.left === 0) position = this.#parts.shift()?.position
     if (position !== undefined) this.#committed(position)
+    if (this.#parts.length === 0) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

@@ -89,6 +89,8 @@ export class LinkedFollowing implements InterestListener {
   /** The newest that was told. */
   #version = 0
   #askedAtMs = 0
+  /** When a change of it last came, which the hub had just heard of. */
+  #toldAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: LinkedFollowingParts) {
     const { from, collection } = parts
@@ -179,6 +181,7 @@ export class LinkedFollowing implements InterestListener {
   }
 
   changed(changes: readonly ReceivedChange[], taken: () => void): void {
+    this.#toldAt = this.#parts.clock.steady()
     this.#guarded(() => {
       const plan = this.#parts.collection.plan()
       const told = changes.map((change): CloudChange => {
@@ -344,7 +347,7 @@ export class LinkedFollowing implements InterestListener {
     this.#isLive = true
     this.#hasPast = true
     if (from.held !== undefined && from.check && from.start !== 'anew') this.#verify()
-    this.#steps.push({ kind: 'live', heardAt: () => link.heardAt })
+    this.#steps.push({ kind: 'live', heardAt: () => Math.max(this.#interest?.freshAt() ?? this.#toldAt, this.#toldAt) })
     for (const { step, taken } of this.#replayed.splice(0)) this.#steps.push(step, taken)
   }
 

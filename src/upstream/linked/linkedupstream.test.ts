@@ -98,6 +98,19 @@ test('a link that is welcomed is reachable, one that broke is not, with the reas
   await end()
 })
 
+test('whether a hub passes on what an administrator asks is what it said of the link that there is', async () => {
+  const { upstream, hub, link, state, leave, end } = openLink(ok)
+  for (const trustsEdges of [false, true, false]) {
+    await until(() => link.current !== undefined)
+    assert.equal(upstream.keepsAdministrator, !hub.trustsEdges)
+    hub.trustsEdges = !trustsEdges
+    await leave()
+    assert.equal(upstream.keepsAdministrator, false)
+    state.isThere = true
+  }
+  await end()
+})
+
 test('a hub that says nothing is suspected by a probe, before the session gives it up', async () => {
   const { upstream, hub, end } = openLink(ok)
   const { reachability } = upstream

@@ -65,6 +65,11 @@ export class LinkedUpstream implements EdgeUpstream {
     return this.#checker
   }
 
+  /** As the hub said when it welcomed the link. */
+  get keepsAdministrator(): boolean {
+    return this.#parts.link.current?.welcome?.trustsEdges === false
+  }
+
   get complaints(): readonly string[] {
     return this.#parts.credential.complaints
   }
@@ -107,6 +112,10 @@ export class LinkedUpstream implements EdgeUpstream {
     return await this.#requests.connect(asked)
   }
 
+  async freshen(withinMs: number): Promise<void> {
+    await this.#parts.link.current?.freshen(withinMs)
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     const { link } = this.#parts
     const deaf = link.observe(() => {
@@ -129,7 +138,12 @@ export class LinkedUpstream implements EdgeUpstream {
     const startedMs = clock.steady()
     if (this.#isDoubted) return await this.#probeBeyond(startedMs)
     const { probeMsMax } = this.#limits
-    if (await current.ask(probeMsMax)) return { kind: 'probe answered', rttMs: clock.steady() - startedMs }
+    if (await current.ask(probeMsMax)) {
+      const answeredMs = clock.steady()
+      // A hub that has not heard of the API server for a while does not know whether it is there.
+      if (answeredMs - current.freshAt > silentMsMax) return await this.#probeBeyond(startedMs)
+      return { kind: 'probe answered', rttMs: answeredMs - startedMs }
+    }
     const alive = current.heardAt > startedMs
     return { kind: 'probe failed', why: `the hub did not answer within ${probeMsMax} ms`, certain: false, alive }
   }
@@ -155,5 +169,8 @@ export class LinkedUpstream implements EdgeUpstream {
     return { kind: 'probe answered', rttMs: clock.steady() - startedMs }
   }
 }
+
+/** A watch that lives gives a sign of life every few seconds; one that is begun anew takes about as long. */
+const silentMsMax = 30_000
 
 const nodeOrganizations = ['system:nodes']

@@ -37,6 +37,8 @@ export interface InterestListener {
 export type LinkedInterest = {
   restart(held: InterestHeld): void
   walk(comparison: number, tree: DigestTree): void
+  /** When all of it was what the cluster had, by the steady clock. */
+  freshAt(): number
   leave(): void
 }
 
@@ -135,6 +137,21 @@ export class LiveLink {
     return this.#heardAt
   }
 
+  /** When anything that is told was what the cluster had, by the steady clock. */
+  get freshAt(): number {
+    return this.#session.freshAt
+  }
+
+  /** Asks the hub how fresh what it tells is; resolves when that is known, and taken over what it had to tell, or when the time is over. */
+  async freshen(msMax: number): Promise<void> {
+    const endsAt = this.#parts.clock.steady() + msMax
+    if (!(await this.ask(msMax))) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const cancel = this.#parts.clock.setTimer(Math.max(0, endsAt - this.#parts.clock.steady()), resolve)
+    await Promise.race([this.#handedOver.all(), promise])
+    cancel()
+  }
+
   /** Over one that has ended it is heard at once that it has. */
   subscribe(name: string, held: InterestHeld, listener: InterestListener): LinkedInterest {
     if (this.#isOver) queueMicrotask(() => listener.broken(this.#ending?.why ?? 'the link has ended', false))
@@ -152,6 +169,7 @@ export class LiveLink {
         this.#session.walk(number, comparison, tree)
         this.#poke()
       },
+      freshAt: () => this.#session.freshAtOf(number),
       leave: () => {
         if (!this.#listeners.delete(number)) return
         this.#session.unsubscribe(number)

@@ -34,11 +34,15 @@ export class ModelHub implements InterestView {
   version = 1
   floor = 0
   epoch = 1
+  /** Said to the next edge that comes. */
+  trustsEdges = false
   digest = new DigestTree(secret)
   /** Frames and bytes to edges, and from them. */
   readonly counts = { sent: 0, sentBytes: 0, received: 0, receivedBytes: 0 }
   readonly #parts: ModelHubParts
   readonly #changes = new SharedChanges()
+  /** How long ago it last heard of the cluster, of the one source that it has. */
+  ageMs = 0
   #objects = new Map<string, LinkObject>()
   #history: LinkEvent[] = []
   #lost = 0
@@ -57,6 +61,7 @@ export class ModelHub implements InterestView {
     const session = new HubSession({
       ...{ hub: 'model', release: '1', cluster: 'c1', epoch: this.epoch, lost: this.#lost, digestKey: secret },
       ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined },
+      ...{ ageMs: () => this.ageMs, trustsEdges: this.trustsEdges },
     })
     const gone = () => void this.#ends.delete(end)
     const end: ModelEnd = new ModelEnd({ wire, session, view: this, interest, clock, handle, gone })

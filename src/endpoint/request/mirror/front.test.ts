@@ -5,10 +5,10 @@ import { StatusError } from '../../../kube/status.ts'
 import { ApiServer } from '../../../mirror/apiserver.test-support.ts'
 import { mirrorLimits } from '../../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../../mirror/mirrored.ts'
-import { known, MirrorWorld, scopeOf, type Wish } from '../../../mirror/world.test-support.ts'
+import { known, MirrorWorld, readOf, scopeOf, type Wish } from '../../../mirror/world.test-support.ts'
 import type { ReachabilityState } from '../../../upstream/upstream.ts'
 import { neverSynced } from '../../forward/offline.ts'
-import { notSynced, type Read, type ReadRoute } from './front.ts'
+import { Front, notSynced, type Read, type ReadRoute } from './front.ts'
 
 async function opened(parts: { limits?: { objects: number; bytes: number } } = {}): Promise<MirrorWorld> {
   const server = new ApiServer()
@@ -133,6 +133,22 @@ test('a covered LIST is local; the newest without a warning only as long as its 
     world.server.reachability.set(state)
     assert.deepEqual([list(recent), list({ state: 'any' }), list(version)], ['local+', 'local', 'local'])
   }
+})
+
+test('[A6] where an interest is not heard of all the time it is asked for once, before a LIST says how old it is', async () => {
+  const world = await synced({})
+  const { interests, server } = world
+  const upstream = Object.create(server, { freshen: { value: () => Promise.resolve() } }) as typeof server
+  const front = new Front({ interests, upstream, clock: server.clock, contact: { ageMsOf: () => 0 } })
+  const list = (more: Partial<Read>) => kindOf(() => front.route(readOf('list', {}, more)))
+  world.server.bookmark()
+  await world.pass(100)
+  assert.equal(list(recent), 'local')
+  await world.pass(mirrorLimits.freshMs + 1_000)
+  assert.deepEqual([list(recent), list({ state: 'any' })], ['freshen', 'local'])
+  assert.equal(list({ ...recent, isAsked: true }), 'local+')
+  world.server.reachability.set('unreachable')
+  assert.equal(list(recent), 'local+')
 })
 
 test("a LIST at exactly a version from before our history is the cloud's to give, as long as it is there", async () => {

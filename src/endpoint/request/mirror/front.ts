@@ -39,8 +39,12 @@ export type Read = {
   readonly caller: string
   /** In whose name it is asked for. */
   readonly identity?: Identity
-  /** Nothing goes up in its caller's name: what is not mirrored begins to be, and nothing is confirmed. */
+  /** Nothing goes up in its caller's name: what is not mirrored begins to be. */
   readonly isKeptHere?: boolean
+  /** How fresh the copy is was asked for this read: it is as fresh as it will be. */
+  readonly isAsked?: boolean
+  /** Why the API server is not asked to confirm it, where that is so. */
+  readonly unasked?: string
 }
 
 export type ReadRoute =
@@ -54,6 +58,8 @@ export type ReadRoute =
   /** The cloud is asked first; where it does not answer in time, the copy does. */
   | { readonly kind: 'confirm'; readonly cache: Cache; readonly mirrored: MirroredInterest | undefined }
   | { readonly kind: 'forward' }
+  /** The copy may be as new as any; whether it is has to be asked first. */
+  | { readonly kind: 'freshen' }
   /** Not yet synced: the read waits until it is, or for its time. */
   | { readonly kind: 'hold'; readonly mirrored: MirroredInterest }
 
@@ -125,10 +131,8 @@ export class Front {
     }
     if (read.state !== 'recent') return { kind: 'local', cache, mirrored: answering }
     const isReachable = this.#upstream.reachability.state === 'reachable'
-    if (isReachable && !read.isKeptHere) return { kind: 'confirm', cache, mirrored: answering }
-    const why = isReachable
-      ? { why: 'no credential is configured to ask the API server in the name of this caller' }
-      : {}
+    if (isReachable && read.unasked === undefined) return { kind: 'confirm', cache, mirrored: answering }
+    const why = isReachable && read.unasked !== undefined ? { why: read.unasked } : {}
     return { kind: 'local', cache, mirrored: answering, warning: this.ageOf(answering, why) }
   }
 
@@ -158,6 +162,8 @@ export class Front {
     if (isPast && this.#upstream.reachability.state === 'reachable') return { kind: 'forward' }
     if (state !== 'recent') return { kind: 'local', cache, mirrored }
     if (known.resource.verbs.includes('watch') && this.isFresh(mirrored)) return { kind: 'local', cache, mirrored }
+    const { reachability, freshen } = this.#upstream
+    if (freshen !== undefined && read.isAsked !== true && reachability.state === 'reachable') return { kind: 'freshen' }
     return { kind: 'local', cache, mirrored, warning: this.ageOf(mirrored) }
   }
 

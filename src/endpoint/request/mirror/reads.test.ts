@@ -216,6 +216,23 @@ test('[A6] where the upstream says that the API server has what is held, the cop
   assert.equal(held(), undefined)
 })
 
+test('[A6] an administrator for whom a hub asks nothing reads the copy, with a warning; what is not mirrored is refused as the hub says it', async () => {
+  await using world = await synced()
+  world.cloud.keepsAdministrator = true
+  const refusal = statusText(403, 'only read here')
+  world.cloud.script = ({ identity, passedOn }) =>
+    identity.kind === 'edge' && passedOn === true ? answered(403, refusal) : undefined
+  const one = await asAdmin(world, c1)
+  assert.deepEqual([one.status, one.json.value, one.passedThrough], [200, 'one', false])
+  assert.match(warningsOf(one).join(), /local copy, \d+ s old \(its hub asks the API server nothing/)
+  const impersonated = await world.ask('GET', c1, { peer: admin, headers: { 'impersonate-user': 'alice' } })
+  assert.equal(impersonated.status, 403)
+  assert.equal((await asAdmin(world, '/api/v1/namespaces/a/serviceaccounts/robot')).status, 403)
+  // Others are asked for as ever.
+  await world.get(c1)
+  assert.equal(world.cloud.passed('GET', c1).at(-1)?.identity.kind, 'token')
+})
+
 test('[A6] an answer that takes longer than the limit is the copy’s, with a warning, and nobody else waits', async () => {
   await using world = await synced()
   world.cloud.reachability.answersProbes = false

@@ -96,7 +96,9 @@ export class MirrorReads {
   #readOf(known: KnownResource, call: Call): Read {
     try {
       const read = readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
-      return call.identity.kind === 'named' ? { ...read, isKeptHere: true } : read
+      if (call.identity.kind === 'named') return { ...read, isKeptHere: true, unasked: nameless }
+      const isKept = call.identity.kind === 'edge' && this.#parts.upstream.keepsAdministrator === true
+      return isKept && !call.impersonates ? { ...read, unasked: untrusted } : read
     } catch (error) {
       call.formOf(this.#servedBy(known, undefined))
       throw error
@@ -104,7 +106,8 @@ export class MirrorReads {
   }
 
   async #elsewhere(first: ReadRoute, asked: ReadCall): Promise<Response> {
-    const { known, read, call } = asked
+    const { known, call } = asked
+    let { read } = asked
     for (let route = first; ; route = this.#parts.front.route(read)) {
       switch (route.kind) {
         case 'local':
@@ -116,6 +119,10 @@ export class MirrorReads {
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
+        case 'freshen':
+          await this.#parts.upstream.freshen?.(this.#parts.upstream.reachability.limitMs)
+          read = { ...read, isAsked: true }
+          break
         case 'hold': {
           if (isWatchList(read, call.api)) return this.#later(asked, route.mirrored)
           const outcome = await route.mirrored.synced(mirrorLimits.holdMsMax)
@@ -318,6 +325,8 @@ export class MirrorReads {
   }
 }
 
+const nameless = 'no credential is configured to ask the API server in the name of this caller'
+const untrusted = 'its hub asks the API server nothing in the name of an administrator'
 const late = { why: 'the API server did not answer in time' }
 
 /** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HeldDocuments } from './helddocuments.ts'
+import { HubDocuments } from './hubdocuments.ts'
 
 const answer = { status: 200, headers: { etag: '"x"' }, body: Buffer.from('{}') }
 
 function open(isAllowed: (path: string) => boolean | undefined) {
   const asked: string[] = []
-  const held = new HeldDocuments({
+  const held = new HubDocuments({
     documents: {
       answer: (path, query) => {
         asked.push(`${path} ${query.get('hash') ?? ''}`)

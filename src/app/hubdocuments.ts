@@ -2,21 +2,22 @@
  * Discovery and OpenAPI as the hub holds them, for edges that ask for them as their nodes: read from the API server once for all, and sent compressed, where
  * it sends some of them plain.
  */
-import type { CloudDocuments, DocumentAnswer } from '../../mirror/documents/documents.ts'
-import type { Headers } from '../../upstream/upstream.ts'
-import type { NodeRights } from '../access/noderights.ts'
-import { isPublic } from './passable.ts'
+
+import type { NodeRights } from '../hub/access/noderights.ts'
+import type { DocumentsForNodes } from '../hub/forwarding/forwarding.ts'
+import { isPublic } from '../hub/forwarding/passable.ts'
+import type { CloudDocuments, DocumentAnswer } from '../mirror/documents/documents.ts'
+import type { Headers } from '../upstream/upstream.ts'
 
 type Parts = { readonly documents: Pick<CloudDocuments, 'answer'>; readonly nodes: Pick<NodeRights, 'judge'> }
 
-export class HeldDocuments {
+export class HubDocuments implements DocumentsForNodes {
   readonly #parts: Parts
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** Undefined: the API server has to say it. */
   async answer(node: string, target: string, headers: Headers): Promise<DocumentAnswer | undefined> {
     const [path = '', query = ''] = target.split('?', 2)
     if (!documentForm.test(path)) return undefined
