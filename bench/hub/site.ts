@@ -70,7 +70,7 @@ export async function untilQuiet(line: Link, forMs: number): Promise<void> {
   }
 }
 
-export type EdgeInterests = {
+type EdgeInterests = {
   readonly upstream: { readonly state: string }
   readonly interests: readonly {
     readonly resource: string
@@ -80,7 +80,7 @@ export type EdgeInterests = {
   }[]
 }
 
-export async function statusOf({ ake }: HubEdge): Promise<EdgeInterests> {
+async function statusOf({ ake }: HubEdge): Promise<EdgeInterests> {
   const connection = await connectTo(ake, 'h2')
   const { text = '{}' } = await connection.ask({ path: '/ake/status' }, true)
   connection.close()
