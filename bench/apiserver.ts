@@ -79,14 +79,18 @@ async function kill(pid: number): Promise<void> {
   }
 }
 
-function storeUrl(etcd: number): string {
+/** Where the etcd of this process is asked. */
+export function storeUrl(etcd: number): string {
   const option = '--listen-client-urls='
   const found = argumentsOf(etcd).find((argument) => argument.startsWith(option))
   if (found === undefined) throw new Error(`etcd was started without ${option}`)
   return found.slice(option.length)
 }
 
-async function fillEtcd(url: string, pods: readonly Pod[]): Promise<void> {
+/** What is stored besides pods: its key below /registry/, and the object. */
+export type StoredRow = readonly [key: string, object: { readonly metadata: object }]
+
+export async function fillEtcd(url: string, pods: readonly Pod[], others: readonly StoredRow[] = []): Promise<void> {
   const random = seeded(2)
   const creationTimestamp = '2026-11-01T00:00:00Z'
   const born = <T extends { metadata: object }>(object: T): T => ({
@@ -100,6 +104,7 @@ async function fillEtcd(url: string, pods: readonly Pod[]): Promise<void> {
   const rows = [
     ...namespaces,
     ...pods.map((pod): [string, object] => [`pods/${pod.namespace}/${pod.name}`, born(pod.object)]),
+    ...others.map(([key, object]): [string, object] => [key, born(object)]),
   ]
   const base64 = (text: string) => Buffer.from(text).toString('base64')
   for (let from = 0; from < rows.length; from += putsAtOnce) {
@@ -111,7 +116,8 @@ async function fillEtcd(url: string, pods: readonly Pod[]): Promise<void> {
   }
 }
 
-async function untilVisible(target: Target, count: number): Promise<void> {
+/** Its watch cache shows as many pods. */
+export async function untilVisible(target: Pick<Target, 'url' | 'tls'>, count: number): Promise<void> {
   const give = performance.now() + visibleWithinMs
   for (;;) {
     const { status, body } = await ask({ ...target.tls, url: target.url }, '/api/v1/pods?limit=1')

@@ -18,6 +18,8 @@ export type Contestant =
   | 'gzip'
   | 'JSON'
   | 'HTTP/2'
+  | 'plain watch'
+  | 'WatchList'
 
 /** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
 export type Credentials = { readonly ca: string; readonly cert: string; readonly key: string }

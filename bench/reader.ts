@@ -200,14 +200,16 @@ function opening(ids: readonly number[], authority: string, { path, form }: Watc
   ])
 }
 
-/** HPACK: a literal field without indexing, both strings plain and shorter than 127 bytes. */
+/** HPACK: a literal field without indexing, both strings plain. */
 function literal(name: string, value: string): Buffer {
-  return Buffer.concat([
-    Buffer.from([0, name.length]),
-    Buffer.from(name),
-    Buffer.from([value.length]),
-    Buffer.from(value),
-  ])
+  return Buffer.concat([Buffer.of(0), plainText(name), plainText(value)])
+}
+
+/** Behind its length, which takes a second byte from 127 on and would take a third from 255 on. */
+function plainText(text: string): Buffer {
+  if (text.length >= 255) throw new Error(`a field of ${text.length} bytes`)
+  const length = text.length < 127 ? [text.length] : [127, text.length - 127]
+  return Buffer.concat([Buffer.from(length), Buffer.from(text)])
 }
 
 function windowUpdate(stream: number, bytes: number): Buffer {

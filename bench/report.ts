@@ -25,6 +25,8 @@ const groups: readonly { readonly title: string; readonly questions: readonly st
     title: 'The link to a hub: bytes and CPU of its parts',
     questions: ['link', 'session', 'tunnel', 'renewal', 'hublink', 'hubpeers', 'linkedfollow'],
   },
+  { title: 'An edge behind a hub: its line and its lateness', questions: ['hubbytes', 'hublatency'] },
+  { title: 'A hub: what its edges cost it', questions: ['hubload'] },
   { title: 'An edge: memory', questions: ['edgememory', 'edgeoverlap'] },
 ]
 

@@ -27,6 +27,9 @@ import { edgewatch } from './edge/watch.ts'
 import { edgewatchlist } from './edge/watchlist.ts'
 import { forms } from './forms.ts'
 import { get } from './get.ts'
+import { hubbytes } from './hub/bytes.ts'
+import { hublatency } from './hub/latency.ts'
+import { hubload } from './hub/load.ts'
 import { hublink } from './hublink.ts'
 import { hubpeers } from './hubpeers.ts'
 import { link } from './link.ts'
@@ -48,6 +51,7 @@ import { watch } from './watch.ts'
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
   ...[link, session, tunnel, renewal, hublink, hubpeers, linkedfollow],
+  ...[hubbytes, hublatency, hubload],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

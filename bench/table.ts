@@ -4,7 +4,7 @@ import type { Contestant, Figure } from './bench.ts'
 
 const others: readonly Contestant[] = [
   ...(['ake serve', 'ake plain', 'nginx', 'kube-apiserver', 'node:sqlite', 'bare relay'] as const),
-  ...(['without roles', 'without the edge', 'gzip', 'JSON'] as const),
+  ...(['without roles', 'without the edge', 'plain watch', 'gzip', 'WatchList', 'JSON', 'HTTP/2'] as const),
 ]
 
 /** A column that no figure fills is left out. */

@@ -82,6 +82,9 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
       /the API server is not known: give --kubeconfig/,
     ],
     [['hub', 'issue', 'Edge_1', '--state', '/nonexistent', '--out', 'x'], /"Edge_1" cannot be the name of a node/],
+    [['demo', 'cutt'], /"ake demo" runs a demo and turns its switch: write "ake demo", "ake demo cut" or/],
+    [['demo', 'cut', '/tmp', 'now'], /"ake demo cut" takes no "now"/],
+    [['demo', 'mend', '--now'], /"ake demo mend" takes no "--now"/],
     [['serve', '--config', '/nonexistent.yaml'], /cannot read the configuration file \/nonexistent.yaml/],
   ]
   for (const [args, sentence] of cases) {

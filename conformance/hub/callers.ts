@@ -97,6 +97,13 @@ export async function checkBothEdges(world: HubbedWorld, findings: Findings, bef
   }
 }
 
+/** While its caller asks: the hub may have refused it a moment ago. */
+export async function untilFed(world: HubbedWorld, name: NodeName): Promise<void> {
+  const pod = world.at(name, `proxy ${name}`)
+  const holds = async () => (await pod.ask(listing)).status === 200 && (await isFed(world, name))
+  await world.until(`${name} is fed`, holds)
+}
+
 /** A first list: its caller proves what the edge may have. A watch that came at once would go up by itself until it ends. */
 async function showToken(world: HubbedWorld, findings: Findings, name: NodeName): Promise<void> {
   const { status } = await world.at(name, `proxy ${name}`).ask(listing)

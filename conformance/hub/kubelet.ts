@@ -52,7 +52,7 @@ export async function checkKubelet(world: HubbedWorld, findings: Findings): Prom
   const stranger = world.at(own, `kubelet ${other}`)
   const patch = { method: 'PATCH', headers: merging, body: { metadata: { labels: { stolen: 'yes' } } } }
   const stolen = await stranger.ask(`/api/v1/nodes/${other}`, patch)
-  findings.equal(stolen.status, 401, `a write with the certificate of another node (${stolen.body.slice(0, 200)})`)
+  findings.equal(stolen.status, 403, `a write with the certificate of another node (${stolen.body.slice(0, 200)})`)
 }
 
 export async function checkWhoami(kubelet: Seat, findings: Findings, node: NodeName): Promise<void> {

@@ -12,7 +12,7 @@ import { shop } from './objects.ts'
 import type { HubbedWorld } from './world.ts'
 
 /** Each side writes objects of its own name, which is left out of what is compared. */
-const sides = ['left', 'right'] as const
+const sides = ['ours', 'real'] as const
 type Side = (typeof sides)[number]
 
 export async function checkLines(world: HubbedWorld, findings: Findings): Promise<void> {
@@ -20,10 +20,10 @@ export async function checkLines(world: HubbedWorld, findings: Findings): Promis
   const { bin } = await buildKubernetes({ only: ['kubectl'], progress })
   const standIn = await startStandIn({ oracle: world.oracle, dir, signal, progress })
   const person = world.person('keeper')
-  const servers = { left: world.edge('edge-1').ake, right: world.oracle }
+  const servers = { ours: world.edge('edge-1').ake, real: world.oracle }
   const shells = await Promise.all(
     sides.map(async (side) => {
-      const home = join(dir, `home-${side}`)
+      const home = join(dir, `shell-${side}`)
       await mkdir(home, { recursive: true })
       const kubeconfig = join(home, 'kubeconfig')
       await writeKubeconfig(kubeconfig, { url: servers[side].url, ca: servers[side].ca, ...person })
@@ -67,7 +67,7 @@ function script(side: Side, home: string): Command[] {
     { line: kubectl(`label configmap box-${side} colour=blue`) },
     { line: kubectl(`get configmap box-${side} --show-labels`) },
     { line: kubectl('auth can-i list secrets') },
-    { line: kubectl('auth can-i list nodes'), fails: true },
+    { line: kubectl('auth can-i list deployments.apps'), fails: true },
     { line: kubectl('auth whoami -o json') },
     { line: 'kubectl get nodes', fails: true },
     { line: kubectl('get configmap never'), fails: true },

@@ -1,4 +1,4 @@
-/** Who is neither a node nor has a token: a hub that does not trust its edges passes nothing on for them, and says so. */
+/** Who is neither a node nor has a token: a hub that does not trust its edges passes nothing on in the names of known ones, and says so. */
 import type { Asked } from '../asking.ts'
 import type { Findings } from '../findings.ts'
 import { messageOf } from './kubelet.ts'
@@ -7,8 +7,6 @@ import type { HubbedWorld } from './world.ts'
 
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
-const nameless =
-  'a hub passes on requests with a bearer token and those of the node itself: no other certificate goes through it, nor a request without a credential'
 const alone =
   'nothing goes up in the name of "jane", whom this edge knows by its certificate alone: start it with --client-credential jane=CERT,KEY unless it has a hub, ask with a token, or ask the API server itself'
 const making: Asked = { method: 'POST', body: { metadata: { name: 'never' } } }
@@ -29,10 +27,10 @@ export async function checkPeople(world: HubbedWorld, findings: Findings): Promi
     ['administrator', configMaps, making, [403, untrusted]],
     ['administrator', `/api/v1/namespaces/${shop}/pods/pod-on-edge-1/log`, {}, [403, untrusted]],
     ['administrator', '/api/v1/nodes/edge-1', { headers: { 'impersonate-user': 'admin' } }, [403, untrusted]],
-    ['anonymous', slices, {}, [401, nameless]],
-    ['anonymous', `${slices}?resourceVersion=0`, {}, [401, nameless]],
-    ['anonymous', `/api/v1/namespaces/${shop}/secrets/of-edge-1`, {}, [401, nameless]],
-    ['anonymous', configMaps, making, [401, nameless]],
+    ['anonymous', slices, {}, [403]],
+    ['anonymous', `${slices}?resourceVersion=0`, {}, [403]],
+    ['anonymous', `/api/v1/namespaces/${shop}/secrets/of-edge-1`, {}, [403]],
+    ['anonymous', configMaps, making, [403]],
     // What it may read by roles it reads of the copy; nothing goes up in a name that its hub cannot prove.
     ['jane', `${slices}?resourceVersion=0`, {}, [200]],
     ['jane', '/api/v1/persistentvolumes', {}, [403, `persistentvolumes is forbidden: ${alone}`]],

@@ -1,7 +1,7 @@
 /** A hub dies and another takes its edges over: nobody lists again, writes go on. */
 import type { Findings } from '../findings.ts'
 import { creatorOf } from '../rights/objects.ts'
-import { HeldWatch, seconds } from './callers.ts'
+import { HeldWatch, seconds, untilFed } from './callers.ts'
 import { checkWhoami } from './kubelet.ts'
 import { nodes, shop, shopSlices, slice } from './objects.ts'
 import type { HubbedWorld } from './world.ts'
@@ -11,8 +11,8 @@ const configMaps = `/api/v1/namespaces/${shop}/configmaps`
 const writesMsMax = 20_000
 
 export async function checkTakeover(world: HubbedWorld, findings: Findings): Promise<void> {
+  for (const name of nodes) await untilFed(world, name)
   const watches = await Promise.all(nodes.map((name) => HeldWatch.open(world, name)))
-  for (const name of nodes) await world.untilState(name, 'endpointslices', 'synced')
   const before = await Promise.all(nodes.map((name) => world.kept(name, 'endpointslices')))
   const startedMs = performance.now()
   await world.hubs[0].end('kill')

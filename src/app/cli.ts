@@ -131,15 +131,20 @@ restored: says that the cluster was put back to an earlier state while no hub ra
     },
   },
   demo: {
-    summary: 'serve sample objects that keep changing, from a temporary folder',
-    about: 'Everything is removed when it ends (Ctrl-C).',
-    run: (args) =>
-      untilSignal('demo', args, async (config, parts) => {
-        // With its terminal it ends, and cleans up. Servers are started without one, and leave the signal as it was.
-        process.on('SIGHUP', () => stop.abort())
-        const { demo } = await import('./demo.ts')
-        await demo(config, parts)
-      }),
+    summary: 'show a cloud, a hub and two edges at work, and what a cut of the line between them does',
+    about: `It runs "ake serve" with a small site that keeps changing, "ake hub --trust-edges" and two "ake edge --hub" as processes in a
+temporary folder, which has their logs, and shows objects, versions and lag at each, bytes on the line, and watches that stay open. --listen
+is the address of edge-1. It prints kubectl commands for each endpoint.
+Keys: c cuts the line between the edges and the hub, m mends it, q ends the demo. Where its terminal takes no keys it tells a line now and
+then, and cuts and mends by itself until the switch is first used. Everything is removed when it ends (q, Ctrl-C, or with its terminal).
+
+cut, mend: turn the switch of the demo that runs, from another terminal. Of several, FOLDER says which: each tells its own.
+The exit code is 1 where none runs.`,
+    actions: [
+      { words: 'cut [FOLDER]', options: 'demo cut' },
+      { words: 'mend [FOLDER]', options: 'demo mend' },
+    ],
+    run: runDemo,
   },
   version: {
     summary: 'print the versions of ake, its Kubernetes API and Node',
@@ -210,6 +215,28 @@ function runHub(args: readonly string[]): Promise<void> {
     const { hub } = await import('./hub.ts')
     await hub(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
   })
+}
+
+async function runDemo(args: readonly string[]): Promise<void> {
+  const [action, folder, ...rest] = args
+  if (action === undefined || action.startsWith('-')) {
+    await untilSignal('demo', args, async (config, parts) => {
+      // With its terminal it ends, and cleans up. Servers are started without one, and leave the signal as it was.
+      process.on('SIGHUP', () => stop.abort())
+      const { demo } = await import('./demo/demo.ts')
+      await demo(config, parts)
+    })
+    return
+  }
+  const { switchWords, turnSwitch } = await import('./demo/switch.ts')
+  const word = switchWords.find((one) => one === action)
+  if (word === undefined) {
+    throw new UsageError(
+      `"ake demo" runs a demo and turns its switch: write "ake demo", "ake demo cut" or "ake demo mend"`,
+    )
+  }
+  refuseArguments(`demo ${word}`, folder?.startsWith('-') ? [folder] : rest)
+  process.stdout.write(await turnSwitch(word, folder))
 }
 
 async function untilSignal<C extends 'serve' | 'edge' | 'hub' | 'demo'>(

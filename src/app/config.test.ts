@@ -37,7 +37,7 @@ test('defaults, each in its type', async () => {
   })
   assert.deepEqual(await readConfig('demo', { args: [], env: {} }), {
     listen: [{ host: '127.0.0.1', port: 0 }],
-    logLevel: 'warn',
+    logLevel: 'info',
   })
 })
 

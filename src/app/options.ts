@@ -121,7 +121,7 @@ const options = [
     name: 'log-level',
     env: 'AKE_LOG_LEVEL',
     type: 'level',
-    commands: { serve: 'info', edge: 'info', hub: 'info', demo: 'warn' },
+    commands: { serve: 'info', edge: 'info', hub: 'info', demo: 'info' },
     help: 'least level that is logged: debug, info, warn or error',
   },
   {

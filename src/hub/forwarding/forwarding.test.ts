@@ -1,6 +1,6 @@
 /** What goes up for whom, and what does not, over a link between a real session of an edge and the hub. */
 import assert from 'node:assert/strict'
-import { PassThrough } from 'node:stream'
+import { type Duplex, duplexPair, PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { createLog } from '../../base/log.ts'
 import { encodeRequestHead, requestPurpose } from '../../tunnel/request/request.ts'
@@ -18,6 +18,8 @@ type Wishes = { readonly trustsEdges?: boolean; readonly limits?: Partial<Forwar
 /** An API server that answers with what it was asked. */
 class EchoingCloud {
   readonly asked: UpstreamRequest[] = []
+  /** What an upgrade leads to, where it is not an echo. */
+  far: Duplex | undefined
   /** Holds answers back. */
   isStuck = false
   answer: (asked: UpstreamRequest) => Promise<UpstreamResponse> = async (asked) => {
@@ -38,7 +40,7 @@ class EchoingCloud {
 
   connect(asked: UpstreamRequest) {
     this.asked.push(asked)
-    const socket = new PassThrough()
+    const socket = this.far ?? new PassThrough()
     const rawHeaders = ['Connection', 'Upgrade', 'Upgrade', 'SPDY/3.1']
     return Promise.resolve({ status: 101, rawHeaders, socket, head: Buffer.from('first ') })
   }
@@ -196,18 +198,22 @@ async function raw(
   return (answer[at] as number) - 0x80 + (answer[at + 1] as number) * 0x80
 }
 
-test('[I1, I3] nothing else goes up: 403 with a sentence for the administrator, 401 without a credential', async () => {
+test('[I1, I3] the administrator does not go up, with a sentence; who shows nothing goes up as nobody', async () => {
   const { world, cloud, requests, lines } = await opened()
   await using _ = world
-  for (const [kind, code, sentence] of [
-    ['edge', 403, /does not trust edges/],
-    ['anonymous', 401, /nor a request without a credential/],
-  ] as const) {
-    const reply = await requests.ask({ ...get, identity: { kind }, passedOn: true })
-    assert.equal(reply.status, code)
-    assert.match(await textOf(reply), sentence)
-  }
+  const reply = await requests.ask({ ...get, identity: { kind: 'edge' }, passedOn: true })
+  assert.equal(reply.status, 403)
+  assert.match(await textOf(reply), /does not trust edges/)
   assert.deepEqual(cloud.asked, [])
+  await requests.ask({ ...get, identity: { kind: 'anonymous' }, passedOn: true })
+  assert.deepEqual(
+    cloud.asked.map(({ identity }) => identity),
+    [{ kind: 'anonymous' }],
+  )
+  assert.equal(
+    Object.keys(cloud.lastSent ?? {}).some((name) => name.startsWith('impersonate-')),
+    false,
+  )
   assert.deepEqual(lines, [])
 })
 
@@ -233,6 +239,37 @@ test('an upgrade leads to bytes both ways', async () => {
   for (let at = 0; at < 20 && came.join('') !== 'first second'; at++) await world.pass(100)
   assert.equal(came.join(''), 'first second')
   assert.equal(cloud.asked[0]?.headers?.upgrade, 'SPDY/3.1')
+})
+
+test('[L16] an upgraded connection that the API server closes at once ends with its last bytes; one that breaks off is broken', async () => {
+  for (const isOrderly of [true, false]) {
+    const { world, cloud, requests } = await opened()
+    await using _ = world
+    const [ours, theirs] = duplexPair()
+    cloud.far = ours
+    const headers = { connection: 'Upgrade', upgrade: 'websocket' }
+    const { socket } = await requests.connect({ ...get, headers, identity: asNode })
+    let came = ''
+    let end = ''
+    socket.on('data', (bytes: Buffer) => {
+      came += bytes.toString()
+    })
+    socket.on('end', () => {
+      end = 'ended'
+    })
+    socket.on('error', () => {
+      end = 'broken'
+    })
+    theirs.write('x'.repeat(100_000))
+    if (isOrderly) {
+      theirs.end('the last')
+      ours.once('end', () => ours.destroy())
+    } else ours.destroy(new Error('reset'))
+    for (let at = 0; at < 50 && end === ''; at++) await world.pass(100)
+    assert.equal(end, isOrderly ? 'ended' : 'broken')
+    if (isOrderly) assert.equal(came.length, 'first '.length + 100_008)
+    socket.destroy()
+  }
 })
 
 test('[L20] whether the API server may have seen a request is told as it is', async () => {

@@ -1,7 +1,7 @@
 /**
  * Requests of edges, passed on to the API server as their callers (I1): a bearer token unchanged; the link's own node impersonated, by the
  * name in the certificate of its link and no other; the edge's administrator with the hub's own credential only where the hub
- * trusts its edges. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
+ * trusts its edges; who shows no credential as nobody. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
@@ -179,8 +179,9 @@ export class EdgeForwarding {
       case 'administrator':
         if (!this.#parts.trustsEdges) throw refused(403, 'Forbidden', untrusted)
         return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }
-      default:
-        throw refused(401, 'Unauthorized', nameless)
+      case 'anonymous':
+        // What that may do the API server says, as to any who knocks there without a credential.
+        return { identity: { kind: 'anonymous' }, headers, caller: `anonymous ${edge}` }
     }
   }
 }
@@ -190,8 +191,6 @@ const nothing = Buffer.alloc(0)
 
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
-const nameless =
-  'a hub passes on requests with a bearer token and those of the node itself: no other certificate goes through it, nor a request without a credential'
 
 function refused(code: number, reason: string, sentence: string): StatusError {
   return failure(code, reason, sentence)

@@ -65,7 +65,7 @@ export class LinkedEdge {
       ...parts.session,
       admit: (edge) => this.#admit(edge),
       now: this.#cameAt,
-      ageMs: () => this.#ageMs(),
+      ageMs: (source) => this.#now - parts.sources.heardAt(source),
     })
     link.begin({
       frame: (bytes) => this.#receive(bytes),
@@ -151,13 +151,6 @@ export class LinkedEdge {
 
   get #now(): number {
     return this.#parts.clock.steady()
-  }
-
-  /** Of the oldest of its sources: what the hub has heard of one says nothing of another. */
-  #ageMs(): number {
-    const { sources } = this.#parts
-    const followed = new Set([...this.#interests.values()].map(({ source }) => source).filter((source) => source !== 0))
-    return Math.ceil(Math.max(0, ...[...followed].map((source) => this.#now - sources.heardAt(source))))
   }
 
   #tick(): void {

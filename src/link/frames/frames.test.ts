@@ -73,7 +73,7 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
   compared: fields({ interest: number, version: number, answer: bytes(300) }),
   lost: fields({ interest: number, epoch: number, version: number }),
   ping: fields({ number }),
-  pong: fields({ number, ageMs: number }),
+  pong: fields({ number, ageMs: number, stale: some(number) }),
   drain: fields({ withinMs: number, sentence: words(1_024) }),
   tunnel: fields({ type: fc.integer({ min: 0x80, max: 0xbf }), payload: bytes(300) }),
 }

@@ -35,7 +35,7 @@ export const keyBytesMax = 512
 /** Of an interest's name with its selectors: a longer one is not followed over a link. */
 export const interestBytesMax = 4 * 1024
 /** Entries in one frame, whatever they are; there may be several frames. */
-const entriesMax = 1_024
+export const entriesMax = 1_024
 /** Of the name of a release, a cluster, a hub or an edge. */
 const nameBytesMax = 253
 /** Of a sentence for a log. */
@@ -130,8 +130,8 @@ const layouts = {
   compared: [0x0d, record({ interest: count, version: count, answer: bytes(comparisonBytesMax) })],
   lost: [0x0e, record({ interest: count, epoch: count, version: count })],
   ping: [0x0f, record({ number: count })],
-  /** `ageMs`: as old is what the other side was told at most, if nothing it knows waits to be sent. */
-  pong: [0x10, record({ number: count, ageMs: later(count, 0) })],
+  /** `ageMs`: as old is what the hub was told at most, and all of it sent; of the interests in `stale` it does not know that. */
+  pong: [0x10, record({ number: count, ageMs: later(count, 0), stale: later(list(count, small), []) })],
   drain: [0x11, record({ withinMs: count, sentence: text(sentenceBytesMax) })],
 } as const
 

@@ -79,9 +79,14 @@ export class EdgeSession {
     return nextKeepalive(keepaliveMs, { isSilent: this.#isSilent, livedMs: now - began })
   }
 
-  /** When everything was what the cluster had, as far as the hub has told, by the clock of this side; it is all told. */
+  /** When something of what is told was what the cluster had, or the hub was there where nothing is, by the clock of this side. */
   get freshAt(): number {
     return this.#freshAt
+  }
+
+  /** When all of an interest was what the cluster had, and told. */
+  freshAtOf(number: number): number {
+    return this.#interests.get(number)?.freshAt ?? Number.NEGATIVE_INFINITY
   }
 
   /** What waits in memory for the copy. */
@@ -163,10 +168,10 @@ export class EdgeSession {
 
   #take(frame: LinkFrame): void {
     if (frame.kind === 'welcome') this.#welcome(frame)
-    else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number, ageMs: 0 })
+    else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number, ageMs: 0, stale: [] })
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
-      if (frame.number === this.#liveness.number) this.#freshAt = Math.max(this.#freshAt, this.#pingedAt - frame.ageMs)
+      if (frame.number === this.#liveness.number) this.#freshen(this.#pingedAt - frame.ageMs, new Set(frame.stale))
     } else if (frame.kind === 'drain') {
       this.#state = 'leaving'
       this.#effects.push({ effect: 'move', withinMs: frame.withinMs, sentence: frame.sentence })
@@ -174,6 +179,13 @@ export class EdgeSession {
       this.#close({ reason: frame.reason, retryAfterMs: frame.retryAfterMs, sentence: frame.sentence })
     else if (this.#state === 'greeting') throw new LinkFault('refuses an interest while greeting')
     else this.#taking.put(frame)
+  }
+
+  #freshen(at: number, stale: ReadonlySet<number>): void {
+    const live = [...this.#interests.values()].filter(({ phase }) => phase === 'live')
+    const fresh = live.filter(({ number }) => !stale.has(number))
+    for (const interest of fresh) interest.freshAt = Math.max(interest.freshAt, at)
+    if (fresh.length > 0 || live.length === 0) this.#freshAt = Math.max(this.#freshAt, at)
   }
 
   #welcome(frame: Extract<LinkFrame, { kind: 'welcome' }>): void {

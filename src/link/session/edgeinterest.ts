@@ -27,6 +27,8 @@ export class EdgeInterest {
   phase: EdgePhase = 'wanted'
   walkState: WalkState = 'treeless'
   comparison = 0
+  /** When all of it was what the cluster had. */
+  freshAt = Number.NEGATIVE_INFINITY
   /** Versions do not fall behind this. */
   version: number
   #held: InterestHeld

@@ -67,7 +67,7 @@ const anyFrame = fc.oneof(
   fields({ ...kindOf('compared'), interest: number, version: number, answer: bytes }),
   fields({ ...kindOf('lost'), interest: number, epoch: number, version: number }),
   fields({ ...kindOf('ping'), number }),
-  fields({ ...kindOf('pong'), number, ageMs: number }),
+  fields({ ...kindOf('pong'), number, ageMs: number, stale: fc.array(number) }),
   fields({ ...kindOf('drain'), withinMs: number, sentence: key }),
 ) as fc.Arbitrary<LinkFrame>
 
@@ -191,7 +191,7 @@ test('[L8] acknowledging what was not sent, answering what was not asked and unk
   const wrong: LinkFrame[] = [
     { kind: 'acknowledge', position: 1, bulk: 0 },
     { kind: 'acknowledge', position: 0, bulk: 1 },
-    { kind: 'pong', number: 1, ageMs: 0 },
+    { kind: 'pong', number: 1, ageMs: 0, stale: [] },
     { kind: 'unsubscribe', interests: [3] },
     { kind: 'compare', interest: 3, version: 1, request: Buffer.alloc(0) },
     { kind: 'refused', interest: 9, reason: 'other', retryAfterMs: 0, sentence: '' },

@@ -4,7 +4,7 @@
  * of the same `receive` or the next `tick`. A frame that is wrong here closes the link with its reason (L8).
  */
 import { LinkFault } from '../frames/bytes.ts'
-import { chooseProtocol, type LinkFrame } from '../frames/frames.ts'
+import { chooseProtocol, entriesMax, type LinkFrame } from '../frames/frames.ts'
 import { HubInterest } from './hubinterest.ts'
 import { HubSending } from './hubsending.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
@@ -34,8 +34,8 @@ export type HubSessionParts = {
   /** Who may come: undefined lets the edge in. */
   readonly admit: (edge: string) => SessionRefusal | undefined
   readonly now: number
-  /** How long ago it was last certain that what this edge is told is what there is. */
-  readonly ageMs?: () => number
+  /** How long ago it was last certain that what is told of a source is what there is. */
+  readonly ageMs?: (source: number) => number
   readonly limits?: SessionLimits
 }
 
@@ -138,8 +138,21 @@ export class HubSession {
     const number = this.#pinged
     if (number === undefined || this.#state === 'closed') return
     this.#pinged = undefined
-    const isBehind = [...this.#interests.values()].some(({ phase, isBusy }) => phase === 'live' && isBusy)
-    this.#send({ kind: 'pong', number, ageMs: isBehind ? ageMsMax : Math.min(ageMsMax, this.#parts.ageMs?.() ?? 0) })
+    this.#send({ kind: 'pong', number, ...this.#age() })
+  }
+
+  /** One interest that does not come says nothing of the others. */
+  #age(): { readonly ageMs: number; readonly stale: readonly number[] } {
+    const { ageMs: ageOf = () => 0 } = this.#parts
+    const stale: number[] = []
+    let ageMs = 0
+    for (const [number, { phase, isBusy, view }] of this.#interests) {
+      if (phase !== 'live' || view === undefined) continue
+      const age = isBusy ? Number.POSITIVE_INFINITY : Math.ceil(ageOf(view.source))
+      if (age > this.#limits.staleMs) stale.push(number)
+      else ageMs = Math.max(ageMs, age)
+    }
+    return stale.length > entriesMax ? { ageMs: ageMsMax, stale: [] } : { ageMs, stale }
   }
 
   /** The answer to `open`. From here on every event of the interest is told. */

@@ -35,7 +35,7 @@ const samples: { readonly [Kind in LinkFrame['kind']]: LinkFrame & { readonly ki
   compared: { kind: 'compared', interest: 1, version: 4, answer: Buffer.of() },
   lost: { kind: 'lost', interest: 0, epoch: 2, version: 5 },
   ping: { kind: 'ping', number: 7 },
-  pong: { kind: 'pong', number: 0, ageMs: 0 },
+  pong: { kind: 'pong', number: 0, ageMs: 0, stale: [] },
   drain: { kind: 'drain', withinMs: 1_000, sentence: '' },
   tunnel: { kind: 'tunnel', type: 0x80, payload: Buffer.of(1) },
 }

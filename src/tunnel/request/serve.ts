@@ -2,7 +2,7 @@
  * The end of a link that answers requests: each stream becomes a call, and its answer goes back as it is read. What the call
  * does with the request, and in whose name, is not known here.
  */
-import { type Duplex, pipeline } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { tooManyRequests } from '../../kube/status.ts'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import type { TunnelDuplex } from '../duplex.ts'
@@ -156,7 +156,7 @@ function refuse(stream: TunnelDuplex): void {
 async function answer(stream: TunnelDuplex, { status, body: given }: TunnelledReply): Promise<void> {
   const body = 'socket' in given ? given.socket : given
   if ('socket' in given && status === 101) {
-    pipeline(stream, given.socket, stream, () => {})
+    join(stream, given.socket)
     return
   }
   if (body instanceof Buffer) stream.end(body)
@@ -169,6 +169,19 @@ async function answer(stream: TunnelDuplex, { status, body: given }: TunnelledRe
     stream.end()
   }
   stream.resume()
+}
+
+/** Bytes both ways. A server that is done closes at once, whatever the asker may still say: what it said goes to its end all the same. */
+function join(stream: TunnelDuplex, socket: Duplex): void {
+  socket.pipe(stream)
+  stream.pipe(socket)
+  socket.on('error', () => {})
+  socket.once('close', () => {
+    if (!socket.readableEnded) stream.giveUp('broken', 'the connection that it led to broke off')
+    // Nobody hears what comes; the asker ends it when it has read the end.
+    else stream.resume()
+  })
+  stream.once('close', () => socket.destroy())
 }
 
 function drained(stream: Duplex): Promise<void> {

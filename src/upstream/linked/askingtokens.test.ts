@@ -47,6 +47,24 @@ test('[L24] what was refused or unknown is not shown again before its time, or o
   assert.deepEqual(asking.due(60), ['a', 'b'])
 })
 
+test('[L24] whom the hub refused is shown again soon when it asks, and however often it asks no sooner', () => {
+  const asking = asked('a', 'b')
+  const long = { ...refused, forMs: 60_000 }
+  for (const token of ['a', 'b']) asking.answered(token, long, 0)
+  asking.keep('b', 1_000)
+  asking.keep('b', 2_000)
+  assert.deepEqual(asking.due(4_999), [])
+  assert.deepEqual(asking.due(5_000), ['b'])
+  asking.answered('b', long, 5_000)
+  assert.deepEqual(asking.due(59_999), [])
+  asking.keep('a', 59_999)
+  assert.deepEqual(asking.due(59_999), ['a'])
+  const unsure = asked('c')
+  unsure.answered('c', { ...unknown, forMs: 60_000 }, 0)
+  unsure.keep('c', 20_000)
+  assert.deepEqual(unsure.due(20_000), [])
+})
+
 test('[L24, I4] a caller who asks no more is forgotten, and nothing prints a credential', () => {
   const asking = asked('secret-a')
   asking.keep('secret-b', 3_600_000)

@@ -10,10 +10,14 @@ const tokensMax = 4
 /** A caller that has gone asks no more; one that watches asks again at least once an hour, when its watch ends. */
 const keptMs = 75 * 60_000
 
+/** A caller who asks was found to be allowed here: a hub that refused it may know by now. No more often than this, however often it asks. */
+const askedAgainMs = 5_000
+
 type AskingToken = {
   readonly token: CarriedToken
   askedAt: number
   isRefused: boolean
+  shownAt: number
   /** Before that it is not shown again. */
   dueAt: number
 }
@@ -30,13 +34,16 @@ export class AskingTokens {
   keep(text: string, now: number): void {
     const [first] = this.#tokens
     if (first?.token.tell() === text) {
-      first.askedAt = now
+      asksAgain(first, now)
       return
     }
     const known = this.#tokens.find(({ token }) => token.tell() === text)
     if (known === undefined && !isBearable(text)) return
-    const latest = known ?? { token: new CarriedToken(text), askedAt: now, isRefused: false, dueAt: now }
-    latest.askedAt = now
+    const latest = known ?? {
+      token: new CarriedToken(text),
+      ...{ askedAt: now, isRefused: false, shownAt: now, dueAt: now },
+    }
+    asksAgain(latest, now)
     this.#tokens = [latest, ...this.#tokens.filter((one) => one !== known)]
     if (this.#tokens.length <= tokensMax) return
     const leaving = this.#tokens.findLast(({ isRefused }) => isRefused) ?? this.#tokens.at(-1)
@@ -59,6 +66,7 @@ export class AskingTokens {
   answered(text: string, { verdict, forMs }: ProofAnswer, now: number): void {
     const shown = this.#tokens.find(({ token }) => token.tell() === text)
     if (shown === undefined) return
+    shown.shownAt = now
     if (verdict !== 'unknown') shown.isRefused = verdict === 'refused'
     shown.dueAt = verdict === 'allowed' ? now : now + forMs
   }
@@ -67,4 +75,9 @@ export class AskingTokens {
   anew(now: number): void {
     for (const one of this.#tokens) one.dueAt = Math.min(one.dueAt, now)
   }
+}
+
+function asksAgain(one: AskingToken, now: number): void {
+  one.askedAt = now
+  if (one.isRefused) one.dueAt = Math.min(one.dueAt, one.shownAt + askedAgainMs)
 }

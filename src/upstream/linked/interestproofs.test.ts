@@ -139,6 +139,25 @@ test('[L24] a right that was withdrawn ends the feeding; it goes on once the cal
   await world.until(() => value() === 'unheard of')
 })
 
+test('[L24] a right that is given again feeds a caller who asks within seconds, though the hub has just refused it', async () => {
+  const { world, ask, value, held, server } = await opened()
+  await using _ = world
+  ask('reader')
+  await world.until(() => value() === 'first')
+  const { rights } = world
+  world.rights = () => false
+  await world.until(() => held()?.refusal !== undefined)
+  // Long enough for the edge to ask seldom.
+  await world.pass(20 * 60_000)
+  server.put('configmaps', 'a/c', { value: 'unheard of' })
+  world.rights = rights
+  for (let ms = 0; ms < 6_000 && value() === 'first'; ms += 500) {
+    ask('reader')
+    await world.pass(500)
+  }
+  assert.equal(value(), 'unheard of')
+})
+
 test('[L24] what is followed is proved again in time, by the newest credential, as long as its caller asks now and then', async () => {
   const { world, ask, value, held, server } = await opened()
   await using _ = world

@@ -347,7 +347,7 @@ export class LinkedFollowing implements InterestListener {
     this.#isLive = true
     this.#hasPast = true
     if (from.held !== undefined && from.check && from.start !== 'anew') this.#verify()
-    this.#steps.push({ kind: 'live', heardAt: () => Math.max(link.freshAt, this.#toldAt) })
+    this.#steps.push({ kind: 'live', heardAt: () => Math.max(this.#interest?.freshAt() ?? this.#toldAt, this.#toldAt) })
     for (const { step, taken } of this.#replayed.splice(0)) this.#steps.push(step, taken)
   }
 

@@ -37,6 +37,8 @@ export interface InterestListener {
 export type LinkedInterest = {
   restart(held: InterestHeld): void
   walk(comparison: number, tree: DigestTree): void
+  /** When all of it was what the cluster had, by the steady clock. */
+  freshAt(): number
   leave(): void
 }
 
@@ -135,7 +137,7 @@ export class LiveLink {
     return this.#heardAt
   }
 
-  /** When everything that was told was what the cluster had, by the steady clock. */
+  /** When anything that is told was what the cluster had, by the steady clock. */
   get freshAt(): number {
     return this.#session.freshAt
   }
@@ -167,6 +169,7 @@ export class LiveLink {
         this.#session.walk(number, comparison, tree)
         this.#poke()
       },
+      freshAt: () => this.#session.freshAtOf(number),
       leave: () => {
         if (!this.#listeners.delete(number)) return
         this.#session.unsubscribe(number)

@@ -41,7 +41,7 @@ export class ModelHub implements InterestView {
   readonly counts = { sent: 0, sentBytes: 0, received: 0, receivedBytes: 0 }
   readonly #parts: ModelHubParts
   readonly #changes = new SharedChanges()
-  /** How long ago it last heard of the cluster. */
+  /** How long ago it last heard of the cluster, of the one source that it has. */
   ageMs = 0
   #objects = new Map<string, LinkObject>()
   #history: LinkEvent[] = []

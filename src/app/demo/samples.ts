@@ -120,3 +120,12 @@ export const sampleObjects: readonly (readonly [path: string, object: unknown])[
   ['/apis/apiextensions.k8s.io/v1/customresourcedefinitions', sensorDefinition],
   ...sensors.map((sensor) => ['/apis/edge.example.com/v1/namespaces/shop/sensors', sensor] as const),
 ]
+
+/** What the edges hold from the start: as an option names it, and where it is read. */
+export const mirrored = [
+  { name: 'nodes', path: '/api/v1/nodes' },
+  { name: 'pods', path: '/api/v1/pods' },
+  { name: 'services', path: '/api/v1/services' },
+  { name: 'configmaps', path: '/api/v1/configmaps' },
+  { name: 'sensors.edge.example.com', path: '/apis/edge.example.com/v1/sensors' },
+] as const

@@ -1,0 +1,115 @@
+/**
+ * Many edges in a process of their own, each with a real link over TLS that it makes again when it is lost, and copies in memory that
+ * are whole by their digests: `node bench/hub/fleet.ts STATE PORT`, told by messages how many there are to be.
+ */
+
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { edgePair } from '../../src/hub/state/certificates.ts'
+import { FolderState } from '../../src/hub/state/folderstate.ts'
+import { KeptState } from '../../src/hub/state/keptstate.ts'
+import { credentialText, parseCredential } from '../../src/pki/credentialfile.ts'
+import { dialTcp } from '../../src/upstream/dial.ts'
+import { EdgeLink } from '../../src/upstream/linked/edgelink.ts'
+import { Hubs } from '../../src/upstream/linked/hubs.ts'
+import { nodeName } from '../fixture.ts'
+import { FleetCopy, fleetCounts } from './fleetcopy.ts'
+
+/** Interests that are ConfigMaps by name, which no other edge has. */
+export const ownNames = 30
+export const ownNamespace = 'team-00'
+export const ownName = (edge: number, index: number) => `own-${edge}-${index}`
+/** What every edge has, and what events are about. */
+export const sharedLabel = 'app=service-000'
+
+const shared = [
+  ...[`v1/pods?${sharedLabel}&`, 'v1/services', 'v1/nodes', 'v1/namespaces', 'discovery.k8s.io/v1/endpointslices'],
+  ...['storage.k8s.io/v1/csidrivers', 'storage.k8s.io/v1/storageclasses', 'node.k8s.io/v1/runtimeclasses'],
+  'scheduling.k8s.io/v1/priorityclasses',
+]
+
+export type FleetOrder = { readonly edges: number; readonly interests: 'forty' | 'none' }
+export type FleetReport = typeof fleetCounts & {
+  readonly edges: number
+  readonly linked: number
+  /** Those whose interests are all synced over a link that lives. */
+  readonly whole: number
+}
+
+class FleetEdge {
+  readonly #copies: readonly FleetCopy[]
+  readonly #link: EdgeLink
+
+  constructor({ port, interests, credential, edge }: FleetEdgeParts) {
+    const [clock, log] = [systemClock, silentLog]
+    this.#copies = interests.map((name) => new FleetCopy(name))
+    const addresses = [new URL(`wss://127.0.0.1:${port}`)]
+    const hubs = new Hubs({
+      addresses,
+      dial: dialTcp(),
+      credential: { current: credential },
+      now: Date.now,
+      clock,
+      log,
+    })
+    this.#link = new EdgeLink({
+      ...{ hubs, edge, release: '1', clock, log, admit: () => Promise.resolve(undefined) },
+      // Every hub of a run is of one cluster and epoch.
+      known: () => ({ cluster: '', epoch: 0 }),
+    })
+    this.#link.observe(() => {
+      const { current } = this.#link
+      if (current !== undefined) for (const copy of this.#copies) copy.follow(current)
+    })
+    void this.#link.run(new AbortController().signal)
+  }
+
+  get isLinked(): boolean {
+    return this.#link.current !== undefined
+  }
+
+  get isWhole(): boolean {
+    return this.isLinked && this.#copies.every(({ isSynced }) => isSynced)
+  }
+}
+
+type FleetEdgeParts = {
+  readonly port: number
+  readonly interests: readonly string[]
+  readonly credential: ReturnType<typeof parseCredential>
+  readonly edge: string
+}
+
+function fortyOf(edge: number): string[] {
+  const own = Array.from({ length: ownNames }, (_, index) => ownName(edge, index))
+  const named = own.map((name) => `v1/configmaps@${ownNamespace}?&metadata.name=${name}`)
+  return [`v1/pods?&spec.nodeName=${nodeName(edge)}`, ...shared, ...named]
+}
+
+if (import.meta.main && process.send !== undefined) {
+  const [dir = '', port = '0'] = process.argv.slice(2)
+  const kept = await KeptState.open({ store: new FolderState(dir), clock: systemClock, log: silentLog })
+  const edges: FleetEdge[] = []
+  const obey = ({ edges: wanted, interests: which }: FleetOrder) => {
+    for (let at = edges.length; at < wanted; at++) {
+      const edge = `fleet-${at}`
+      const pair = edgePair(kept.current, edge, Date.now())
+      const credential = parseCredential(credentialText({ ca: kept.current.ca.cert, pair, title: 'bench' }), 'bench')
+      edges.push(
+        new FleetEdge({ port: Number(port), edge, credential, interests: which === 'none' ? [] : fortyOf(at) }),
+      )
+    }
+  }
+  const report = (): FleetReport => ({
+    ...{ ...fleetCounts, edges: edges.length },
+    ...{
+      linked: edges.filter(({ isLinked }) => isLinked).length,
+      whole: edges.filter(({ isWhole }) => isWhole).length,
+    },
+  })
+  process.on('message', (order: FleetOrder | 'report') => {
+    if (order !== 'report') obey(order)
+    process.send?.(report())
+  })
+  process.on('disconnect', () => process.exit())
+}

@@ -1,0 +1,305 @@
+/**
+ * What does an edge cost a hub, with a thousand of them on real links? Hub, API server and edges (`fleet.ts`) are processes of their
+ * own; each edge has 40 interests, 30 of them by name. Beside it: kube-apiserver with clients that watch it themselves.
+ * `AKE_BENCH_EDGES=5000` asks with more.
+ */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Hub } from '../../conformance/hubs.ts'
+import { ask, type Oracle, startOracle } from '../../conformance/oracle.ts'
+import { watchesUpstream } from '../../conformance/site.ts'
+import { fillEtcd, isBuilt, type StoredRow, storeUrl, untilVisible } from '../apiserver.ts'
+import type { Address, Figure, Question } from '../bench.ts'
+import { makePods, type Pod, podCount } from '../fixture.ts'
+import { cpuExactMs, memoryKb } from '../process.ts'
+import { writeSteadily } from '../writer.ts'
+import { type FleetOrder, type FleetReport, ownName, ownNames, ownNamespace, sharedLabel } from './fleet.ts'
+import { type PlainWatch, plainWatch } from './plain.ts'
+import { newestVersion } from './site.ts'
+
+const edgeCount = Number(process.env.AKE_BENCH_EDGES ?? 1_000)
+const aloneEvents = 30
+const alonePerSecond = 3
+const burstEvents = 100
+const burstPerSecond = 1_000
+const settleMs = 6_000
+const idleMs = 6_000
+/** Full handshakes are let in at 100 a second. */
+const wholeMsMax = 60_000 + edgeCount * 30
+const arriveMsMax = 60_000
+const pollMs = 100
+/** Clients of kube-apiserver: a thousand with forty watches each it could not bear here. */
+const plainClients = 100
+const plainWatches = 40
+
+type World = {
+  readonly say: (line: string) => void
+  readonly oracle: Oracle
+  readonly real: Address
+  readonly hub: Hub
+  readonly fleet: Fleet
+}
+
+export const hubload: Question = {
+  name: 'hubload',
+  ask: async ({ say }) => {
+    if (!(await isBuilt('kube-apiserver', 'etcd'))) return []
+    const dir = await mkdtemp(join(tmpdir(), 'ake-hubload-'))
+    const oracle = await startOracle({ dir: join(dir, 'oracle') })
+    const ending = new AbortController()
+    try {
+      const { url, ca, cert, key } = oracle
+      const real = { url, tls: { ca, cert, key } }
+      await fillEtcd(storeUrl(oracle.pids.etcd), makePods(podCount), [...ownConfigMaps()])
+      await untilVisible(real, podCount)
+      const hubDir = join(dir, 'hub')
+      const args = ['--trust-edges']
+      const hub = await Hub.start({ dir: hubDir, kubeconfig: oracle.kubeconfig, args, signal: ending.signal }, 'hub')
+      const fleet = new Fleet(join(hubDir, 'state'), hub.port)
+      const own = await measured({ say, oracle, real, hub, fleet })
+      await fleet.stop()
+      await hub.end('kill')
+      return besides(own, await plainFigures({ say, oracle, real }))
+    } finally {
+      ending.abort()
+      oracle.stop()
+      await rm(dir, { recursive: true, force: true })
+    }
+  },
+}
+
+function* ownConfigMaps(): Generator<StoredRow> {
+  for (let edge = 0; edge < edgeCount; edge++)
+    for (let index = 0; index < ownNames; index++) {
+      const name = ownName(edge, index)
+      const metadata = { name, namespace: ownNamespace }
+      const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'app.conf': `of=${name}\n` } }
+      yield [`configmaps/${ownNamespace}/${name}`, object]
+    }
+}
+
+/** The edges, in their process. */
+class Fleet {
+  readonly #child: ChildProcess
+
+  constructor(state: string, port: number) {
+    this.#child = fork(join(import.meta.dirname, 'fleet.ts'), [state, String(port)], { stdio: 'inherit' })
+    const endWithUs = () => this.#child.kill('SIGKILL')
+    process.once('exit', endWithUs)
+    this.#child.once('exit', () => process.removeListener('exit', endWithUs))
+  }
+
+  order(order: FleetOrder): Promise<FleetReport> {
+    return this.#ask(order)
+  }
+
+  report(): Promise<FleetReport> {
+    return this.#ask('report')
+  }
+
+  /** Resolves when all interests of so many edges are synced. */
+  async untilWhole(edges: number): Promise<FleetReport> {
+    const give = performance.now() + wholeMsMax
+    for (;;) {
+      const report = await this.report()
+      if (report.whole === edges) return report
+      if (performance.now() > give) throw new Error(`not all edges are whole: ${JSON.stringify(report)}`)
+      await pause(pollMs)
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return
+    const exit = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await exit
+  }
+
+  async #ask(message: FleetOrder | 'report'): Promise<FleetReport> {
+    const answer = once(this.#child, 'message')
+    this.#child.send(message)
+    return ((await answer) as [FleetReport])[0]
+  }
+}
+
+type Costs = {
+  readonly memoryKb: number
+  readonly aloneUs: number
+  readonly batchedUs: number
+  readonly batch: number
+  readonly watches: { readonly rest: number; readonly again: number }
+  readonly reviews: { readonly rest: number; readonly again: number }
+  readonly backMs: number
+  readonly backCpuMs: number
+}
+
+async function measured(world: World): Promise<Costs> {
+  const { say, oracle, hub, fleet } = world
+  const asked = await reviewsAt(oracle)
+  await fleet.order({ edges: 1, interests: 'forty' })
+  await fleet.untilWhole(1)
+  await pause(settleMs)
+  const before = memoryKb(hub.pid, 'RssAnon')
+  const began = performance.now()
+  await fleet.order({ edges: edgeCount, interests: 'forty' })
+  const first = await fleet.untilWhole(edgeCount)
+  say(`  ${edgeCount} edges were whole after ${seconds(performance.now() - began)} s: ${JSON.stringify(first)}`)
+  await pause(settleMs)
+  const memory = (memoryKb(hub.pid, 'RssAnon') - before) / (edgeCount - 1)
+  say(`  the hub has ${(before / 1e3).toFixed(0)} MB with one edge, and ${memory.toFixed(0)} KB more for each`)
+  const rest = { watches: await watchesOf(oracle), reviews: (await reviewsAt(oracle)) - asked }
+  const told = await toldCosts(world)
+  const reviewed = await reviewsAt(oracle)
+  const restartedAt = performance.now()
+  await hub.restart('kill')
+  const back = await fleet.untilWhole(edgeCount)
+  const [backMs, backCpuMs] = [performance.now() - restartedAt, cpuExactMs(hub.pid)]
+  say(
+    `  after a restart they were back in ${seconds(backMs)} s, ${seconds(backCpuMs)} s of CPU: ${JSON.stringify(back)}`,
+  )
+  const again = { watches: await watchesOf(oracle), reviews: (await reviewsAt(oracle)) - reviewed }
+  say(`  watches ${rest.watches}, then ${again.watches}; reviews ${rest.reviews}, then ${again.reviews}`)
+  return {
+    ...{ ...told, memoryKb: memory, backMs, backCpuMs },
+    watches: { rest: rest.watches, again: again.watches },
+    reviews: { rest: rest.reviews, again: again.reviews },
+  }
+}
+
+async function toldCosts({ say, real, hub, fleet }: World): Promise<Pick<Costs, 'aloneUs' | 'batchedUs' | 'batch'>> {
+  const idle = await idleCpu(hub.pid)
+  const pods = sharedPods()
+  const tell = async (events: number, perSecond: number) => {
+    const before = await fleet.report()
+    const [cpu, began] = [cpuExactMs(hub.pid), performance.now()]
+    await writeSteadily({ at: real, pods, perSecond, forMs: (events / perSecond) * 1_000 })
+    const after = await untilStill(fleet, before.events + (perSecond === alonePerSecond ? events * edgeCount : 1))
+    const spentMs = cpuExactMs(hub.pid) - cpu - idle * (performance.now() - began)
+    const [deliveries, commits] = [after.events - before.events, after.commits - before.commits]
+    return { us: (spentMs * 1e3) / deliveries, batch: deliveries / commits, deliveries }
+  }
+  await tell(pods.length, alonePerSecond * 3)
+  const alone = await tell(aloneEvents, alonePerSecond)
+  const burst = await tell(burstEvents, burstPerSecond)
+  say(`  idle, the hub takes ${(idle * 100).toFixed(1)} % of a core`)
+  const shown = ({ us, batch, deliveries }: typeof alone) =>
+    `${us.toFixed(1)} µs for each of ${deliveries} deliveries, ${batch.toFixed(1)} in a frame`
+  say(`  events alone: ${shown(alone)}; in a burst: ${shown(burst)}`)
+  return { aloneUs: alone.us, batchedUs: burst.us, batch: burst.batch }
+}
+
+/** At least so many events have come, and no more follow. */
+async function untilStill(fleet: Fleet, events: number): Promise<FleetReport> {
+  const give = performance.now() + arriveMsMax
+  let before = await fleet.report()
+  for (;;) {
+    await pause(1_000)
+    const report = await fleet.report()
+    if (report.events >= events && report.events === before.events) return report
+    if (performance.now() > give) throw new Error(`of ${events} events not all came: ${JSON.stringify(report)}`)
+    before = report
+  }
+}
+
+/** ms of CPU for each ms. */
+async function idleCpu(pid: number): Promise<number> {
+  const before = cpuExactMs(pid)
+  await pause(idleMs)
+  return (cpuExactMs(pid) - before) / idleMs
+}
+
+function sharedPods(): Pod[] {
+  const app = sharedLabel.split('=')[1] ?? ''
+  return makePods(podCount).filter(({ name }) => name.startsWith(`${app}-`))
+}
+
+async function watchesOf(oracle: Oracle): Promise<number> {
+  return [...(await watchesUpstream(oracle)).values()].reduce((sum, count) => sum + count, 0)
+}
+
+/** Reviews of any kind that were asked for since the API server was started. */
+async function reviewsAt(oracle: Oracle): Promise<number> {
+  const { body } = await ask(oracle, '/metrics')
+  let sum = 0
+  for (const [, labels, count] of body.matchAll(/^apiserver_request_total\{([^}]*)\} (\S+)$/gm))
+    if (/resource="[a-z]*reviews"/.test(labels as string)) sum += Number(count)
+  return sum
+}
+
+type PlainCosts = { readonly memoryKb: number; readonly eventUs: number }
+
+/** Each client has one connection: its memory with as many watches as an edge has interests, its CPU with the one that events come on. */
+async function plainFigures({ say, oracle, real }: Omit<World, 'hub' | 'fleet'>): Promise<PlainCosts> {
+  const { apiserver } = oracle.pids
+  const since = await newestVersion(real)
+  const watchOf = (query: string, streams: number) =>
+    plainWatch(real, `/api/v1/${query}&watch=true&resourceVersion=${since}&timeoutSeconds=3600`, streams)
+  const before = memoryKb(apiserver, 'RssAnon')
+  const open: PlainWatch[] = []
+  for (let at = 0; at < plainClients; at++)
+    open.push(
+      await watchOf(`namespaces/${ownNamespace}/configmaps?fieldSelector=metadata.name%3Down-0-0`, plainWatches),
+    )
+  await pause(settleMs)
+  const memory = (memoryKb(apiserver, 'RssAnon') - before) / plainClients
+  for (const one of open.splice(0)) one.close()
+  for (let at = 0; at < plainClients; at++)
+    open.push(await watchOf(`pods?labelSelector=${sharedLabel.replace('=', '%3D')}`, 1))
+  await pause(settleMs)
+  const idle = await idleCpu(apiserver)
+  const [cpu, began] = [cpuExactMs(apiserver), performance.now()]
+  await writeSteadily({
+    ...{ at: real, pods: sharedPods(), perSecond: alonePerSecond },
+    forMs: (aloneEvents / alonePerSecond) * 1_000,
+  })
+  await Promise.all(open.map((one) => one.until(aloneEvents)))
+  const spentMs = cpuExactMs(apiserver) - cpu - idle * (performance.now() - began)
+  for (const one of open) one.close()
+  const eventUs = (spentMs * 1e3) / aloneEvents / plainClients
+  say(`  kube-apiserver: ${memory.toFixed(0)} KB for each client, ${eventUs.toFixed(1)} µs for an event and client`)
+  return { memoryKb: memory, eventUs }
+}
+
+function besides(own: Costs, plain: PlainCosts): Figure[] {
+  const name = (what: string) => `hub, ${edgeCount.toLocaleString('en')} edges of 40 interests, ${what}`
+  const only = (ake: number) => ({ measured: { ake } })
+  const each = { 'kube-apiserver': plain.eventUs }
+  const watches = edgeCount * plainWatches
+  return [
+    {
+      ...{
+        name: name('memory of each (kube-apiserver: of a client with 40 watches)'),
+        unit: 'KB RssAnon',
+        atMost: 100,
+      },
+      measured: { ake: own.memoryKb, 'kube-apiserver': plain.memoryKb },
+    },
+    {
+      ...{ name: name('an event and edge, alone'), unit: 'µs CPU', atMost: 30 },
+      measured: { ake: own.aloneUs, ...each },
+    },
+    {
+      ...{ name: name('an event and edge, in a burst'), unit: 'µs CPU', atMost: 8 },
+      measured: { ake: own.batchedUs, ...each },
+    },
+    { name: name('events in a frame of that burst'), unit: 'events', ...only(own.batch) },
+    {
+      ...{ name: name('watches at the API server, its own included'), unit: 'watches' },
+      measured: { ake: own.watches.rest, 'plain watch': watches },
+    },
+    { name: name('watches after a restart of the hub'), unit: 'watches', ...only(own.watches.again) },
+    { name: name('reviews by their first coming'), unit: 'reviews', ...only(own.reviews.rest) },
+    { name: name('reviews by a restart of the hub'), unit: 'reviews', ...only(own.reviews.again) },
+    { name: name('all current after its restart'), unit: 's', ...only(own.backMs / 1e3) },
+    { name: name('its CPU until then'), unit: 's CPU', ...only(own.backCpuMs / 1e3) },
+  ]
+}
+
+function seconds(ms: number): string {
+  return (ms / 1e3).toFixed(1)
+}
