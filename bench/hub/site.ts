@@ -80,7 +80,7 @@ export type EdgeInterests = {
   }[]
 }
 
-export async function statusOf({ ake }: HubEdge): Promise<EdgeInterests> {
+async function statusOf({ ake }: HubEdge): Promise<EdgeInterests> {
   const connection = await connectTo(ake, 'h2')
   const { text = '{}' } = await connection.ask({ path: '/ake/status' }, true)
   connection.close()

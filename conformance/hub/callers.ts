@@ -194,7 +194,7 @@ export async function checkUnbound(
   findings.note(`it was fed again ${seconds(boundMs)} s after the binding came back, its caller asking`)
 }
 
-export function namesIn(body: string): string[] {
+function namesIn(body: string): string[] {
   const { items = [] } = JSON.parse(body) as { items?: { metadata: { name: string } }[] }
   return items.map(({ metadata }) => metadata.name).sort()
 }
