@@ -1,7 +1,8 @@
 /**
  * A line that is cut for seven minutes, with the controllers of a cluster alive: the node is taken for lost, taint eviction marks its
  * pods for deletion and their owners replace them. The kubelet behind the edge hears nothing of it; when the line is back it ends
- * what was marked and nothing else. kubemark's kubelet and kube-proxy are behind an edge and a hub, another node is in the cloud.
+ * what was marked and nothing else. At last the node is given up, and the rest of its pods with it. kubemark's kubelet and
+ * kube-proxy are behind an edge and a hub, another node is in the cloud.
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -50,10 +51,12 @@ async function run(context: StepContext): Promise<StepResult> {
     const make = creatorOf(oracle)
     await makeProxyAccount(make)
     const token = await oracle.tokenFor('kube-system', 'kube-proxy')
+    const behind = { dir, name: node, server: edge }
+    const beyond = { dir, name: cloudNode, server: oracle }
     const nodes = {
-      kubelet: await hollowOf(join(dir, node), 'kubelet', node, edge, await oracle.nodeCredential(node)),
-      proxy: await hollowOf(join(dir, node), 'proxy', node, edge, { token }),
-      cloud: await hollowOf(join(dir, cloudNode), 'kubelet', cloudNode, oracle, await oracle.nodeCredential(cloudNode)),
+      kubelet: await hollowOf('kubelet', { ...behind, person: await personOf(oracle, node) }),
+      proxy: await hollowOf('proxy', { ...behind, person: { token } }),
+      cloud: await hollowOf('kubelet', { ...beyond, person: await personOf(oracle, cloudNode) }),
     }
     ended.push(...Object.values(nodes).map((one) => () => one.end()))
     const findings = new Findings()
@@ -71,16 +74,23 @@ async function schedulerOf({ dir, progress }: StepContext, { kubeconfig }: Oracl
   return new Program({ program: join(bin, 'kube-scheduler'), args, log: join(dir, 'kube-scheduler.log') })
 }
 
-async function hollowOf(
-  dir: string,
-  morph: 'kubelet' | 'proxy',
-  node: string,
-  { url, ca }: Server,
-  { cert, key, token }: Person,
-): Promise<Hollow> {
-  await mkdir(dir, { recursive: true })
-  const kubeconfig = join(dir, `${morph}.kubeconfig`)
-  await writeKubeconfig(kubeconfig, { url, ca, ...(token === undefined ? { cert, key } : { token }) } as Person &
-    Server)
-  return prepareHollow({ dir, morph, node, kubeconfig })
+type Hollowed = {
+  readonly dir: string
+  readonly name: string
+  /** Whom it asks, and as whom. */
+  readonly server: Server
+  readonly person: Person
+}
+
+async function hollowOf(morph: 'kubelet' | 'proxy', { dir, name, server, person }: Hollowed): Promise<Hollow> {
+  const own = join(dir, name)
+  await mkdir(own, { recursive: true })
+  const kubeconfig = join(own, `${morph}.kubeconfig`)
+  await writeKubeconfig(kubeconfig, { ...person, url: server.url, ca: server.ca })
+  return prepareHollow({ dir: own, morph, node: name, kubeconfig })
+}
+
+async function personOf(oracle: Oracle, name: string): Promise<Person> {
+  const { cert, key } = await oracle.nodeCredential(name)
+  return { cert, key }
 }

@@ -6,7 +6,7 @@ import type { Findings } from '../findings.ts'
 import type { Hollow } from '../hollow/node.ts'
 import { HollowView, node, type Standing } from '../hollow/view.ts'
 import type { Link } from '../link.ts'
-import type { Oracle } from '../oracle.ts'
+import { ask, type Oracle } from '../oracle.ts'
 import type { Make } from '../rights/objects.ts'
 import type { StepContext } from '../step.ts'
 import { Chronicle, isReady, readPods, type SeenPod } from './chronicle.ts'
@@ -17,8 +17,10 @@ const cutMs = 420_000
 const lookEveryMs = 1_000
 /** In looks: the kubelet's own word on its pods is asked for less often. */
 const kubeletEvery = 5
-/** How long after the line is back everything has to be as it stays. */
+/** How long after the edge has its hub again everything has to be as it stays. */
 const mendedMs = 60_000
+/** Between two tries to reach a hub that stays away there are 30 to 60 s, and one that was under way when the line came back takes 10 s. */
+const foundSecondsMax = 75
 /** On a busy machine; usually some seconds. */
 const waitMsMax = 90_000
 /** The controllers wait for 50 s since the last renewal, which is up to 10 s old at the cut, and look every 5 s; the rest is for a busy machine. */
@@ -46,6 +48,7 @@ type Before = {
   readonly held: readonly Standing[]
   readonly befell: readonly string[]
   readonly services: number
+  readonly lists: readonly number[]
 }
 
 export class EvictionScene {
@@ -73,10 +76,14 @@ export class EvictionScene {
       this.#checkTimes(chronicle, before)
       this.#checkReplaced(last, before)
       await this.#checkUntouched(before)
-      const lists = await this.#view.lists()
       context.progress('the line is back')
+      link.resetStats()
       await link.set('up')
-      await this.#checkBack(new Chronicle({ view: this.#view, node }), before, lists)
+      await this.#checkFound()
+      await this.#checkBack(new Chronicle({ view: this.#view, node }), before)
+      await this.#checkListed(before, 'to the end')
+      context.progress('the node is given up')
+      await this.#checkGivenUp()
     } finally {
       this.#view.close()
       this.#administrator.close()
@@ -108,7 +115,7 @@ export class EvictionScene {
     await this.#until('the kubelet runs all pods', async () => (await this.#view.held()).length === expected)
     const [held, befell] = [await this.#view.held(), await this.#view.befell()]
     findings.note(`${expected} pods on ${node}, ${services} services`)
-    return { pods, held, befell, services }
+    return { pods, held, befell, services, lists: await this.#view.lists() }
   }
 
   /** Answers the pods as they are when it ends. */
@@ -181,6 +188,7 @@ export class EvictionScene {
 
   async #checkUntouched(before: Before): Promise<void> {
     const { findings } = this.#parts
+    await this.#checkListed(before, 'during the cut')
     findings.equal(await this.#view.befell(), before.befell, 'no container ended or was started during the cut')
     const { status, body } = await this.#administrator.ask(podsOfNode)
     findings.equal(status, 200, 'the edge lists the pods of its node')
@@ -188,11 +196,23 @@ export class EvictionScene {
     findings.check(!body.includes('deletionTimestamp'), 'none of them is marked at the edge')
   }
 
-  async #checkBack(chronicle: Chronicle, before: Before, lists: readonly number[]): Promise<void> {
-    const { findings, kubelet, proxy, cloud } = this.#parts
+  async #checkFound(): Promise<void> {
+    const startedMs = performance.now()
+    await this.#until('the edge finds the cloud', async () => (await this.#view.state()) === 'reachable')
+    const seconds = (performance.now() - startedMs) / 1_000
+    this.#parts.findings.check(seconds < foundSecondsMax, 'it tries often enough', seconds)
+  }
+
+  async #checkListed({ lists }: Before, when: string): Promise<void> {
+    const { findings } = this.#parts
+    findings.check(!lists.includes(0), 'kubelet and kube-proxy tell of their lists', lists)
+    findings.equal(await this.#view.lists(), lists, `nobody behind the edge lists again, ${when}`)
+  }
+
+  async #checkBack(chronicle: Chronicle, before: Before): Promise<void> {
+    const { findings, link, kubelet, proxy, cloud } = this.#parts
     const gone = evicted(before, this.#fates)
     const here = (pods: readonly SeenPod[]) => uids(pods).filter((uid) => gone.includes(uid))
-    await this.#until('the edge finds the cloud', async () => (await this.#view.state()) === 'reachable')
     await this.#until('the node is Ready and has no taint', async () => {
       await chronicle.look()
       return (await this.#view.isReady()) && !Number.isNaN(chronicle.at('no taint'))
@@ -201,7 +221,8 @@ export class EvictionScene {
     await this.#until('each owner has its pods, and they are ready', async () => this.#isWhole(await chronicle.look()))
     await this.#until('the lease is renewed', () => this.#view.isRenewed())
     const left = Math.max(0, mendedMs - chronicle.seconds * 1_000)
-    findings.note(`all of that ${shown(chronicle.seconds)} after the line was back`)
+    const { bytesUp, bytesDown } = link.stats()
+    findings.note(`all of that ${shown(chronicle.seconds)} after it, with ${bytesUp} bytes up and ${bytesDown} down`)
     findings.check(left > 0, 'within a minute', chronicle.seconds)
     await pause(left, undefined, { signal: this.#parts.context.signal })
     const pods = await chronicle.look()
@@ -211,7 +232,6 @@ export class EvictionScene {
       'nothing else was marked',
     )
     await this.#checkKept(pods, before, gone)
-    findings.equal(await this.#view.lists(), lists, 'nobody behind the edge listed again')
     await this.#until('the lease is renewed again', () => this.#view.isRenewed())
     findings.check(![kubelet, proxy, cloud].some(({ ended }) => ended), 'kubelets and kube-proxy have not ended')
   }
@@ -236,6 +256,21 @@ export class EvictionScene {
     findings.equal(died, names.sort(), 'the kubelet ended what was marked and nothing else')
     findings.equal(await this.#view.added(), before.services + 1, 'kube-proxy has the service made meanwhile')
     for (const { metadata, spec } of onNode) findings.note(`${metadata.name} runs on ${spec.nodeName}`)
+  }
+
+  /** What tolerates for ever stays with a node that is gone for good, until somebody says that it is. */
+  async #checkGivenUp(): Promise<void> {
+    const { oracle, kubelet, findings, cloudNode } = this.#parts
+    await kubelet.end()
+    const { status, body } = await ask(oracle, `/api/v1/nodes/${node}`, { method: 'DELETE' })
+    findings.equal(status, 200, `the node is deleted (${body.slice(0, 200)})`)
+    await this.#until('the pods of a deleted node are removed', async () => {
+      return (await readPods(this.#view)).every(({ spec }) => spec.nodeName !== node)
+    })
+    await this.#until('what tolerates for ever runs elsewhere', async () => {
+      const ready = (await readPods(this.#view)).filter((pod) => pod.metadata.labels.app === 'staying' && isReady(pod))
+      return ready.length === this.#fateOf('staying').pods && ready.every(({ spec }) => spec.nodeName === cloudNode)
+    })
   }
 
   /** A bare pod has nobody who makes it anew. */

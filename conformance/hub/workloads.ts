@@ -9,7 +9,7 @@ export const podsPath = `${within}/pods`
 export const accountsPath = `${within}/serviceaccounts`
 
 /** Of the two taints; what the API server gives every pod that says nothing (DefaultTolerationSeconds). */
-export const usualSeconds = 300
+const usualSeconds = 300
 const hastySeconds = 60
 
 const taints = ['node.kubernetes.io/unreachable', 'node.kubernetes.io/not-ready']
