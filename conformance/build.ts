@@ -23,6 +23,7 @@ export type Binary =
   | 'kubectl'
   | 'etcd'
   | 'kube-controller-manager'
+  | 'kube-scheduler'
   | 'kubemark'
   | 'kubelet'
   | 'kube-proxy'

@@ -25,6 +25,7 @@ import { step as edgewrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
 import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
 import { step as hollow } from './hollow/hollow.ts'
+import { step as hubeviction } from './hub/eviction.ts'
 import { step as hubidentity } from './hub/identity.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
@@ -67,6 +68,7 @@ const steps: readonly Step[] = [
   edgeinformers,
   hubinformers,
   hubidentity,
+  hubeviction,
   edgecuts,
   soak,
   edgereads,

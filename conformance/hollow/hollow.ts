@@ -28,7 +28,7 @@ async function run(context: StepContext): Promise<StepResult> {
   try {
     const make = creatorOf(oracle)
     await applyRbac(oracle)
-    await account(make)
+    await makeProxyAccount(make)
     const credential = await oracle.nodeCredential(node)
     const edge = await edgeOf(context, oracle, link, credential)
     ended.push(() => edge.kill())
@@ -48,7 +48,8 @@ async function run(context: StepContext): Promise<StepResult> {
   }
 }
 
-async function account(make: Make): Promise<void> {
+/** Of kube-proxy, which asks by its token. */
+export async function makeProxyAccount(make: Make): Promise<void> {
   const subject = { kind: 'ServiceAccount', name: 'kube-proxy', namespace: 'kube-system' }
   await make('/api/v1/namespaces/kube-system/serviceaccounts', { metadata: { name: 'kube-proxy' } })
   await make('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
