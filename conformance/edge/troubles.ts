@@ -264,6 +264,9 @@ export const unnoticed: readonly Trouble[] = [...cuts, ...ends, disk, ...folders
 /** The same of edges behind hubs. Which cluster it is they are told by those, who see the API server and not the line. */
 export const unnoticedBehindHubs: readonly Trouble[] = [...cuts, ...ends, disk, ...folders, ...hubs, ...cloud]
 
+/** What a hub makes another thing of. */
+export const hubTroubles: readonly Trouble[] = [...cuts, ...hubs, ...cloud]
+
 export const troubles: readonly Trouble[] = [...unnoticed, otherCluster]
 
 /** What a short run can do many of: those of the API server take half a minute each on a busy machine. */
