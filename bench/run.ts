@@ -28,6 +28,7 @@ import { edgewatchlist } from './edge/watchlist.ts'
 import { forms } from './forms.ts'
 import { get } from './get.ts'
 import { hubbytes } from './hub/bytes.ts'
+import { hubidle } from './hub/idle.ts'
 import { hublatency } from './hub/latency.ts'
 import { hubload } from './hub/load.ts'
 import { hublink } from './hublink.ts'
@@ -51,7 +52,7 @@ import { watch } from './watch.ts'
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
   ...[link, session, tunnel, renewal, hublink, hubpeers, linkedfollow],
-  ...[hubbytes, hublatency, hubload],
+  ...[hubbytes, hubidle, hublatency, hubload],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

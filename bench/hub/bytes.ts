@@ -9,15 +9,16 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Line, type Link, startLink } from '../../conformance/link.ts'
 import type { Address, Bench, Figure, Question, Target } from '../bench.ts'
-import { type Ask, connectTo } from '../client.ts'
+import { connectTo } from '../client.ts'
 import { makePods, podCount } from '../fixture.ts'
 import { writeSteadily } from '../writer.ts'
-import { gzippedList, type PlainWatch, plainWatch, podsSince, resumedWatch, watchListBytes } from './plain.ts'
+import { gzippedList, plainWatch, podsSince, resumedWatch, watchListBytes } from './plain.ts'
 import {
   type HubEdge,
   type HubSite,
   newestVersion,
   passed,
+  sendEach,
   startHubSite,
   untilCurrent,
   untilQuiet,
@@ -34,11 +35,9 @@ const quietMs = 3_000
 /** After a reconnection: roots and marks come within this. */
 const settleMs = 2_000
 const downMs = 1_000
-const idleMsMin = 120_000
-const dayMs = 86_400_000
-const idlePods = 5
-const idleNode = 'edge-idle'
-const idleWatches = 10
+
+const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
+const leaseName = 'edge-1'
 
 /** 1 Mbit/s with a round trip of 200 ms. */
 const slowLine: Line = { bytesPerSecond: 125_000, delayMs: 100 }
@@ -61,10 +60,9 @@ export const hubbytes: Question = {
     const site = await startHubSite({ dir, at: real })
     const direct = await startLink({ target: { host: '127.0.0.1', port: Number(new URL(real.url).port) } })
     try {
-      await makeIdle(real)
       return await measured({ bench, real, site, direct, plain: { url: direct.url, tls: real.tls } })
     } finally {
-      await removeIdle(real)
+      await sendEach(real, [{ method: 'DELETE', path: `${leases}/${leaseName}` }], [200, 404])
       await site.stop()
       await direct.close()
       await rm(dir, { recursive: true, force: true })
@@ -74,7 +72,6 @@ export const hubbytes: Question = {
 
 async function measured(world: World): Promise<Figure[]> {
   const { site, bench } = world
-  const idle = await startIdle(world)
   const edge = await site.edge('edge-1')
   await untilQuiet(edge.line, quietMs)
   bench.say(`  an edge that holds no pods was started with ${kb(passed(edge.line))}`)
@@ -83,7 +80,6 @@ async function measured(world: World): Promise<Figure[]> {
     await update(world, edge),
     await lease(world, edge),
     ...(await reconnections(world, edge)),
-    await idle.day(),
   ]
   return [...figures, await restarted(world, edge)]
 }
@@ -137,13 +133,12 @@ async function update({ bench, real, direct, plain }: World, edge: HubEdge): Pro
 
 /** As a kubelet renews it: from the answer before. Who asks is the administrator, which makes no difference to the bytes. */
 async function lease({ bench, real, direct, plain }: World, edge: HubEdge): Promise<Figure> {
-  const path = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
-  const spec = { holderIdentity: idleNode, leaseDurationSeconds: 40 }
-  const body = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', metadata: { name: idleNode }, spec }
-  await send(real, [{ method: 'POST', path, body: JSON.stringify(body) }])
+  const spec = { holderIdentity: leaseName, leaseDurationSeconds: 40 }
+  const body = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', metadata: { name: leaseName }, spec }
+  await sendEach(real, [{ method: 'POST', path: leases, body: JSON.stringify(body) }])
   const renew = async (at: Address, line: Link): Promise<number> => {
     const connection = await connectTo(at, 'h2')
-    const one = `${path}/${idleNode}`
+    const one = `${leases}/${leaseName}`
     let { text = '' } = await connection.ask({ path: one }, true)
     let before = 0
     for (let round = 0; round < renewals + 5; round++) {
@@ -218,75 +213,6 @@ async function reconnected(edge: HubEdge, real: Address, meanwhile = async () =>
   await untilCurrent(edge, version)
   await pause(settleMs)
   return passed(line) - before
-}
-
-/** A node with five pods behind the same hub, which nothing happens to. */
-async function startIdle({ bench, site, real }: World): Promise<{ day(): Promise<Figure> }> {
-  const { line } = await site.edge(idleNode, ['--node', idleNode])
-  const target = { host: '127.0.0.1', port: Number(new URL(real.url).port) }
-  const direct = await startLink({ target })
-  await untilQuiet(line, quietMs)
-  const since = await newestVersion(real)
-  const query = `fieldSelector=spec.nodeName%3D${idleNode}&watch=true&allowWatchBookmarks=true&resourceVersion=${since}`
-  const path = `/api/v1/pods?${query}&timeoutSeconds=3600`
-  const watch: PlainWatch = await plainWatch({ url: direct.url, tls: real.tls }, path, idleWatches)
-  await pause(quietMs)
-  const before = { ake: passed(line), 'plain watch': passed(direct) }
-  const began = performance.now()
-  const day = async (): Promise<Figure> => {
-    await pause(Math.max(0, began + idleMsMin - performance.now()))
-    const days = (performance.now() - began) / dayMs
-    const measured = {
-      ake: (passed(line) - before.ake) / 1e6 / days,
-      'plain watch': (passed(direct) - before['plain watch']) / 1e6 / days,
-    }
-    watch.close()
-    await direct.close()
-    const seconds = ((performance.now() - began) / 1_000).toFixed(0)
-    bench.say(
-      `  ${passed(line) - before.ake} bytes in ${seconds} idle seconds, ${line.stats().connections} connections`,
-    )
-    const name = `hub, an idle day of a node with ${idlePods} pods (plain: ${idleWatches} watches)`
-    return { name, unit: 'MB on the line', measured, atMost: 1 }
-  }
-  return { day }
-}
-
-async function makeIdle(real: Address): Promise<void> {
-  const node = { kind: 'Node', apiVersion: 'v1', metadata: { name: idleNode } }
-  const pods = idleObjects().map((object) => ({
-    ...{ method: 'POST', path: '/api/v1/namespaces/default/pods', body: JSON.stringify(object) },
-  }))
-  await send(real, [{ method: 'POST', path: '/api/v1/nodes', body: JSON.stringify(node) }, ...pods])
-}
-
-async function removeIdle(real: Address): Promise<void> {
-  const away = (path: string) => ({ method: 'DELETE', path, body: JSON.stringify({ gracePeriodSeconds: 0 }) })
-  const pods = idleObjects().map(({ metadata: { name } }) => away(`/api/v1/namespaces/default/pods/${name}`))
-  const lease = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${idleNode}`
-  // What was not made is not there to be removed.
-  await send(real, [...pods, away(lease), away(`/api/v1/nodes/${idleNode}`)], [200, 404])
-}
-
-function idleObjects() {
-  return makePods(idlePods).map(({ object }, index) => {
-    const { spec } = object as unknown as { spec: object }
-    const name = `${idleNode}-${index}`
-    return {
-      ...object,
-      metadata: { ...object.metadata, name, namespace: 'default' },
-      spec: { ...spec, nodeName: idleNode },
-    }
-  })
-}
-
-async function send(at: Address, all: readonly Ask[], fine: readonly number[] = [200, 201, 409]): Promise<void> {
-  const connection = await connectTo(at, 'h2')
-  for (const one of all) {
-    const { status, text } = await connection.ask(one, true)
-    if (!fine.includes(status)) throw new Error(`${one.method} ${one.path}: ${status} ${text}`)
-  }
-  connection.close()
 }
 
 async function write(at: Address, count: number, pods = makePods(podCount)): Promise<void> {

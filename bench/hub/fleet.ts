@@ -4,7 +4,7 @@
  */
 
 import { systemClock } from '../../src/base/clock.ts'
-import { silentLog } from '../../src/base/log.ts'
+import { type Log, silentLog } from '../../src/base/log.ts'
 import { edgePair } from '../../src/hub/state/certificates.ts'
 import { FolderState } from '../../src/hub/state/folderstate.ts'
 import { KeptState } from '../../src/hub/state/keptstate.ts'
@@ -32,16 +32,25 @@ export type FleetOrder = { readonly edges: number; readonly interests: 'forty' |
 export type FleetReport = typeof fleetCounts & {
   readonly edges: number
   readonly linked: number
+  readonly ends: Readonly<Record<string, number>>
   /** Those whose interests are all synced over a link that lives. */
   readonly whole: number
 }
+
+/** Why links ended or could not be made, each as often as it happened. */
+const ends = new Map<string, number>()
+const note = (_event: string, fields?: { readonly why?: unknown }) => {
+  const why = fields?.why
+  if (typeof why === 'string') ends.set(why, (ends.get(why) ?? 0) + 1)
+}
+const endsLog: Log = { ...silentLog, info: note, warn: note }
 
 class FleetEdge {
   readonly #copies: readonly FleetCopy[]
   readonly #link: EdgeLink
 
   constructor({ port, interests, credential, edge }: FleetEdgeParts) {
-    const [clock, log] = [systemClock, silentLog]
+    const [clock, log] = [systemClock, endsLog]
     this.#copies = interests.map((name) => new FleetCopy(name))
     const addresses = [new URL(`wss://127.0.0.1:${port}`)]
     const hubs = new Hubs({
@@ -101,7 +110,7 @@ if (import.meta.main && process.send !== undefined) {
     }
   }
   const report = (): FleetReport => ({
-    ...{ ...fleetCounts, edges: edges.length },
+    ...{ ...fleetCounts, edges: edges.length, ends: Object.fromEntries(ends) },
     ...{
       linked: edges.filter(({ isLinked }) => isLinked).length,
       whole: edges.filter(({ isWhole }) => isWhole).length,

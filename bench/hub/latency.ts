@@ -10,7 +10,7 @@ import type { Bench, Figure, Question } from '../bench.ts'
 import { at, differences, openWatch, scopes, untilArrived } from '../edge/watch.ts'
 import { makePods, podCount } from '../fixture.ts'
 import { writeSteadily } from '../writer.ts'
-import { newestVersion, startHubSite, untilCurrent, wantPods } from './site.ts'
+import { newestVersion, startHubSite, untilCurrent } from './site.ts'
 
 const rates = [5, 20, 100]
 const sendForMs = 8_000
@@ -25,7 +25,6 @@ export const hublatency: Question = {
     const site = await startHubSite({ dir, at: real })
     try {
       const edge = await site.edge('edge-1', ['--mirror', 'pods'])
-      await wantPods(edge)
       await untilCurrent(edge, await newestVersion(real))
       const direct = await openWatch(real, everything)
       const through = await openWatch(edge.ake, everything)

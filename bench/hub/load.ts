@@ -1,7 +1,7 @@
 /**
  * What does an edge cost a hub, with a thousand of them on real links? Hub, API server and edges (`fleet.ts`) are processes of their
  * own; each edge has 40 interests, 30 of them by name. Beside it: kube-apiserver with clients that watch it themselves.
- * `AKE_BENCH_EDGES=5000` asks with more.
+ * `AKE_BENCH_EDGES=5000` asks with more of them, `AKE_BENCH_PODS=20000` with more pods behind the hub.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -23,6 +23,7 @@ import { type PlainWatch, plainWatch } from './plain.ts'
 import { newestVersion } from './site.ts'
 
 const edgeCount = Number(process.env.AKE_BENCH_EDGES ?? 1_000)
+const pods = Number(process.env.AKE_BENCH_PODS ?? podCount)
 const aloneEvents = 30
 const alonePerSecond = 3
 const burstEvents = 100
@@ -55,8 +56,8 @@ export const hubload: Question = {
     try {
       const { url, ca, cert, key } = oracle
       const real = { url, tls: { ca, cert, key } }
-      await fillEtcd(storeUrl(oracle.pids.etcd), makePods(podCount), [...ownConfigMaps()])
-      await untilVisible(real, podCount)
+      await fillEtcd(storeUrl(oracle.pids.etcd), makePods(pods), [...ownConfigMaps()])
+      await untilVisible(real, pods)
       const hubDir = join(dir, 'hub')
       const args = ['--trust-edges']
       const hub = await Hub.start({ dir: hubDir, kubeconfig: oracle.kubeconfig, args, signal: ending.signal }, 'hub')
@@ -128,6 +129,8 @@ class Fleet {
 }
 
 type Costs = {
+  /** Of hub and API server, with one edge. */
+  readonly base: { readonly ake: number; readonly 'kube-apiserver': number }
   readonly memoryKb: number
   readonly aloneUs: number
   readonly batchedUs: number
@@ -145,6 +148,7 @@ async function measured(world: World): Promise<Costs> {
   await fleet.untilWhole(1)
   await pause(settleMs)
   const before = memoryKb(hub.pid, 'RssAnon')
+  const base = { ake: before / 1e3, 'kube-apiserver': memoryKb(oracle.pids.apiserver, 'RssAnon') / 1e3 }
   const began = performance.now()
   await fleet.order({ edges: edgeCount, interests: 'forty' })
   const first = await fleet.untilWhole(edgeCount)
@@ -165,7 +169,7 @@ async function measured(world: World): Promise<Costs> {
   const again = { watches: await watchesOf(oracle), reviews: (await reviewsAt(oracle)) - reviewed }
   say(`  watches ${rest.watches}, then ${again.watches}; reviews ${rest.reviews}, then ${again.reviews}`)
   return {
-    ...{ ...told, memoryKb: memory, backMs, backCpuMs },
+    ...{ ...told, base, memoryKb: memory, backMs, backCpuMs },
     watches: { rest: rest.watches, again: again.watches },
     reviews: { rest: rest.reviews, again: again.reviews },
   }
@@ -173,22 +177,22 @@ async function measured(world: World): Promise<Costs> {
 
 async function toldCosts({ say, real, hub, fleet }: World): Promise<Pick<Costs, 'aloneUs' | 'batchedUs' | 'batch'>> {
   const idle = await idleCpu(hub.pid)
-  const pods = sharedPods()
+  const told = sharedPods()
   const tell = async (events: number, perSecond: number) => {
     const before = await fleet.report()
     const [cpu, began] = [cpuExactMs(hub.pid), performance.now()]
-    await writeSteadily({ at: real, pods, perSecond, forMs: (events / perSecond) * 1_000 })
+    await writeSteadily({ at: real, pods: told, perSecond, forMs: (events / perSecond) * 1_000 })
     const after = await untilStill(fleet, before.events + (perSecond === alonePerSecond ? events * edgeCount : 1))
     const spentMs = cpuExactMs(hub.pid) - cpu - idle * (performance.now() - began)
     const [deliveries, commits] = [after.events - before.events, after.commits - before.commits]
-    return { us: (spentMs * 1e3) / deliveries, batch: deliveries / commits, deliveries }
+    return { us: (spentMs * 1e3) / events / edgeCount, batch: deliveries / commits, deliveries }
   }
-  await tell(pods.length, alonePerSecond * 3)
+  await tell(told.length, alonePerSecond * 3)
   const alone = await tell(aloneEvents, alonePerSecond)
   const burst = await tell(burstEvents, burstPerSecond)
   say(`  idle, the hub takes ${(idle * 100).toFixed(1)} % of a core`)
   const shown = ({ us, batch, deliveries }: typeof alone) =>
-    `${us.toFixed(1)} µs for each of ${deliveries} deliveries, ${batch.toFixed(1)} in a frame`
+    `${us.toFixed(1)} µs for each and edge, ${deliveries} deliveries, ${batch.toFixed(1)} in a frame`
   say(`  events alone: ${shown(alone)}; in a burst: ${shown(burst)}`)
   return { aloneUs: alone.us, batchedUs: burst.us, batch: burst.batch }
 }

@@ -7,7 +7,7 @@ import { writeKubeconfig } from '../../conformance/kubeconfig.ts'
 import { type Link, startLink } from '../../conformance/link.ts'
 import { startAke } from '../ake.ts'
 import type { Address, Target } from '../bench.ts'
-import { connectTo } from '../client.ts'
+import { type Ask, connectTo } from '../client.ts'
 
 const askAgainMs = 50
 /** A first sync over a slow line, on a busy machine. */
@@ -70,7 +70,7 @@ export async function untilQuiet(line: Link, forMs: number): Promise<void> {
   }
 }
 
-export type EdgeInterests = {
+type EdgeInterests = {
   readonly upstream: { readonly state: string }
   readonly interests: readonly {
     readonly resource: string
@@ -116,4 +116,18 @@ export async function newestVersion(at: Address): Promise<number> {
   const { text = '{}' } = await connection.ask({ path: '/api/v1/pods?limit=1' }, true)
   connection.close()
   return Number((JSON.parse(text) as { metadata: { resourceVersion: string } }).metadata.resourceVersion)
+}
+
+/** One after the other; throws where an answer is none of the fine ones. */
+export async function sendEach(
+  at: Address,
+  all: readonly Ask[],
+  fine: readonly number[] = [200, 201, 409],
+): Promise<void> {
+  const connection = await connectTo(at, 'h2')
+  for (const one of all) {
+    const { status, text } = await connection.ask(one, true)
+    if (!fine.includes(status)) throw new Error(`${one.method} ${one.path}: ${status} ${text}`)
+  }
+  connection.close()
 }

@@ -30,6 +30,8 @@ export interface CloudLine {
   readonly upstream: EdgeUpstream
   /** The node that the line itself stands for, in whose name its kubelet goes up. */
   readonly node: string | undefined
+  /** What comparing at leisure may take of it in a day, where it is not what is usual. */
+  readonly comparedBytesPerDay?: number
   follow(copy: LinedCopy): Promise<LinedFollow>
   /** Time as far as it can be trusted, once that is known. */
   trustTime(nowMs: () => number): void

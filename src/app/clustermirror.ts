@@ -122,7 +122,10 @@ export async function openMirror(parts: ClusterParts) {
   const contact = await Contact.open({ store, interests, reachability: upstream.reachability, clock, nowMs })
   interests.attach(copy)
   const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
-  const comparison = new Comparison({ all: () => interests.all, reachability: upstream.reachability, clock, log })
+  const comparison = new Comparison({
+    ...{ all: () => interests.all, reachability: upstream.reachability, clock, log },
+    bytesPerDayMax: line.comparedBytesPerDay,
+  })
   const refusedWrites = new RefusedWrites({ clock, reachability: upstream.reachability, catalog })
   const service = new KubernetesService(interests)
   const judgeNode = (node: string) => {

@@ -85,21 +85,22 @@ test('[L6] what changes while it is compared is no difference', async () => {
   assert.equal(server.count('list'), 1)
 })
 
-test('a day of comparisons costs the line no more than its limit, whatever there is', async () => {
+/** What a day of comparing one interest that never ends costs the line. */
+async function dayOf(limits: { readonly bytesPerDayMax?: number }): Promise<number> {
   const clock = fakeClock()
   await using world = await MirrorWorld.open()
   const mirrored = world.begin({}) as MirroredInterest
   await world.until(() => mirrored.state.kind === 'synced')
   const { interest, fed, readable, state, differs } = mirrored
   let bytes = 0
-  // One that never ends: each part says that there is another.
+  // Each part says that there is another.
   const identities = async () => {
     bytes += 40_000
     return { version: 1, entries: [], next: 'more', bytes: 40_000 }
   }
   const endless = { interest, fed, readable, state, differs, identities }
-  const reachability = new Switch(clock)
-  const comparison = new Comparison({ all: () => [endless], reachability, clock, log: silentLog, random: () => 0.5 })
+  const parts = { all: () => [endless], reachability: new Switch(clock), clock, log: silentLog, random: () => 0.5 }
+  const comparison = new Comparison({ ...parts, ...limits })
   const stop = new AbortController()
   const running = comparison.run(stop.signal)
   for (let minute = 0; minute < 24 * 60; minute++) {
@@ -108,7 +109,17 @@ test('a day of comparisons costs the line no more than its limit, whatever there
   }
   stop.abort()
   await running
+  return bytes
+}
+
+test('a day of comparisons costs the line no more than its limit, whatever there is', async () => {
+  const bytes = await dayOf({})
   assert.ok(bytes > 4_000_000 && bytes <= 5_040_000, `${bytes} bytes`)
+})
+
+test('a line on which a comparison finds more with fewer bytes has a limit of its own', async () => {
+  const bytes = await dayOf({ bytesPerDayMax: 500_000 })
+  assert.ok(bytes > 400_000 && bytes <= 540_000, `${bytes} bytes`)
 })
 
 const plan = planFields([])

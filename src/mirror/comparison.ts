@@ -13,8 +13,8 @@ import { Expired, type Identities } from '../upstream/follow/follow.ts'
 import type { Reachability } from '../upstream/upstream.ts'
 import type { MirroredInterest } from './mirrored.ts'
 
-/** What all comparisons of an edge may take of the line in a day: some 50,000 objects, unnoticed on the weakest one. */
-const bytesPerDayMax = 5_000_000
+/** What all comparisons of an edge may take of the line in a day, where nothing else is said: some 50,000 objects, unnoticed on the weakest one. */
+const standardBytesPerDayMax = 5_000_000
 const dayMs = 86_400_000
 /** The first one after a start, and the next one where there is nothing to compare, comes this much later, with jitter. */
 const idleMs = 60_000
@@ -32,11 +32,13 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   readonly random?: () => number
+  readonly bytesPerDayMax?: number | undefined
 }
 
 export class Comparison {
   readonly #parts: Parts
   readonly #random: () => number
+  readonly #bytesPerDayMax: number
   /** Those of this round that still wait for their turn. */
   #left: Compared[] = []
   /** Objects that were found to differ without a sign, since the start. */
@@ -45,6 +47,7 @@ export class Comparison {
   constructor(parts: Parts) {
     this.#parts = parts
     this.#random = parts.random ?? Math.random
+    this.#bytesPerDayMax = parts.bytesPerDayMax ?? standardBytesPerDayMax
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -57,7 +60,7 @@ export class Comparison {
           if (!signal.aborted) log.debug('mirror.uncompared', { interest: mirrored.interest.name, why: error.message })
         })
       }
-      await sleep(clock, mirrored === undefined ? idleMs * (0.5 + this.#random()) : pauseMs(0), signal)
+      await sleep(clock, mirrored === undefined ? idleMs * (0.5 + this.#random()) : this.#pauseMs(0), signal)
     }
   }
 
@@ -82,17 +85,21 @@ export class Comparison {
       const found = await identitiesOf(mirrored, part, signal)
       const suspects = suspectsOf(cloud, found, after)
       if (await this.#differs(readable, suspects, found.version)) return mirrored.differs()
-      await sleep(clock, pauseMs(found.bytes), signal)
+      await sleep(clock, this.#pauseMs(found.bytes), signal)
       const { unclear } = suspects
       for (let at = 0; at < Math.min(unclear.length, unclearMax) && !signal.aborted; at++) {
         const one = await mirrored.identities({ key: unclear[at] as string }, signal)
         const again = suspectsOf({ version: cloud.version, peek: (key) => cloud.peek(key), all: () => [] }, one, '')
         if (await this.#differs(readable, again, one.version)) return mirrored.differs()
-        await sleep(clock, pauseMs(one.bytes), signal)
+        await sleep(clock, this.#pauseMs(one.bytes), signal)
       }
       part = found.next
       after = found.entries.at(-1)?.key ?? after
     } while (part !== '' && !signal.aborted && mirrored.readable === readable)
+  }
+
+  #pauseMs(bytes: number): number {
+    return (bytes * dayMs) / this.#bytesPerDayMax
   }
 
   /** Whether something was missed; `version` is that of what the copy was compared with. */
@@ -122,10 +129,6 @@ async function identitiesOf(mirrored: Compared, part: string, signal: AbortSigna
 /** A fed one holds what its wider one does. */
 function isComparable({ fed, readable, state }: Compared): boolean {
   return !fed && state.kind === 'synced' && readable?.isDamaged === false
-}
-
-function pauseMs(bytes: number): number {
-  return (bytes * dayMs) / bytesPerDayMax
 }
 
 /** By key, with what was held under it: what is otherwise at the API server, though it may only be under way. */

@@ -45,6 +45,8 @@ export const mirrorLimits = {
   emptyUnaskedMsMax: 5 * 60_000,
   /** A list is as fresh as its watch: a connection that gave a sign of life within this time is alive. */
   freshMs: 5_000,
+  /** What a hub calls fresh when it is asked: by 6 s of its own (`link/session`), and up to 2 for its answer. */
+  askedFreshMs: 8_000,
   /** How long a refusal has to last before the edge believes it, and how long its data stay after that. */
   refusalMsMin: 5 * 60_000,
   withdrawnMsMin: 10 * 60_000,

@@ -1,7 +1,7 @@
 /**
  * Requests of edges, passed on to the API server as their callers (I1): a bearer token unchanged; the link's own node impersonated, by the
  * name in the certificate of its link and no other; the edge's administrator with the hub's own credential only where the hub
- * trusts its edges; who shows no credential as nobody. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
+ * trusts its edges; a caller without a credential anonymously. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'

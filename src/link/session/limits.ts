@@ -1,8 +1,8 @@
 /** What a session may hold, send or wait for at most. Each has its reason beside it; nothing of a session grows beyond these. */
 
 export const sessionLimits = {
-  /** A watch gives a sign of life every few seconds: one that was silent for longer is told of by itself. */
-  staleMs: 10_000,
+  /** A hub's watch gives a sign of life at least every 5 s: one that was silent for longer is told of by itself. */
+  staleMs: 6_000,
   /** Interests of one link: a node has about forty. Each costs the hub some hundred bytes and its name. */
   interestsMax: 4_096,
   /** Of their names together: forty names of two hundred bytes are 8 KB. */

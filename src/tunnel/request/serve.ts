@@ -178,7 +178,7 @@ function join(stream: TunnelDuplex, socket: Duplex): void {
   socket.on('error', () => {})
   socket.once('close', () => {
     if (!socket.readableEnded) stream.giveUp('broken', 'the connection that it led to broke off')
-    // Nobody hears what comes; the asker ends it when it has read the end.
+    // The server hears no more of it; the asker ends it when it has read the end.
     else stream.resume()
   })
   stream.once('close', () => socket.destroy())

@@ -146,6 +146,8 @@ test('[A6] where an interest is not heard of all the time it is asked for once, 
   assert.equal(list(recent), 'local')
   await world.pass(mirrorLimits.freshMs + 1_000)
   assert.deepEqual([list(recent), list({ state: 'any' })], ['freshen', 'local'])
+  assert.equal(list({ ...recent, isAsked: true }), 'local')
+  await world.pass(mirrorLimits.askedFreshMs)
   assert.equal(list({ ...recent, isAsked: true }), 'local+')
   world.server.reachability.set('unreachable')
   assert.equal(list(recent), 'local+')

@@ -161,7 +161,8 @@ export class Front {
     const isPast = read.exact === true && read.version < cache.history.floor
     if (isPast && this.#upstream.reachability.state === 'reachable') return { kind: 'forward' }
     if (state !== 'recent') return { kind: 'local', cache, mirrored }
-    if (known.resource.verbs.includes('watch') && this.isFresh(mirrored)) return { kind: 'local', cache, mirrored }
+    if (known.resource.verbs.includes('watch') && this.#isFresh(mirrored, read))
+      return { kind: 'local', cache, mirrored }
     const { reachability, freshen } = this.#upstream
     if (freshen !== undefined && read.isAsked !== true && reachability.state === 'reachable') return { kind: 'freshen' }
     return { kind: 'local', cache, mirrored, warning: this.ageOf(mirrored) }
@@ -252,9 +253,9 @@ export class Front {
   }
 
   /** Whether the copy is as new as its watch, and that is alive. */
-  isFresh({ heardAt }: MirroredInterest): boolean {
+  #isFresh({ heardAt }: MirroredInterest, { isAsked }: Read): boolean {
     if (this.#upstream.reachability.state !== 'reachable') return false
-    return this.#clock.steady() - heardAt <= mirrorLimits.freshMs
+    return this.#clock.steady() - heardAt <= (isAsked === true ? mirrorLimits.askedFreshMs : mirrorLimits.freshMs)
   }
 
   /** `why` the API server, which is there, has not told a newer state; without it because of the interest's watch. */
