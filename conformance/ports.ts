@@ -5,12 +5,18 @@ import { createServer } from 'node:net'
 const first = 20_000
 /** Linux hands out 32768 and above to outgoing connections, which would take the port of a server that is just away. */
 const end = 32_000
+/** Processes that run at the same time begin in different blocks: one that only looks whether a port is free has it for a moment. */
+const blockPorts = 50
+const own = first + (process.pid % ((end - first) / blockPorts)) * blockPorts
+/** As often as a block has ports, and then anywhere. */
+const ownTries = blockPorts
 
 /** So many free ports, all different. They are free now; whoever wants to keep them listens soon. */
 export async function freePorts(count: number): Promise<number[]> {
   const found = new Set<number>()
-  while (found.size < count) {
-    const port = first + Math.floor(Math.random() * (end - first))
+  for (let tries = 0; found.size < count; tries++) {
+    const [from, ports] = tries < ownTries ? [own, blockPorts] : [first, end - first]
+    const port = from + Math.floor(Math.random() * ports)
     if (!found.has(port) && (await isFree(port))) found.add(port)
   }
   return [...found]

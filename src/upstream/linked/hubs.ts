@@ -22,8 +22,11 @@ type Parts = Omit<HubDialParts, 'address' | 'credential' | 'proxy' | 'tickets' |
   readonly wait?: { readonly firstMs: number; readonly maxMs: number }
 }
 
-/** The first is short, since most cuts are; but all edges of a hub that ends come back within it. */
-const standardWait = { firstMs: 1_000, maxMs: 60_000 }
+/**
+ * The first is short, since most cuts are; but all edges of a hub that ends come back within it. The last counts toward the time after which
+ * the cluster gives up a node; those that come together wait in the line of the hub's handshakes.
+ */
+const standardWait = { firstMs: 1_000, maxMs: 20_000 }
 
 export class Hubs {
   readonly #parts: Parts
