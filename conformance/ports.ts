@@ -6,20 +6,22 @@ const first = 20_000
 /** Linux hands out 32768 and above to outgoing connections, which would take the port of a server that is just away. */
 const end = 32_000
 /** Processes that run at the same time begin in different blocks: one that only looks whether a port is free has it for a moment. */
-const blockPorts = 50
+const blockPorts = 200
 const own = first + (process.pid % ((end - first) / blockPorts)) * blockPorts
-/** As often as a block has ports, and then anywhere. */
-const ownTries = blockPorts
+/** What this process was given it may be about to listen on. */
+const given = new Set<number>()
 
 /** So many free ports, all different. They are free now; whoever wants to keep them listens soon. */
 export async function freePorts(count: number): Promise<number[]> {
-  const found = new Set<number>()
-  for (let tries = 0; found.size < count; tries++) {
-    const [from, ports] = tries < ownTries ? [own, blockPorts] : [first, end - first]
+  const found: number[] = []
+  for (let tries = 0; found.length < count; tries++) {
+    const [from, ports] = tries < blockPorts ? [own, blockPorts] : [first, end - first]
     const port = from + Math.floor(Math.random() * ports)
-    if (!found.has(port) && (await isFree(port))) found.add(port)
+    if (given.has(port)) continue
+    given.add(port)
+    if (await isFree(port)) found.push(port)
   }
-  return [...found]
+  return found
 }
 
 async function isFree(port: number): Promise<boolean> {

@@ -18,13 +18,11 @@ import type { CloudLine } from './cloudline.ts'
 import { type ClusterMirror, openMirror } from './clustermirror.ts'
 import type { EdgeConfig } from './config.ts'
 import { openOrSetAside } from './datafolder.ts'
-import { openDirectLine } from './directline.ts'
 import { readKeys } from './encryptionkey.ts'
 import { endInOrder } from './ending.ts'
 import { Expiry, expiryFigures } from './expiry.ts'
 import { edgeFigures } from './figures.ts'
 import { inClusterOf } from './incluster.ts'
-import { openLinkedLine } from './linkedline.ts'
 import { lockFolder } from './lockfile.ts'
 import { Mirrors } from './mirrors.ts'
 import { Misconfigured } from './misconfigured.ts'
@@ -142,7 +140,9 @@ async function openLine(
   parts: { gate: Gate; cluster: () => string; log: Log },
 ): Promise<CloudLine> {
   const way = wayOf(config)
-  return 'hub' in way ? await openLinkedLine(way, parts) : await openDirectLine(config, way, parts)
+  // Each is a hundred modules that the other way does not need.
+  if ('hub' in way) return await (await import('./linkedline.ts')).openLinkedLine(way, parts)
+  return await (await import('./directline.ts')).openDirectLine(config, way, parts)
 }
 
 /** How pods of this node find it, and why not where that was not said. */
