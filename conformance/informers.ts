@@ -34,6 +34,8 @@ type Verdict = {
   readonly events: number
   readonly relists: number
   readonly excused: number
+  /** After a connection that the client's own HTTP/2 closed, since a write to a killed server failed before its reset was read. */
+  readonly selfClosed: number
   readonly watches: number
   readonly statuses: { readonly [code: string]: number }
   readonly reasons: readonly string[] | null
@@ -155,6 +157,7 @@ async function restartUnder(context: StepContext, { child, writes, restarts, ser
 function verdictOn(report: Report, restarts: number): StepResult {
   const failed = report.informers.filter((one) => faultsOf(one).length > 0)
   const excused = report.informers.reduce((sum, one) => sum + one.excused, 0)
+  const selfClosed = report.informers.reduce((sum, one) => sum + one.selfClosed, 0)
   const refused = Object.keys(report.refusals ?? {}).length > 0
   const broken = (report.faults ?? []).length > 0 || refused || excused > excusedMax
   const events = report.informers.reduce((sum, one) => sum + one.events, 0)
@@ -163,7 +166,7 @@ function verdictOn(report: Report, restarts: number): StepResult {
   const notes = [
     `${report.informers.length} informers, ${report.writes} writes, ${restarts} restarts, half of them by kill -9: ` +
       `${events} events, ${watches} watches resumed, ${relists} relists, ` +
-      `${excused} more after watches that were cut as they began`,
+      `${excused} more after watches that were cut as they began, ${selfClosed} after connections that Go closed itself`,
     `answers lost in restarts: ${report.lost}, of these ${report.landed} had been stored`,
     ...failed.slice(0, faultsShown).map((one) => `${one.name}: ${faultsOf(one).slice(0, 2).join('; ')}`),
     ...(report.faults ?? []).slice(0, faultsShown),

@@ -67,9 +67,14 @@ type traffic struct {
 	// Relists that no server can spare its clients: client-go lists again after a watch that ended within a second without
 	// an event, and this one was cut before any server's first event can be expected to have arrived.
 	excused int
-	watches int
+	// The same after a server was killed, where Go's HTTP/2 found that by writing to the connection before it had read the reset: it
+	// closes the connection itself, and client-go takes that for an event that cannot be decoded.
+	selfClosed int
+	watches    int
 	// The last watch was cut as it began.
 	cutAtOnce bool
+	// The last watch ended with its client's own connection.
+	closedHere bool
 	// Why the last watches ended, for the report of a relist.
 	trace []string
 	// What was asked again after the sync.
@@ -88,6 +93,16 @@ func (t *traffic) ended(after time.Duration, events int) {
 	defer t.mutex.Unlock()
 	t.cutAtOnce = events == 0 && after < firstEventWithin
 	t.noteLocked(fmt.Sprintf("ended after %d ms, %d events", after.Milliseconds(), events))
+}
+
+// What Go's HTTP/2 says of a connection that it closed because a write to it had failed.
+const closedHere = "client connection force closed via ClientConn.Close"
+
+func (t *traffic) failed(event string) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.closedHere = strings.Contains(event, closedHere)
+	t.noteLocked("ERROR event: " + event)
 }
 
 func (t *traffic) note(line string) {
@@ -113,7 +128,7 @@ func (t *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.listedLocked("WATCHLIST " + request.URL.RequestURI())
 	default:
 		t.watches++
-		t.cutAtOnce = false
+		t.cutAtOnce, t.closedHere = false, false
 		t.noteLocked("WATCH from " + query.Get("resourceVersion"))
 	}
 	t.mutex.Unlock()
@@ -139,6 +154,11 @@ func (t *traffic) listedLocked(what string) {
 	}
 	if t.cutAtOnce {
 		t.excused++
+		return
+	}
+	if t.closedHere {
+		t.closedHere = false
+		t.selfClosed++
 		return
 	}
 	t.relists++

@@ -206,7 +206,7 @@ func (i *informer) tap(stream watch.Interface, opened time.Time, initial bool) w
 		i.traffic.ended(time.Since(opened), count)
 	}}, func(event watch.Event) (watch.Event, bool) {
 		if event.Type == watch.Error {
-			i.traffic.note(fmt.Sprintf("ERROR event: %v", event.Object))
+			i.traffic.failed(fmt.Sprint(event.Object))
 			return event, true
 		}
 		made, err := recordOf(string(event.Type), event.Object)

@@ -37,17 +37,18 @@ type line struct {
 }
 
 type verdict struct {
-	Name     string         `json:"name"`
-	Events   int            `json:"events"`
-	Handled  int            `json:"handled"`
-	Lists    int            `json:"lists"`
-	Relists  int            `json:"relists"`
-	Excused  int            `json:"excused"`
-	Watches  int            `json:"watches"`
-	Statuses map[int]int    `json:"statuses"`
-	Failures map[string]int `json:"failures"`
-	Reasons  []string       `json:"reasons"`
-	Faults   []string       `json:"faults"`
+	Name       string         `json:"name"`
+	Events     int            `json:"events"`
+	Handled    int            `json:"handled"`
+	Lists      int            `json:"lists"`
+	Relists    int            `json:"relists"`
+	Excused    int            `json:"excused"`
+	SelfClosed int            `json:"selfClosed"`
+	Watches    int            `json:"watches"`
+	Statuses   map[int]int    `json:"statuses"`
+	Failures   map[string]int `json:"failures"`
+	Reasons    []string       `json:"reasons"`
+	Faults     []string       `json:"faults"`
 }
 
 type report struct {
@@ -180,7 +181,7 @@ func judge(ctx context.Context, client dynamic.Interface, churn *churn, informer
 		one.traffic.mutex.Lock()
 		made.Informers = append(made.Informers, verdict{
 			Name: one.spec.String(), Events: one.seen(), Handled: one.handled, Faults: faults,
-			Lists: one.traffic.lists, Relists: one.traffic.relists, Excused: one.traffic.excused, Watches: one.traffic.watches,
+			Lists: one.traffic.lists, Relists: one.traffic.relists, Excused: one.traffic.excused, SelfClosed: one.traffic.selfClosed, Watches: one.traffic.watches,
 			Statuses: one.traffic.statuses, Failures: one.traffic.failures, Reasons: one.traffic.reasons,
 		})
 		one.traffic.mutex.Unlock()
