@@ -85,7 +85,8 @@ export class IdentitySite {
 
   /** The authority that a container was given to trust its API server by. */
   mountedCa(pid: number): Promise<string> {
-    return this.machine.run('cat', [`/proc/${pid}/root/var/run/secrets/kubernetes.io/serviceaccount/ca.crt`])
+    const inside = join('/proc', String(pid), 'root')
+    return this.machine.run('cat', [join(inside, 'var/run/secrets/kubernetes.io/serviceaccount/ca.crt')])
   }
 
   /** What the cluster's DNS answers at the address of its service, asked by the node. */
