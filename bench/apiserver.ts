@@ -12,15 +12,16 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Binary, kubernetesVersion } from '../conformance/build.ts'
 import { ask, startOracle } from '../conformance/oracle.ts'
+import { chanceOf } from '../src/base/seeded.test-support.ts'
 import type { Target } from './bench.ts'
-import { makeNamespaces, namespaceName, type Pod, seeded, uuid } from './fixture.ts'
+import { makeNamespaces, namespaceName, type Pod, uuid } from './fixture.ts'
 import { argumentsOf } from './process.ts'
 
 /** Puts in one round to etcd. */
 const putsAtOnce = 32
 
 /** How long its watch cache may take to show everything that etcd holds. */
-const visibleWithinMs = 60_000
+const visibleWithinMs = 180_000
 const askAgainMs = 100
 
 /** Undefined if it was never built here: building takes minutes, which a benchmark should not hide in its run. */
@@ -91,7 +92,7 @@ export function storeUrl(etcd: number): string {
 export type StoredRow = readonly [key: string, object: { readonly metadata: object }]
 
 export async function fillEtcd(url: string, pods: readonly Pod[], others: readonly StoredRow[] = []): Promise<void> {
-  const random = seeded(2)
+  const random = chanceOf(2)
   const creationTimestamp = '2026-11-01T00:00:00Z'
   const born = <T extends { metadata: object }>(object: T): T => ({
     ...object,

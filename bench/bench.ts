@@ -19,6 +19,7 @@ export type Contestant =
   | 'JSON'
   | 'HTTP/2'
   | 'plain watch'
+  | 'plain bootstrap'
   | 'WatchList'
 
 /** PEM texts of the administrator's client certificate and of the authority that signed the server's. */
@@ -29,7 +30,7 @@ export type Address = {
   readonly tls: Credentials
   /** Of a caller who has no certificate: then that of `tls` is not shown. */
   readonly token?: string
-  /** Sent with every request, whoever asks. */
+  /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>
 }
 

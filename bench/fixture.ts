@@ -2,6 +2,7 @@
  * Pods as a busy cluster has them: fully defaulted, scheduled, running, 3.5 KB each, spread over 100 nodes and 20
  * namespaces. Deterministic, so that two runs and two servers hold the same bytes.
  */
+import { chanceOf } from '../src/base/seeded.test-support.ts'
 
 const nodeCount = 100
 const namespaceCount = 20
@@ -35,7 +36,7 @@ export function makeNamespaces(): object[] {
 }
 
 export function makePods(count: number): Pod[] {
-  const random = seeded(1)
+  const random = chanceOf(1)
   return Array.from({ length: count }, (_, index) => makePod(index, random))
 }
 
@@ -159,17 +160,6 @@ function makeStatus(index: number, app: string, random: () => number): object {
       },
     ],
     qosClass: 'Burstable',
-  }
-}
-
-/** A small generator of repeatable numbers in [0, 1) (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }
 

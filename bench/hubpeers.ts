@@ -6,10 +6,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
+import { Warnings } from '../src/base/warnings.ts'
 import { planFor } from '../src/cache/filter.ts'
 import { makeItem } from '../src/cache/item.ts'
 import { MirrorCopy } from '../src/cache/mirrorcopy.ts'
 import { NodeRights } from '../src/hub/access/noderights.ts'
+import { SetPolicies } from '../src/hub/access/policies.test-support.ts'
 import { ProvenRights } from '../src/hub/access/provenrights.ts'
 import { EdgeForwarding } from '../src/hub/forwarding/forwarding.ts'
 import type { PeerSocket } from '../src/hub/peers/linkededge.ts'
@@ -108,7 +110,15 @@ class Line implements PeerSocket {
   #handlers: LinkHandlers | undefined
 
   constructor(name: string) {
-    const certificate = { serial: '', fingerprint: '', endsAtMs: Date.now() + 1e10 }
+    const certificate = {
+      serial: '',
+      fingerprint: '',
+      signer: 'hub' as const,
+      authority: '',
+      issuedAtMs: 0,
+      vouchedAtMs: 0,
+      endsAtMs: Date.now() + 1e10,
+    }
     this.peer = { name, certificate, resumed: false, from: '' }
   }
 
@@ -156,14 +166,17 @@ export const hubpeers: Question = {
     })
     interests.attach(copy)
     const sources = new HubSources({ interests, find, digestKey: secret, clock })
-    const forwarding = new EdgeForwarding({ upstream, trustsEdges: false, clock, log })
+    const warnings = new Warnings({ clock, log, kinds: [] })
+    const forwarding = new EdgeForwarding({ upstream, trustsEdges: false, clock, log, warnings })
     const nodes = new NodeRights({ sources, clock })
     const peers = new HubPeers({
       ...{ hub: 'hub', release: '1', cluster: 'c', epoch: 1, lost: 0, digestKey: secret, sources, clock, log },
+      warnings,
       rights: new ProvenRights({
         nodes,
         callers: { judge: async () => 'no caller is here', left: () => undefined },
         trustsEdges: true,
+        policies: new SetPolicies(),
       }),
       acceptFor: (edge) => forwarding.acceptFor(edge),
     })
@@ -250,6 +263,7 @@ async function judgedFigure(nodes: NodeRights): Promise<Figure> {
     nodes,
     callers: { judge: async () => 'no caller is here', left: () => undefined },
     trustsEdges: false,
+    policies: new SetPolicies(),
   })
   nodes.start()
   const asked = Array.from({ length: edges }, (_, at) => {

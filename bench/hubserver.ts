@@ -10,10 +10,11 @@ import { KeptState } from '../src/hub/state/keptstate.ts'
 const clock = systemClock
 const log = createLog({ level: 'warn' })
 const kept = await KeptState.open({ store: new FolderState(process.argv[2] ?? ''), clock, log })
+const serving = () => hubPair(kept.current, ['127.0.0.1'], clock.now())
 const listener = new HubListener({
   addresses: [{ host: '127.0.0.1', port: 0 }],
   state: kept.current,
-  serving: hubPair(kept.current, ['127.0.0.1'], clock.now()),
+  serving: serving(),
   clock,
   log,
   // What is measured is a handshake and not the line before it.
@@ -21,7 +22,7 @@ const listener = new HubListener({
   accepted: (link) =>
     link.begin({ frame: (frame) => void link.send(Buffer.from(frame)), ready: () => {}, closed: () => {} }),
 })
-kept.observe(() => listener.setTicketKey(kept.current.tickets.key))
+kept.observe(() => listener.setState(kept.current, serving()))
 const [at] = await listener.listen()
 process.send?.({ port: at?.port })
 const ending = new AbortController()

@@ -5,6 +5,7 @@
  */
 
 import { constants, gzipSync } from 'node:zlib'
+import { chanceOf } from '../src/base/seeded.test-support.ts'
 import { decodeDelta, encodeDelta } from '../src/link/delta.ts'
 import { answerComparison } from '../src/link/digest/answer.ts'
 import { type DigestEntry, DigestTree } from '../src/link/digest/digest.ts'
@@ -12,7 +13,7 @@ import { DigestWalk } from '../src/link/digest/walk.ts'
 import { decodeChange, encodeChange } from '../src/link/frames/change.ts'
 import { changeBytesMax, decodeFrame, encodeFrame } from '../src/link/frames/frames.ts'
 import type { Figure, Question } from './bench.ts'
-import { makePods, podCount, seeded, stampKey, uuid } from './fixture.ts'
+import { makePods, podCount, stampKey, uuid } from './fixture.ts'
 import { median } from './median.ts'
 
 const updated = 500
@@ -85,7 +86,7 @@ type Stored = { metadata: object; status: { conditions: object[]; containerStatu
 
 /** As an API server keeps them: with their uid and version. */
 function storedPods(): { key: string; pod: Stored }[] {
-  const random = seeded(2)
+  const random = chanceOf(2)
   return makePods(updated).map(({ namespace, name, object }, at) => {
     const metadata = { ...object.metadata, uid: uuid(random), resourceVersion: String(1_200_000 + at) }
     return { key: `${namespace}/${name}`, pod: { ...object, metadata } as unknown as Stored }
@@ -126,7 +127,7 @@ function podStatuses(): Updates {
 }
 
 function leases(): Updates {
-  const random = seeded(3)
+  const random = chanceOf(3)
   const all = Array.from({ length: updated }, (_, at) => {
     const name = `node-${at}`
     const uid = uuid(random)
@@ -148,7 +149,7 @@ function leases(): Updates {
 }
 
 function digests(say: (line: string) => void): Figure[] {
-  const random = seeded(4)
+  const random = chanceOf(4)
   const all = makePods(podCount).map(({ namespace, name }, at) => ({
     key: `${namespace}/${name}`,
     uid: uuid(random),

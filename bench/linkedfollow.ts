@@ -2,8 +2,10 @@
  * What does an edge follow over a whole link? Hub and edge are in this process, with a real socket and TLS between them: updates of pods
  * from the hub's session to the step that a reflector takes, one at a time and as many as go through. The hub is the tests' model.
  */
+
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
+import { chanceOf } from '../src/base/seeded.test-support.ts'
 import { HubListener } from '../src/hub/sockets/listener.ts'
 import { edgePair, hubPair } from '../src/hub/state/certificates.ts'
 import { makeState } from '../src/hub/state/state.ts'
@@ -19,7 +21,7 @@ import { Hubs } from '../src/upstream/linked/hubs.ts'
 import { LinkedUpstream } from '../src/upstream/linked/linkedupstream.ts'
 import { ModelHub } from '../src/upstream/linked/modelhub.test-support.ts'
 import type { Figure, Question } from './bench.ts'
-import { makePods, type Pod, seeded, stampKey, uuid } from './fixture.ts'
+import { makePods, type Pod, stampKey, uuid } from './fixture.ts'
 
 const pods = 1_000
 const interest = 'v1/pods'
@@ -104,7 +106,7 @@ class Source {
 
   constructor(hub: ModelHub) {
     this.#hub = hub
-    const random = seeded(5)
+    const random = chanceOf(5)
     this.#pods = makePods(pods).map((pod) => ({ ...pod, uid: uuid(random) }))
     for (let at = 0; at < pods; at++) this.stamp()
     hub.forget()

@@ -29,8 +29,11 @@ import { forms } from './forms.ts'
 import { get } from './get.ts'
 import { hubbytes } from './hub/bytes.ts'
 import { hubidle } from './hub/idle.ts'
+import { hubjoin } from './hub/join.ts'
 import { hublatency } from './hub/latency.ts'
 import { hubload } from './hub/load.ts'
+import { hubpods } from './hub/pods.ts'
+import { hubrules } from './hub/rules.ts'
 import { hublink } from './hublink.ts'
 import { hubpeers } from './hubpeers.ts'
 import { link } from './link.ts'
@@ -52,7 +55,7 @@ import { watch } from './watch.ts'
 const questions: readonly Question[] = [
   ...[list, get, nodename, watch, protobuf, forms, apply, commit, sealed, start, memory, authorize],
   ...[link, session, tunnel, renewal, hublink, hubpeers, linkedfollow],
-  ...[hubbytes, hubidle, hublatency, hubload],
+  ...[hubbytes, hubidle, hublatency, hubload, hubpods, hubrules, hubjoin],
   ...[edgeread, edgeaccess, edgewatch, edgewatchlist, edgeuplink, edgestall, edgestart, edgeburst],
   ...[edgememory, edgeoverlap, edgeroles, edgeidle],
 ]

@@ -3,7 +3,9 @@
  * this process, with frames encoded and decoded; there is no socket, so that a frame's bytes are without those of WebSocket and TLS, about
  * 26 for each message.
  */
+
 import { constants, gzipSync } from 'node:zlib'
+import { chanceOf } from '../src/base/seeded.test-support.ts'
 import { DigestTree } from '../src/link/digest/digest.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../src/link/frames/frames.ts'
 import { EdgeSession } from '../src/link/session/edge.ts'
@@ -18,7 +20,7 @@ import {
 } from '../src/link/session/session.ts'
 import { SharedChanges } from '../src/link/session/sharedchanges.ts'
 import type { Figure, Question } from './bench.ts'
-import { makePods, podCount, seeded, stampKey, uuid } from './fixture.ts'
+import { makePods, podCount, stampKey, uuid } from './fixture.ts'
 
 const secret = Buffer.from('a secret of the hub')
 const messageBytes = 26
@@ -37,7 +39,7 @@ class Pods implements InterestView {
   readonly #trees = new Map<string, object>()
 
   constructor() {
-    const random = seeded(5)
+    const random = chanceOf(5)
     for (const [at, { namespace, name, object }] of makePods(podCount).entries()) {
       const uid = uuid(random)
       const tree = { ...object, metadata: { ...object.metadata, uid } }

@@ -14,7 +14,7 @@ import { Side } from './exchange.ts'
 import { startOracle } from './oracle.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
-const sequencesDefault = 2_400
+const sequencesDefault = 2_000
 const sequencesAll = 6_000
 /** Together in step: the second that keeps two steps apart is waited for by all of them. */
 const batchMax = 400
@@ -23,7 +23,7 @@ const shrunkMax = 6
 const shownMax = 5
 const shownWidth = 500
 
-export const step: Step = { name: 'apply-sequences', tier: 'default', minutes: 6, run }
+export const step: Step = { name: 'apply-sequences', tier: 'default', minutes: 3, run }
 
 async function run(context: StepContext): Promise<StepResult> {
   const first = Number(process.env.AKE_SEED ?? 1)

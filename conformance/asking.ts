@@ -58,7 +58,7 @@ export class Seat {
     return { status, headers: answer.headers, body }
   }
 
-  /** Resolves with the head; whoever does not read the rest destroys it. Who is told to come again does, as clients do. */
+  /** Resolves with the head; a caller that does not read the rest destroys it. One that is told to come again does, as clients do. */
   async open(path: string, asked: Asked = {}): Promise<IncomingMessage> {
     for (let tries = triesMax; ; tries--) {
       const answer = await this.#send(path, asked)

@@ -16,6 +16,13 @@ export type Answer = {
 
 export type Variables = Map<string, string>
 
+/** A watch that is open. */
+type Watching = {
+  /** How many frames it has told, where that is counted. */
+  said?(): number
+  finish(): Promise<Answer>
+}
+
 /** A server under comparison, with the connections to it. */
 export class Side {
   readonly #known: Record<Protocol, Connections>
@@ -44,11 +51,7 @@ export class Side {
   }
 
   /** The stream is open, with its headers, when the returned promise is there. */
-  async watch(
-    one: Case,
-    variables: Variables,
-    protocol: Protocol = 'HTTP/1.1',
-  ): Promise<{ finish(): Promise<Answer> }> {
+  async watch(one: Case, variables: Variables, protocol: Protocol = 'HTTP/1.1'): Promise<Watching> {
     const incoming = await this.#open(one, variables, protocol).catch(noAnswer)
     if ('body' in incoming) return { finish: () => Promise.resolve(incoming) }
     const most = one.watch?.frames ?? Number.POSITIVE_INFINITY
@@ -69,6 +72,7 @@ export class Side {
       stream.on('error', finish)
     })
     return {
+      said: () => text.split('\n').filter(isSaid).length - 1,
       finish: async () => {
         await done
         incoming.leave()

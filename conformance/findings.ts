@@ -5,9 +5,15 @@ import type { StepResult } from './step.ts'
 const shownMax = 400
 
 export class Findings {
+  readonly #progress: (line: string) => void
   readonly #notes: string[] = []
   #passed = 0
   #failed = 0
+
+  /** `progress` is told of each part that begins. */
+  constructor(progress: (line: string) => void = () => {}) {
+    this.#progress = progress
+  }
 
   /** Any statement; `shown` is printed beside it when it does not hold. */
   check(holds: boolean, what: string, shown: unknown = ''): boolean {
@@ -31,6 +37,7 @@ export class Findings {
 
   /** A part of the step that throws is one finding, and the others go on. */
   async part(name: string, body: () => Promise<void>): Promise<void> {
+    this.#progress(name)
     const before = this.#passed + this.#failed
     try {
       await body()

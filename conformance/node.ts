@@ -138,8 +138,9 @@ async function figuresOf(node: EdgeNode): Promise<string[]> {
 async function comeBack(proof: Proof, before: readonly Pod[], running: readonly Container[]): Promise<void> {
   const { node, oracle, signal, progress, judge } = proof
   progress('the API server returns')
-  await oracle.restart()
+  // Before it does: the next report after its first is due minutes later, and that may come while the rest of it still starts.
   const returnedMs = Date.now()
+  await oracle.restart()
   const back = await foundWithin(lookedMsMax, signal, () => agreed(node.containers, oracle))
   const seconds = ((Date.now() - returnedMs) / 1000).toFixed(1)
   const upToDate = 'it knows both pods as they are: ready, with their containers and addresses'

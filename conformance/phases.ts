@@ -1,6 +1,6 @@
 /**
  * Real informers of client-go, driven step by step: they read in one place (an edge) while writers write in another (the
- * API server), and whoever drives them cuts lines, restarts and compacts in between. See informers/phases.go.
+ * API server), and the step that drives them cuts lines, restarts and compacts in between. See informers/phases.go.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

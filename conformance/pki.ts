@@ -41,12 +41,15 @@ export type ClientName = {
   readonly file: string
   readonly user: string
   readonly groups: readonly string[]
+  /** As Kubernetes reads it of a subject (1.3.6.1.4.1.57683.2). */
+  readonly uid?: string
   readonly days?: number
 }
 
 /** A client certificate of the CA that `makePki` made in the same folder. */
-export function makeClient(dir: string, { file, user, groups, days = validDays }: ClientName): Promise<void> {
-  return make(dir, { file, subject: subjectOf(user, groups), extensions: client, days })
+export function makeClient(dir: string, { file, user, groups, uid, days = validDays }: ClientName): Promise<void> {
+  const subject = `${subjectOf(user, groups)}${uid === undefined ? '' : `/1.3.6.1.4.1.57683.2=${uid}`}`
+  return make(dir, { file, subject, extensions: client, days })
 }
 
 function subjectOf(user: string, groups: readonly string[]): string {
@@ -54,7 +57,7 @@ function subjectOf(user: string, groups: readonly string[]): string {
   return [...groups.map((group) => `/O=${escaped(group)}`), `/CN=${escaped(user)}`].join('')
 }
 
-type Brief = Omit<ClientName, 'file' | 'days'> & { readonly seconds: number }
+type Brief = Omit<ClientName, 'file' | 'days' | 'uid'> & { readonly seconds: number }
 
 /** A client certificate of the CA in `pki` with so many seconds to live: `openssl req` knows only days. */
 export async function makeBriefClient(

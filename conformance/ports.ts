@@ -11,7 +11,7 @@ const own = first + (process.pid % ((end - first) / blockPorts)) * blockPorts
 /** What this process was given it may be about to listen on. */
 const given = new Set<number>()
 
-/** So many free ports, all different. They are free now; whoever wants to keep them listens soon. */
+/** So many free ports, all different. They are free now; a process that wants to keep them listens soon. */
 export async function freePorts(count: number): Promise<number[]> {
   const found: number[] = []
   for (let tries = 0; found.length < count; tries++) {

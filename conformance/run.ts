@@ -14,7 +14,7 @@ import { step as clientnode } from './clientnode.ts'
 import { step as contrast } from './contrast.ts'
 import { step as cuts } from './cuts.ts'
 import { step as differential } from './differential.ts'
-import { step as edgecoredns } from './edge/coredns.ts'
+import { step as edgecoredns, hubStep as hubcoredns } from './edge/coredns.ts'
 import { step as edgecuts } from './edge/cuts.ts'
 import { step as edgedocuments } from './edge/documents.ts'
 import { step as edgeinformers, hubStep as hubinformers } from './edge/informers.ts'
@@ -23,10 +23,20 @@ import { step as edgeprometheus } from './edge/prometheus.ts'
 import { step as edgereads, hubStep as hubreads } from './edge/reads.ts'
 import { step as edgewrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
+import { step as fleetcallers } from './fleet/callers.ts'
+import { step as fleetjoin } from './fleet/join.ts'
+import { step as fleetkubelet } from './fleet/kubelet.ts'
+import { step as fleetlegacy } from './fleet/legacy.ts'
+import { step as fleetpolicy } from './fleet/policy.ts'
+import { step as fleetreplicas } from './fleet/replicas.ts'
+import { step as fleetrotation } from './fleet/rotation.ts'
+import { step as fleetstolen } from './fleet/stolen.ts'
+import { step as fleetstorm } from './fleet/storm.ts'
 import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
 import { step as hollow } from './hollow/hollow.ts'
 import { step as hubeviction } from './hub/eviction.ts'
 import { step as hubidentity } from './hub/identity.ts'
+import { step as hubnode } from './hub/node.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
@@ -68,7 +78,15 @@ const steps: readonly Step[] = [
   edgeinformers,
   hubinformers,
   hubidentity,
+  fleetcallers,
   hubeviction,
+  fleetjoin,
+  fleetlegacy,
+  fleetpolicy,
+  fleetreplicas,
+  fleetstolen,
+  fleetstorm,
+  fleetrotation,
   edgecuts,
   soak,
   edgereads,
@@ -85,6 +103,7 @@ const steps: readonly Step[] = [
   tokens,
   attacks,
   edgecoredns,
+  hubcoredns,
   edgeprometheus,
   hollow,
   incluster,
@@ -92,6 +111,8 @@ const steps: readonly Step[] = [
   edgenight,
   node,
   nodeidentity,
+  hubnode,
+  fleetkubelet,
 ]
 
 const usage = `usage: npm run conformance -- [--all] [--node] [--write] [STEP | STEP/PART]…

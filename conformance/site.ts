@@ -42,6 +42,7 @@ export type EdgeStatus = {
   readonly upstream: { readonly state: string; readonly why: string }
   readonly cluster: { readonly uid?: string; readonly other?: string; readonly changes: number }
   readonly interests: readonly Kept[]
+  readonly passedThrough: readonly { readonly resource: string; readonly state?: string; readonly why: string }[]
 }
 
 /** One `ake edge`, the same one for its clients however often it is started. */
@@ -71,7 +72,7 @@ export class Edge {
     return this.#ake.kubeconfig
   }
 
-  /** How often it was started again: whoever holds something against one life of it asks. */
+  /** How often it was started again: a step that holds something against one life of it asks. */
   get restarts(): number {
     return this.#restarts
   }
@@ -238,7 +239,7 @@ export function seeded(seed: number): Random {
   }
 }
 
-/** The gate repeats what it did, so that a change alone can turn it red; `--all` and whoever has no `gate` seed look for more. AKE_SEED repeats a run that failed. */
+/** The gate repeats what it did, so that a change alone can turn it red; `--all` and steps without a `gate` seed look for more. AKE_SEED repeats a run that failed. */
 export function chooseSeed(
   { all, gate }: { readonly all: boolean; readonly gate: number } = { all: true, gate: 0 },
 ): number {

@@ -32,7 +32,7 @@ export type StepContext = {
   readonly signal: AbortSignal
   /** One line on standard error. */
   progress(line: string): void
-  /** A real kube-apiserver of this run, started by whoever asks first and shared: use namespaces of your own. */
+  /** A real kube-apiserver of this run, started for the step that asks first, and shared: use namespaces of your own. */
   oracle(): Promise<Oracle>
   /** A fresh `ake serve` in a folder below `dir`; ended with the step at the latest. */
   ake(options?: Partial<AkeOptions>): Promise<Ake>

@@ -15,7 +15,7 @@ export type StreamsOptions = {
   /** The folder that kubectl is in. */
   readonly bin: string
   readonly kubeconfig: string
-  /** Whoever runs this twice names two folders. */
+  /** A step that runs this twice names two folders. */
   readonly home: string
   /** The name of the stand-in's node. */
   readonly node: string

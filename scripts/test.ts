@@ -1,6 +1,6 @@
 /**
  * `npm test`: the unit tests of each room of src/ in one process, which is many times faster than one for each file, and
- * each scenario of test/ in its own (`scripts/room.ts`); as many at a time as keep the cores busy, over files in memory
+ * each scenario of test/ in its own, short ones together (`scripts/room.ts`); as many at a time as keep the cores busy, over files in memory
  * where there is room, and of random lives a part (`src/base/lives.test-support.ts`). `npm test -- cache watch` runs the
  * files whose path contains one of the words, and shows every test; options for Node (`--test-name-pattern=…`) are passed
  * on.
@@ -8,7 +8,7 @@
 import { spawn } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { root } from './tree.ts'
 
@@ -19,30 +19,72 @@ const jobMsMax = 420_000
 const lastWordsMs = 5_000
 /** From its start, with nothing compiled yet, to its end. */
 const roleMsMax = 60_000
-/** Scenarios mostly wait for processes and lines, and so do some rooms: with one more than cores a quarter lay idle. */
-const atOnce = availableParallelism() + 2
+/** Scenarios mostly wait for processes and lines, and so do some rooms: with two more than cores an eighth lay idle. */
+const atOnce = availableParallelism() + 3
 const slowestShown = 10
 /** The part of random lives that a run of everything lives; a chosen test lives all of them, and so does the gate. */
 const livesOfAll = '0.1'
 const memory = '/dev/shm'
 /** Some tests write large files, several at a time; where less is free (a container has 64 MB) files stay on the disk. */
 const memoryBytesMin = 2 * 2 ** 30
-/** Begun first, so that nothing long is begun last. */
+/**
+ * Begun first, so that nothing long is begun last; among them those that mostly wait, while rooms that only compute fill
+ * what is left of the cores at the end.
+ */
 const longest = [
   'test/edge.test',
   'src/store',
   'src/endpoint',
   'test/othercluster',
+  'test/hub',
+  'test/demo',
   'test/disk',
   'src/upstream',
-  'src/mirror',
-  'test/sealed.test',
+  'test/(short',
   'test/pressure',
+  'test/sealed.test',
+  'src/mirror',
   'test/node',
-  'src/kube',
-  'test/peers',
   'test/edgefaults',
+  'test/serve.test',
+  'test/peers',
+  'test/hostile',
+  'test/crash',
+  'src/kube',
+  'src/hub',
 ]
+
+/** Small rooms share a process, as short scenarios do. */
+const smallRooms = ['base', 'join', 'pki', 'policy']
+
+/** Short ones share a process, which loads the sources once for all of them: that takes half a second of a core each time. */
+const together: Readonly<Record<string, readonly string[]>> = {
+  'test/(short, of an authority)': [
+    'apply',
+    'serverbac',
+    'serving',
+    'shown',
+    'sockets',
+    'ending',
+    'credentials',
+    'gate',
+  ],
+  'test/(short, of an edge)': [
+    'clock',
+    'differences',
+    'metrics',
+    'misconfigured',
+    'proxy',
+    'restored',
+    'failover',
+    'link',
+  ],
+}
+/** What measures memory starts `ake` with the options of Node that it ships with. */
+const measuring = ['test/pressure', 'test/crowds']
+
+/** Most of what a test makes is garbage at its end: a young generation that holds all of it copies less. */
+const young = ['--min-semi-space-size=32', '--max-semi-space-size=64']
 
 type Job = { readonly name: string; readonly files: readonly string[] }
 type Case = { readonly title: string; readonly ms: number; readonly job: string }
@@ -65,6 +107,10 @@ const env = {
   TMPDIR: folder,
   // Compiled sources are kept between runs: every process and thread would compile them again.
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'lived'),
+  // Node has its own modules compiled ahead for V8's default flags only: without the first each start is a tenth cheaper. Nor
+  // does what lives for seconds gain from a small young generation.
+  AKE_NODE_OPTIONS:
+    process.env.AKE_NODE_OPTIONS ?? '--heap-growing-percent=0 --min-semi-space-size=16 --max-semi-space-size=32',
   AKE_LIVES: process.env.AKE_LIVES ?? (words.length > 0 ? '1' : livesOfAll),
 }
 const startedMs = performance.now()
@@ -123,11 +169,21 @@ function hasMemory(): boolean {
   }
 }
 
-/** A room of src/, or one file of test/. */
+/** A room of src/, or one file of test/, or those of a group of short ones. */
 function jobsOf(files: readonly string[]): Job[] {
   const chosen = files.filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
-  const nameOf = (path: string) => (path.startsWith('src/') ? path.split('/').slice(0, 2).join('/') : path)
+  const nameOf = (path: string) => (path.startsWith('src/') ? roomOf(path) : (groupOf(path) ?? path))
   return [...Map.groupBy(chosen, nameOf)].map(([name, files]) => ({ name, files }))
+}
+
+function roomOf(path: string): string {
+  const room = path.split('/')[1] ?? ''
+  return smallRooms.includes(room) ? 'src/(small rooms)' : `src/${room}`
+}
+
+function groupOf(path: string): string | undefined {
+  const name = basename(path, '.test.ts')
+  return Object.keys(together).find((group) => together[group]?.includes(name))
 }
 
 function inOrder(jobs: readonly Job[]): Job[] {
@@ -147,8 +203,10 @@ async function work(): Promise<void> {
 }
 
 async function run({ name, files }: Job): Promise<number> {
-  const args = [`--test-timeout=${testTimeoutMs}`, ...flags, ...runner, ...files]
-  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const args = [`--test-timeout=${testTimeoutMs}`, ...young, ...flags, ...runner, ...files]
+  const isMeasuring = measuring.some((one) => name.startsWith(one))
+  const own = isMeasuring ? { ...env, AKE_NODE_OPTIONS: process.env.AKE_NODE_OPTIONS } : env
+  const child = spawn(process.execPath, args, { cwd: root, env: own, stdio: ['ignore', 'pipe', 'inherit'] })
   const closed = new Promise<number>((resolve) => void child.on('close', (code) => resolve(code ?? 1)))
   const late = setTimeout(() => {
     console.log(`✖ ${name} was not done within ${jobMsMax / 1_000} s, and is ended`)

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../src/base/until.test-support.ts'
 import { issueCertificate } from '../src/pki/certificate.ts'
-import { type Site, statusOf, withSite } from './edgeprocess.ts'
+import { type Site, statusOf, withSiteHere } from './edgeprocess.ts'
 import { Client, configMap, configMaps } from './process.ts'
 
 const hourMs = 3_600_000
@@ -63,7 +63,7 @@ async function readAll(client: Client, paths: readonly string[]): Promise<void> 
 }
 
 test('[A8] 700 names read by one caller take nobody’s room: lists, and what the kubelet read, survive the cloud and a restart', () =>
-  withSite([], async (site) => {
+  withSiteHere([], async (site) => {
     const direct = site.client(site.cloud)
     const names = Array.from({ length: 350 }, (_, at) => nameOf(at))
     for (const name of names) {
@@ -75,6 +75,7 @@ test('[A8] 700 names read by one caller take nobody’s room: lists, and what th
     }
     const certificates = callers.map((caller) => certify(site, caller))
     await site.edge.end()
+    site.isEdgeProcess = true
     const clientCa = join(site.cloudFolder, 'pki', 'ca.crt')
     await site.startEdge(
       '--client-ca',
@@ -112,6 +113,7 @@ test('[A8] 700 names read by one caller take nobody’s room: lists, and what th
     await site.untilCloudIs('unreachable')
     for (const client of [operator, kubelet]) client.close()
     await site.edge.end('SIGKILL')
+    site.isEdgeProcess = false
     await site.startEdge()
     const [again, node] = [clientOf(0), clientOf(1)]
     await readAll(again, [pods, `${configMaps}/${nameOf(349)}`])

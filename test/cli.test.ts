@@ -69,6 +69,12 @@ test('what the operator got wrong is one sentence on stderr, exit 2', () => {
     [['status', '--data', '/nonexistent'], /\/nonexistent has no admin\.kubeconfig.*--data/],
     [['hub'], /"ake hub" needs --state: give the hub's state/],
     [['hub', '--state', '/nonexistent'], /the API server is not known: give --kubeconfig, or run in a pod/],
+    [['join', '--hub', 'wss://h', '--ca-hash', `sha256:${'0'.repeat(64)}`], /"ake join" needs --token/],
+    [['join', '--hub', 'wss://h', '--token', '-'], /"ake join" needs --ca-hash.*anybody could be the hub/],
+    [
+      ['join', '--hub', 'wss://h', '--token', 'sesame'],
+      /^(?!.*sesame).*the token is not written as one of "ake hub token"/,
+    ],
     [['hub', 'run', '--state', 'x'], /or "ake hub issue NAME/],
     [['hub', 'issue', '--state', 'x'], /or "ake hub issue NAME/],
     [['hub', 'restored', '--out', 'x'], /unknown option --out of "ake hub restored"/],
@@ -131,7 +137,7 @@ test('hub issue: a credential that is its owner’s, of one authority, and never
   }
 })
 
-test('imports between files of ours are found by their paths: Node’s own search is asked for the first alone', () => {
+test('imports between files of ours are found by their paths: Node’s own search is asked for the first two alone', () => {
   // What is registered first is asked last.
   const counting = `import { registerHooks } from 'node:module'
     registerHooks({
@@ -144,16 +150,16 @@ test('imports between files of ours are found by their paths: Node’s own searc
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(counting)}`,
   })
   assert.equal(status, 0)
-  assert.deepEqual(stderr.trim().split('\n'), ['./base/resolution.ts', '../../package.json'])
+  assert.deepEqual(stderr.trim().split('\n'), ['./base/resolution.ts', './bare.ts', '../../package.json'])
 })
 
-test('files without their types are kept for the next start, whole, and nothing is said of it', () => {
+test('files without their types and comments are kept for the next start, whole, and nothing is said of it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'ake-kept-'))
   try {
     const starts = [1, 2].map(() => ake(['version'], { NODE_COMPILE_CACHE: folder }))
     for (const { status, stdout, stderr } of starts)
       assert.deepEqual([status, stdout, stderr], [0, starts[0]?.stdout, ''])
-    const kept = readdirSync(join(folder, 'stripped'))
+    const kept = readdirSync(join(folder, 'bare'))
     assert.ok(kept.length > 0)
     for (const name of kept) assert.match(name, /^v[\d.]+(-\d+){3}$/)
   } finally {

@@ -1,4 +1,5 @@
 /** kill -9 at any instant: nothing acknowledged and nothing published is lost, and the store opens clean. */
+
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -8,8 +9,9 @@ import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { lives } from '../src/base/lives.test-support.ts'
+import { seeded } from '../src/base/seeded.test-support.ts'
 import { until } from '../src/base/until.test-support.ts'
-import { Client, configMap, configMaps, type Frame, seeded, seedOfRun, Watch, withFolder } from './process.ts'
+import { Client, configMap, configMaps, type Frame, seedOfRun, Watch, withFolder } from './process.ts'
 
 /** How many times a writing process is killed: the lanes run side by side. */
 const killsPerLane = lives(100)

@@ -3,9 +3,11 @@
  * says so on standard output with a synchronous write, one line each, before it goes on: what the parent has read is
  * exactly what a client could have known at the moment of the kill.
  */
+
 import { writeSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
+import { seeded } from '../src/base/seeded.test-support.ts'
 import { AuthorityCopy } from '../src/cache/authoritycopy.ts'
 import type { Form } from '../src/cache/event.ts'
 import { everything } from '../src/cache/filter.ts'
@@ -16,11 +18,7 @@ import { afterAll } from '../src/store/store.ts'
 const [folder, seedText, writersText, historyText] = process.argv.slice(2) as [string, string, string, string]
 const writers = Number(writersText)
 const keysPerWriter = 6
-let state = Number(seedText)
-const random = (below: number) => {
-  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-  return (state >>> 8) % below
-}
+const random = seeded(Number(seedText))
 
 function say(line: string): void {
   const bytes = Buffer.from(`${line}\n`)

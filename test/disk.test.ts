@@ -70,7 +70,7 @@ test('[D4] one turned bit takes no more than its own frame from an authority: it
       assert.match(body.toString(), /\[-\]data failed: 1 frames of log segment 1 at \d+ are lost/)
       const { metadata } = await again.json<Item>('POST', configMaps, configMap(`new-${life}`, {}))
       assert.ok(Number(metadata.resourceVersion) > Math.max(...versions))
-      // Whoever watched from before may have missed the one that is lost: it has to list again.
+      // A client that watched from before may have missed the one that is lost: it has to list again.
       const old = await again.ask('GET', `${configMaps}?watch=1&resourceVersion=${versions[0]}&timeoutSeconds=1`)
       assert.match(old.body.toString(), /"code":410/)
       await again.json('DELETE', `${configMaps}/new-${life}`)
@@ -78,7 +78,7 @@ test('[D4] one turned bit takes no more than its own frame from an authority: it
       const { stderr } = await serving.end('SIGTERM')
       if (life === 0) assert.match(stderr, /error store\.corrupt segment=1 offset=\d+ frames=1/)
     }
-    // Whoever has taken note of it removes the note.
+    // The operator who has taken note of it removes the note.
     rmSync(join(folder, 'log', 'aside'), { recursive: true })
     const serving = await serve()
     const last = new Client(serving)
@@ -106,7 +106,7 @@ function stored(folder: string): string[] {
 }
 
 test('[D4] rollback: a folder that a newer ake has written is refused by name, by an edge too, which sets nothing aside', () =>
-  withSite(['--mirror', 'configmaps'], async (site) => {
+  withSiteHere(['--mirror', 'configmaps'], async (site) => {
     await untilShown(site, await put(site, 'a', '1'))
     await site.edge.end('SIGTERM')
     const index = new DatabaseSync(join(site.edgeFolder, 'ake.db'))
@@ -233,6 +233,7 @@ test('[D4] an edge that lost part of its log shows none of what may be concerned
     const last = await put(site, 'a', '2')
     await untilShown(site, last)
     await site.edge.end('SIGKILL')
+    site.isEdgeProcess = false
     turnBit(site.edgeFolder, 'default/b')
     loseIndex(site.edgeFolder)
     await site.link.set('refuse')
@@ -304,6 +305,7 @@ test('[D4] an edge that lost what it wrote down of an interest names it until it
     await untilShown(site, item)
     await new Promise((resolve) => setTimeout(resolve, syncedMs))
     await site.edge.end('SIGKILL')
+    site.isEdgeProcess = false
     turnBit(site.edgeFolder, '"resource":"configmaps"')
     await site.link.set('refuse')
     for (let life = 0; life < 2; life++) {

@@ -121,7 +121,7 @@ test('[A2] cut in every way: reads go on, watches stay open, and what was missed
 // The others measure nothing that their neighbours could disturb.
 describe('a site of its own each', { concurrency: 3 }, () => {
   test('started online it syncs, reads, watches and passes writes on; its files are its owner’s alone', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       const client = await synced(site)
       const direct = site.client(site.cloud)
       const { metadata } = await client.json<Listed>('GET', any)
@@ -179,6 +179,8 @@ describe('a site of its own each', { concurrency: 3 }, () => {
         await more()
         for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
           await site.cloud.end(signal)
+          // What is not killed any more needs no process.
+          site.isCloudProcess = site.isEdgeProcess = signal === 'SIGTERM'
           await site.startCloud()
           await more()
           assert.equal(watch.stream.closed, false, 'a restart of the cloud ends no watch')
@@ -200,7 +202,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     ))
 
   test('offline: restarted it serves at once from disk, writes are refused, and nothing unknown is shown as absent', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       let client = await synced(site)
       await create(client, 'c1')
       const { metadata } = await client.json<Listed>('GET', any)
@@ -211,6 +213,8 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       ] as const) {
         await site.link.set(cut)
         await site.edge.end(signal)
+        // The one that is killed next is a process.
+        site.isEdgeProcess = signal === 'SIGTERM'
         await site.startEdge()
         const startMs = performance.now()
         client = site.client()
@@ -248,9 +252,9 @@ describe('a site of its own each', { concurrency: 3 }, () => {
     }))
 
   test('[A1] started for the first time without its API server it says so, and syncs when that comes', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       await create(site.client(site.cloud), 'c1')
-      await site.edge.end('SIGKILL')
+      await site.edge.end()
       rmSync(site.edgeFolder, { recursive: true })
       await site.link.set('refuse')
       await site.startEdge()
@@ -372,7 +376,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
   })
 
   test('[D4] an edge refuses the folder of an authority and an authority that of an edge, in a sentence; both stay as they are', () =>
-    withSite(mirrored, async (site) => {
+    withSiteHere(mirrored, async (site) => {
       const uidOf = async (client: Client) =>
         (await client.json<{ metadata: { uid: string } }>('GET', '/api/v1/namespaces/kube-system')).metadata.uid
       const before = await uidOf(site.client(site.cloud))
@@ -393,7 +397,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       assert.equal(await uidOf(client), before)
     }))
 
-  test('whoever shows no certificate is told so, as by an API server', () =>
+  test('a client that shows no certificate is told so, as by an API server', () =>
     withSiteHere(mirrored, async (site) => {
       await synced(site)
       const session = connect(site.edge.url, { ca: site.edge.credentials.ca })

@@ -1,4 +1,5 @@
 /** What must not harm an edge: being killed at any instant, a disk that refuses, an API server that sends anything at all. */
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -9,10 +10,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { lives } from '../src/base/lives.test-support.ts'
+import { seeded } from '../src/base/seeded.test-support.ts'
 import { until } from '../src/base/until.test-support.ts'
 import { FakeServer, inline, issue, writeKubeconfig } from '../src/upstream/fakeserver.test-support.ts'
 import { start, withSite } from './edgeprocess.ts'
-import { Client, configMap, configMaps, type Frame, type Serving, seeded, seedOfRun, Watch } from './process.ts'
+import { Client, configMap, configMaps, type Frame, type Serving, seedOfRun, Watch } from './process.ts'
 
 type Item = { metadata: { name: string; resourceVersion: string }; data?: { value?: string } }
 type Listed = { metadata: { resourceVersion: string }; items: Item[] }
@@ -37,7 +39,7 @@ function churn(client: Client, random: (below: number) => number) {
       await pause(random(5))
     }
   })()
-  // Whoever asks for its end hears of it; a test that failed before says so itself.
+  // A test that asks for its end hears of it; a test that failed before says so itself.
   running.catch(() => {})
   const end = async () => {
     ending.abort()
@@ -125,7 +127,8 @@ test('[D3] a full disk stops ingest, not reads; it is reported, and heals by its
     await watch.opened()
     // The kernel refuses every write beyond the first page of a file.
     limit('4096:unlimited')
-    await direct.json('POST', configMaps, configMap('meanwhile', {}))
+    // Larger than that page: how much is in its file by now is a matter of chance.
+    await direct.json('POST', configMaps, configMap('meanwhile', { text: 'x'.repeat(8_192) }))
     await until(async () => (await site.readyz()).code === 500, 'it is reported')
     assert.match((await site.readyz()).text, /\[-\]store failed: the disk refuses writes/)
     assert.deepEqual(await names(), ['before'], 'what is not committed is not shown')

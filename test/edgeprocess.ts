@@ -46,8 +46,15 @@ function servingAt(url: string, folder: string, life: Pick<Serving, 'pid' | 'end
   return { url, port: Number(new URL(url).port), credentials: credentialsOf(join(folder, 'admin.kubeconfig')), ...life }
 }
 
-/** What is started in this process: whatever the signal is, it ends in order. */
 async function startHere(folder: string, run: (parts: Running) => Promise<void>): Promise<Serving> {
+  const { url, ...life } = await runHere(run)
+  return servingAt(url, folder, life)
+}
+
+/** What is started in this process: whatever the signal is, it ends in order. `log` is what it has told so far. */
+export async function runHere(
+  run: (parts: Running) => Promise<void>,
+): Promise<Pick<Serving, 'url' | 'pid' | 'ended' | 'end'> & { log(): string }> {
   const ending = new AbortController()
   const { promise: ready, resolve, reject } = Promise.withResolvers<string>()
   let stderr = ''
@@ -66,21 +73,25 @@ async function startHere(folder: string, run: (parts: Running) => Promise<void>)
     ending.abort()
     return ended
   }
-  return servingAt(await ready, folder, { pid: process.pid, ended, end })
+  return { url: await ready, pid: process.pid, ended, end, log: () => stderr }
 }
 
 type Running = { log: Log; signal: AbortSignal; ready(url: string): void }
 
 /** `ake serve` in this process. */
-export async function serveHere(folder: string, listen = '127.0.0.1:0'): Promise<Serving> {
-  const args = ['--listen', listen, '--data', folder]
+export async function serveHere(
+  folder: string,
+  listen = '127.0.0.1:0',
+  more: readonly string[] = [],
+): Promise<Serving> {
+  const args = ['--listen', listen, '--data', folder, ...more]
   const config = await readConfig('serve', { args, env: {} })
   return startHere(folder, (parts) => serve(config, parts))
 }
 
 /** A data folder and the servers started on it in this process, all gone when `body` has ended. */
 export function withFolderHere(body: Parameters<typeof withFolder>[0]): Promise<void> {
-  return withFolder(body, serveHere)
+  return withFolder(body, (folder, ...more) => serveHere(folder, undefined, more))
 }
 
 /** `ake edge` in this process. */

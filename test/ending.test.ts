@@ -59,7 +59,7 @@ test('[A7] SIGTERM: writes that were passed on get their answers, streams a clea
       kind: 'TokenRequest',
       spec: {},
     })
-    // The cloud has done them, and their answers are on the way: whoever asked must hear of it.
+    // The cloud has done them, and their answers are on the way: each client must hear of it.
     await until(async () => (await answeredByCloud(site, 'create')) >= created + 3, 'three writes at the API server')
     const ended = site.edge.end('SIGTERM')
     await until(() => refusedNow(site), 'a refusal')

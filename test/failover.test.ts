@@ -10,6 +10,7 @@ const any = `${configMaps}?resourceVersion=0`
 
 test('one address after the other is lost and comes back: writes go where somebody answers, no watch notices', async () => {
   const site = new Site()
+  site.isEdgeProcess = false
   await site.startCloud()
   const second = await startLink({ target: { host: '127.0.0.1', port: site.cloud.port } })
   try {

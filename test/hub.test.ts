@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import type { HubStatusDocument } from '../src/app/hubstatus.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -19,32 +18,9 @@ import { followLinked } from '../src/upstream/linked/followlinked.ts'
 import { Hubs } from '../src/upstream/linked/hubs.ts'
 import { LinkedUpstream } from '../src/upstream/linked/linkedupstream.ts'
 import { readWhole } from '../src/upstream/whole.ts'
-import { Client, runAke, type Serving, withFolder } from './process.ts'
-
-/** Cold and next to others on two cores a start has taken 3 s. */
-const readyMsMax = 30_000
-
-type Started = ReturnType<typeof runAke> & { readonly url: string; readonly health: string }
-
-/** Where it listens is told by its output and its log. */
-async function startHub(args: readonly string[]): Promise<Started> {
-  const listen = ['--listen', '127.0.0.1:0', '--health-listen', '127.0.0.1:0']
-  const started = runAke(['hub', ...listen, ...args])
-  const { child, ended } = started
-  const late = setTimeout(() => child.kill('SIGKILL'), readyMsMax)
-  let health = ''
-  createInterface(child.stderr as NodeJS.ReadableStream).on('line', (line) => {
-    health = /hub\.health.*?(127\.0\.0\.1:\d+)/.exec(line)?.[1] ?? health
-  })
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface(child.stdout as NodeJS.ReadableStream).on('line', (line) => {
-      const found = /^ready (wss:\S+)/.exec(line)?.[1]
-      if (found !== undefined) resolve(found)
-    })
-    void ended.then(({ code, stderr }) => reject(new Error(`ake hub ended with ${code}: ${stderr}`)))
-  }).finally(() => clearTimeout(late))
-  return { ...started, url, health: `http://${health}` }
-}
+import { withFolderHere } from './edgeprocess.ts'
+import { issue, startHub } from './hubprocess.ts'
+import { Client, runAke, type Serving } from './process.ts'
 
 /** Its copy is of no known cluster. */
 const whoever = { known: () => ({ cluster: '', epoch: 0 }), admit: () => Promise.resolve(undefined) }
@@ -106,7 +82,7 @@ class Edge {
 }
 
 async function withCloud(body: (parts: { client: Client; args: string[]; folder: string }) => Promise<void>) {
-  await withFolder(async (data, serve) => {
+  await withFolderHere(async (data, serve) => {
     const serving: Serving = await serve()
     const folder = mkdtempSync(join(tmpdir(), 'ake-hub-'))
     const client = new Client(serving)
@@ -117,13 +93,6 @@ async function withCloud(body: (parts: { client: Client; args: string[]; folder:
       rmSync(folder, { recursive: true, force: true })
     }
   })
-}
-
-async function issue(name: string, folder: string, state: readonly string[]): Promise<string> {
-  const out = join(folder, `${name}.pem`)
-  const { code, stderr } = await runAke(['hub', 'issue', name, ...state, '--out', out]).ended
-  assert.equal(code, 0, stderr)
-  return out
 }
 
 const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } })
@@ -234,7 +203,7 @@ test('an edge that is not trusted has what its node may, goes on at another hub 
   }))
 
 test('[L7] a cluster that was put back has a new epoch, also at a hub that did not run meanwhile; its edge holds what there is now', () =>
-  withFolder(async (data, serve) => {
+  withFolderHere(async (data, serve) => {
     const folder = mkdtempSync(join(tmpdir(), 'ake-hub-'))
     const backup = join(folder, 'backup')
     const state = ['--state', join(folder, 'state')]
@@ -291,7 +260,7 @@ test('[L7] a cluster that was put back has a new epoch, also at a hub that did n
   }))
 
 test('a hub whose API server is another cluster now ends with a sentence, so that it begins anew', () =>
-  withFolder(async (data, serve) => {
+  withFolderHere(async (data, serve) => {
     const serving = await serve()
     const args = ['--state', join(data, 'hub'), '--kubeconfig', join(data, 'admin.kubeconfig')]
     const hub = await startHub([...args, '--other-cluster-after', '1s', '--probe-every', '200ms'])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
 import { issueCertificate } from '../src/pki/certificate.ts'
-import { type Site, withSite } from './edgeprocess.ts'
+import { type Site, withSiteHere } from './edgeprocess.ts'
 import { Client, configMap, configMaps, Watch } from './process.ts'
 
 const node = 'system:node:n1'
@@ -15,7 +15,7 @@ const named = `${configMaps}?fieldSelector=metadata.name%3Dkube-root-ca.crt`
 
 type Listed = { metadata: { resourceVersion: string }; items: { data: Record<string, string> }[] }
 
-/** A certificate of the cloud's own authority: whoever has it is its caller there. */
+/** A certificate of the cloud's own authority: a client that has it is its caller there. */
 function certify(site: Site): { cert: string; key: string; options: string[] } {
   const file = (name: string) => join(site.cloudFolder, 'pki', name)
   const issuer = { name: { commonName: 'ake-ca' }, key: createPrivateKey(readFileSync(file('ca.key'), 'utf8')) }
@@ -29,9 +29,10 @@ function certify(site: Site): { cert: string; key: string; options: string[] } {
 }
 
 test('[A3] the kubelet sees the edge’s authority in kube-root-ca.crt: cut, restarted, and with another authority after one 410', () =>
-  withSite(['--mirror', 'configmaps'], async (site) => {
+  withSiteHere(['--mirror', 'configmaps'], async (site) => {
     const { cert, key, options } = certify(site)
     await site.edge.end()
+    site.isEdgeProcess = true
     await site.startEdge('--node', 'n1', '--in-cluster', 'ca', '--mirror', 'configmaps', ...options)
     await site.client(site.cloud).json('POST', configMaps, configMap('kube-root-ca.crt', { 'ca.crt': clusterCa }))
     const kubelet = () => new Client({ url: site.edge.url, credentials: { ca: site.edge.credentials.ca, cert, key } })
@@ -52,6 +53,7 @@ test('[A3] the kubelet sees the edge’s authority in kube-root-ca.crt: cut, res
     await site.untilCloudIs('unreachable')
     client.close()
     await site.edge.end('SIGKILL')
+    site.isEdgeProcess = false
     await site.startEdge()
     client = kubelet()
     assert.equal((await caOf(client)).ca, clusterCa + ours())

@@ -1,11 +1,11 @@
-/** The board and the alerts in deploy/ speak of what a running edge tells, and of nothing else. */
+/** The board and the alerts in deploy/ speak of what a running edge or hub tells, and of nothing else. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { load } from 'js-yaml'
 import { until } from '../src/base/until.test-support.ts'
-import { withSite } from './edgeprocess.ts'
+import { withHubbedSite } from './hubprocess.ts'
 
 const read = (file: string) => readFileSync(join(import.meta.dirname, '..', 'deploy', file), 'utf8')
 type Rules = { groups: { rules: { alert: string; expr: string; annotations: { summary: string } }[] }[] }
@@ -20,8 +20,10 @@ function askedIn(expression: string): { name: string; labels: string[] }[] {
   }))
 }
 
-test('every metric and label value that the board or an alert names is told by a real edge, in a form that can be read', () =>
-  withSite(['--mirror', 'configmaps', '--node', 'n1'], async (site) => {
+test('every metric and label value that the board or an alert names is told by a real edge or hub, in a form that can be read', () =>
+  withHubbedSite(async (site) => {
+    await site.startHub()
+    await site.go('direct', '--mirror', 'configmaps', '--node', 'n1')
     const rules = (load(read('prometheus-rules.yaml')) as Rules).groups.flatMap((group) => group.rules)
     const { panels } = JSON.parse(read('grafana-board.json')) as Board
     const expressions = [
@@ -29,10 +31,9 @@ test('every metric and label value that the board or an alert names is told by a
       ...panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
     ]
     const told = async () => (await site.administrator().ask('GET', '/metrics')).body.toString()
-    await site.untilCloudIs('reachable')
     await until(async () => /^ake_data_age_seconds\{.*resource="configmaps"/m.test(await told()), 'mirrored')
     await site.client().ask('GET', '/api/v1/namespaces/default/events')
-    const text = await told()
+    const text = `${await told()}${await (await fetch(`${site.hub.health}/metrics`)).text()}`
     const lines = text.split('\n').filter((line) => line !== '')
     for (const line of lines) {
       assert.match(

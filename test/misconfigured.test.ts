@@ -4,10 +4,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
-import { outputOf, Site } from './edgeprocess.ts'
+import { outputOf, Site, statusOf } from './edgeprocess.ts'
 
 test('what cannot work is in the log and in ake status, each once', async () => {
   const site = new Site()
+  site.isEdgeProcess = false
   try {
     await site.startCloud()
     const { cert, key } = site.cloud.credentials
@@ -20,7 +21,7 @@ test('what cannot work is in the log and in ake status, each once', async () => 
       ...['--client-credential', `proxy=${join(site.folder, 'gone')},${keyFile}`],
     )
     const printed = async () => (await outputOf(['status', '--data', site.edgeFolder])).stdout.replaceAll(/\s+/g, ' ')
-    await until(async () => /deploymnts/.test(await printed()), 'discovery was read')
+    await until(async () => /deploymnts/.test(await statusOf(site.edgeFolder)), 'discovery was read')
     const expected = [
       /--mirror deploymnts: the API server has no such resource, .*: did you mean "deployments"\?/,
       /--mirror nodes@shop: nodes are in no namespace: write --mirror nodes/,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
-import { outputOf, type Site, withSite } from './edgeprocess.ts'
+import { outputOf, type Site, withSite, withSiteHere } from './edgeprocess.ts'
 import { type Client, configMap, configMaps, Watch } from './process.ts'
 
 const core = '/api/v1/namespaces/default'
@@ -92,6 +92,7 @@ test('cut off and rebooted it gives a kubelet that never asked before its pod, S
       { withinMs: 60_000, everyMs: 1_000 },
     )
     await site.edge.end('SIGKILL')
+    site.isEdgeProcess = false
     await site.startEdge()
     await site.untilCloudIs('unreachable')
     const kubelet = site.client()
@@ -134,7 +135,7 @@ test('cut off and rebooted it gives a kubelet that never asked before its pod, S
   }))
 
 test('`ake check` says yes once all is held, with the cloud and without; no, with what to do, where something is not; and that it cannot tell', () =>
-  withSite(['--node', 'n1', '--mirror', 'nosuch'], async (site) => {
+  withSiteHere(['--node', 'n1', '--mirror', 'nosuch'], async (site) => {
     await createPod(site.client(site.cloud))
     const check = (...more: string[]) => outputOf(['check', '--data', site.edgeFolder, ...more])
     // What is held counts at once, though its watch may not be open yet: it says yes with a warning until then.

@@ -3,6 +3,7 @@
  * the old one outlives it, and what is only a moment's mistake changes nothing. Two `ake serve` with one authority are the
  * clusters: only their uids differ.
  */
+
 import assert from 'node:assert/strict'
 import { cpSync } from 'node:fs'
 import { copyFile, rename } from 'node:fs/promises'
@@ -10,9 +11,10 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startLink } from '../conformance/link.ts'
+import { seeded } from '../src/base/seeded.test-support.ts'
 import { until } from '../src/base/until.test-support.ts'
 import { Site, serveHere } from './edgeprocess.ts'
-import { type Client, configMap, configMaps, type Serving, seeded, seedOfRun, Watch } from './process.ts'
+import { type Client, configMap, configMaps, type Serving, seedOfRun, Watch } from './process.ts'
 
 const any = `${configMaps}?resourceVersion=0`
 const optionsOf = (after: string) => ['--mirror', 'configmaps', '--other-cluster-after', after]
@@ -137,7 +139,7 @@ describe('clusters of its own each', { concurrency: 3 }, () => {
         const shown = await client.json<Named>('GET', `${configMaps}/both?resourceVersion=0`)
         assert.equal(shown.metadata.uid, theirs.metadata.uid)
         assert.equal((await site.status()).cluster.uid, await site.uidOf(site.other))
-        assert.deepEqual(await watched(client, metadata.resourceVersion), [410], 'whoever comes back later')
+        assert.deepEqual(await watched(client, metadata.resourceVersion), [410], 'a client that comes back later')
         // A client of the new cluster resumes, whatever the old one's versions were.
         const { metadata: now } = await client.json<Listed>('GET', any)
         const resumed = Promise.withResolvers<string>()

@@ -52,6 +52,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       assert.deepEqual(await namesOf(client), ['stays'])
       assert.equal((await client.ask('GET', `${configMaps}/ghost?resourceVersion=0`)).status, 404)
       await site.edge.end('SIGKILL')
+      site.isEdgeProcess = false
       await site.link.set('refuse')
       await site.startEdge()
       assert.deepEqual(await namesOf(site.client()), ['stays'], 'nor on the disk')
@@ -65,7 +66,7 @@ describe('a site of its own each', { concurrency: 3 }, () => {
       const upstream = await watchersOf(direct, 'configmaps')
       const leaving = site.client()
       const paths = [`${configMaps}?watch=1`, `${events}?watch=1`]
-      // The same question from both: whoever shared too much would end both.
+      // The same question from both: an edge that shared too much would end both.
       const kept = paths.map((path) => new Watch(staying, path))
       const given = Array.from({ length: 30 }, () => paths.map((path) => new Watch(leaving, path))).flat()
       await Promise.all([...kept, ...given].map((watch) => watch.opened()))

@@ -263,18 +263,5 @@ export function configMap(name: string, data: Record<string, string>, version?: 
 
 export const configMaps = '/api/v1/namespaces/default/configmaps'
 
-/** A small seeded generator, so that a failure can be run again. */
-export function seeded(seed: number): (below: number) => number {
-  let state = seed >>> 0 || 1
-  return (below) => {
-    state ^= state << 13
-    state >>>= 0
-    state ^= state >>> 17
-    state ^= state << 5
-    state >>>= 0
-    return state % below
-  }
-}
-
 /** AKE_SEED repeats a run that failed. */
 export const seedOfRun = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 0x7fffffff))

@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
-import { statusOf, withSite } from './edgeprocess.ts'
-import { Client, runAke, type Serving, withFolder } from './process.ts'
+import { start, statusOf, withFolderHere, withSite } from './edgeprocess.ts'
+import { Client, runAke, type Serving } from './process.ts'
 
 const marker = `marker-${randomBytes(9).toString('hex')}`
 const forms = [marker, Buffer.from(marker).toString('base64')]
@@ -73,17 +73,20 @@ function checkModes(folder: string): void {
   }
 }
 
+/** What is killed is one. */
+const asProcess = ['serve', '--listen', '127.0.0.1:0']
+
 function refusal(args: readonly string[]): Promise<{ code: number | null; stderr: string }> {
   return runAke([...args, '--listen', '127.0.0.1:0']).ended
 }
 
 test('[I4] a killed server leaves Secrets in clear without a key, and nowhere with one', async () => {
   for (const isSealed of [false, true]) {
-    await withFolder(async (folder, serve) => {
+    await withFolderHere(async (folder, serve) => {
       const keyFile = `${folder}.key`
       try {
         const options = isSealed ? ['--encryption-key', makeKey(keyFile)] : []
-        const first = await serve(...options)
+        const first = await start(folder, [...asProcess, ...options])
         await write(first, ['one', 'two'])
         await first.end('SIGKILL')
         assert.equal(found(folder).length > 0, !isSealed, found(folder).join())
@@ -98,14 +101,14 @@ test('[I4] a killed server leaves Secrets in clear without a key, and nowhere wi
 })
 
 test('[I4] a folder in clear is sealed while it serves once a key appears; without the right key it is refused and stays as it is', () =>
-  withFolder(async (folder, serve) => {
+  withFolderHere(async (folder, serve) => {
     const [keyFile, otherFile] = [`${folder}.key`, `${folder}.other`]
     try {
       const plain = await serve()
       await write(plain, ['one', 'two'])
       await plain.end()
       assert.notDeepEqual(found(folder), [])
-      const sealing = await serve('--encryption-key', makeKey(keyFile))
+      const sealing = await start(folder, [...asProcess, '--encryption-key', makeKey(keyFile)])
       await write(sealing, ['three'])
       await until(async () => (await unsealed(sealing)) === 0, 'everything is sealed')
       assert.deepEqual(found(folder), [])
@@ -127,7 +130,7 @@ test('[I4] a folder in clear is sealed while it serves once a key appears; witho
       // Another key takes over: the first line seals, the second opens.
       const [first, second] = [otherFile, keyFile].map((path) => readFileSync(path, 'utf8'))
       writeFileSync(otherFile, `${first}${second}`)
-      const again = await serve('--encryption-key', otherFile)
+      const again = await start(folder, [...asProcess, '--encryption-key', otherFile])
       await check(again, ['one', 'two', 'three'])
       await until(async () => (await unsealed(again)) === 0, 'everything is sealed anew')
       await again.end('SIGKILL')
@@ -155,6 +158,7 @@ test('[I4] an edge with a key has nothing in clear and says so; with a wrong key
     await until(async () => /Store: .*, sealed\n/.test(await statusOf(site.edgeFolder)), 'the store is sealed')
     assert.deepEqual(found(site.edgeFolder), [])
     await site.edge.end('SIGKILL')
+    site.isEdgeProcess = false
     await site.link.set('refuse')
 
     const before = digest(site.edgeFolder)

@@ -7,6 +7,7 @@ import { Agent, request } from 'node:https'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { withFolderHere } from './edgeprocess.ts'
 import { Client, configMap, configMaps, type Frame, runAke, type Serving, Watch, withFolder } from './process.ts'
 
 type Written = Frame['object'] & { metadata: { uid: string } }
@@ -45,7 +46,7 @@ test('[A2] SIGTERM: a bookmark for who asked, the end of every stream without a 
   }))
 
 test('a large list and a large document are compressed over loopback only where --compress all says so', () =>
-  withFolder(async (_, serve) => {
+  withFolderHere(async (_, serve) => {
     const large = configMap('large', { value: 'x'.repeat(200_000) })
     const encodings = async (serving: Serving) => {
       const client = new Client(serving)
@@ -112,7 +113,7 @@ test('a young watch that nothing was told is not ended at once: client-go would 
   }))
 
 test('[A2] [A3] a restart keeps objects and versions, and every old watch resumes where it was', () =>
-  withFolder(async (_, serve) => {
+  withFolderHere(async (_, serve) => {
     let serving = await serve()
     let client = new Client(serving)
     const first = await fill(client, 10)
@@ -151,7 +152,7 @@ test('[A2] [A3] a restart keeps objects and versions, and every old watch resume
   }))
 
 test('a continue token is good after a restart, for the state it was given for', () =>
-  withFolder(async (_, serve) => {
+  withFolderHere(async (_, serve) => {
     let serving = await serve()
     let client = new Client(serving)
     await fill(client, 9)
@@ -172,7 +173,7 @@ test('a continue token is good after a restart, for the state it was given for',
   }))
 
 test('a version from before the history that is kept: 410, as an event', () =>
-  withFolder(async (_, serve) => {
+  withFolderHere(async (_, serve) => {
     const serving = await serve('--history', '16Ki')
     const client = new Client(serving)
     const start = await version(client)
@@ -206,7 +207,7 @@ test('a folder or a port in use: one sentence, exit 2', () =>
   }))
 
 test('the kubeconfig is for its owner alone; nobody in particular sees only health and version', () =>
-  withFolder(async (folder, serve) => {
+  withFolderHere(async (folder, serve) => {
     const serving = await serve()
     assert.equal(statSync(join(folder, 'admin.kubeconfig')).mode & 0o777, 0o600)
     assert.equal(statSync(folder).mode & 0o777, 0o700)

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { Client, configMap, configMaps, type Serving, withFolder } from './process.ts'
+import { withFolderHere } from './edgeprocess.ts'
+import { Client, configMap, configMaps, type Serving } from './process.ts'
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const accounts = '/api/v1/namespaces/default/serviceaccounts'
@@ -33,7 +34,7 @@ class Bearer {
 }
 
 test("[I2] a token has what is bound to its account, before and after a restart, and its key is its owner's alone", () =>
-  withFolder(async (folder, serve) => {
+  withFolderHere(async (folder, serve) => {
     let serving = await serve('--authorization', 'rbac')
     const admin = new Client(serving)
     await admin.json('POST', accounts, { metadata: { name: 'robot' } })

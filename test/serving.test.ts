@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { connect, type PeerCertificate, type TLSSocket } from 'node:tls'
 import { freePorts } from '../conformance/ports.ts'
 import { until } from '../src/base/until.test-support.ts'
-import { type Site, withSite } from './edgeprocess.ts'
+import { type Site, withSiteHere } from './edgeprocess.ts'
 
 const services = '/api/v1/namespaces/default/services'
 
@@ -25,7 +25,7 @@ async function namesAt(site: Site, host: string, port: number): Promise<string> 
 
 test('an edge serves on each --listen, for its node’s name and the service’s address as soon as that is known', async () => {
   const [second = 0] = await freePorts(1)
-  await withSite(['--node', 'n1', '--listen', `127.0.0.2:${second}`], async (site) => {
+  await withSiteHere(['--node', 'n1', '--listen', `127.0.0.2:${second}`], async (site) => {
     assert.match(await namesAt(site, '127.0.0.2', second), /DNS:kubernetes\.default\.svc/)
     assert.match(await namesAt(site, '127.0.0.1', site.edge.port), /DNS:n1/)
     const open = await connected(site, '127.0.0.1', site.edge.port)

@@ -174,7 +174,7 @@ test('a compressed list counts as a list, until its reader goes', () =>
     client.close()
   }))
 
-test('[A8] whoever has half of the places for lists is refused the next with 429; others and single objects are not', () =>
+test('[A8] a caller that has half of the places for lists is refused the next with 429; others and single objects are not', () =>
   withServer({ listsMax: 8 }, answer, async (server) => {
     const client = new Client(server)
     const stuck: ClientHttp2Stream[] = []

@@ -1,6 +1,7 @@
 /** The pods of fixture.ts as an API server holds them: with uid, version and time, printed without building them again. */
 
-import { makePods, seeded, stampKey, stampWidth, uuid } from '../fixture.ts'
+import { chanceOf } from '../../src/base/seeded.test-support.ts'
+import { makePods, stampKey, stampWidth, uuid } from '../fixture.ts'
 
 const versionMark = '@version@'
 const stampMark = '@stamp@'
@@ -16,7 +17,7 @@ export type CloudPod = {
 }
 
 export function makeCloudPods(count: number): CloudPod[] {
-  const random = seeded(2)
+  const random = chanceOf(2)
   return makePods(count).map(({ namespace, name, object }, index) => {
     const { metadata, ...rest } = object as typeof object & { spec: { nodeName: string } }
     const annotations = { ...metadata.annotations, [stampKey]: stampMark }

@@ -11,8 +11,8 @@ import { writeKubeconfig } from '../../conformance/kubeconfig.ts'
 import { startLink } from '../../conformance/link.ts'
 import type { Address, Question } from '../bench.ts'
 import { connectTo } from '../client.ts'
+import { type CountedWatch, countedWatch } from '../counted.ts'
 import { makePods, podCount } from '../fixture.ts'
-import { type Watching, watchMany } from '../reader.ts'
 import { writeSteadily } from '../writer.ts'
 import { startEdge } from './edge.ts'
 
@@ -34,7 +34,7 @@ export const edgeuplink: Question = {
     const kubeconfig = join(dir, 'edge.kubeconfig')
     await writeKubeconfig(kubeconfig, { url: uplink.url, ...real.tls })
     const edge = await startEdge({ dir: join(dir, 'edge'), server: uplink.url, kubeconfig })
-    const open: Informer[] = []
+    const open: CountedWatch[] = []
     try {
       // One after the other, for the API server's sake: their bytes are the same.
       for (let index = 0; index < informers; index++) {
@@ -68,10 +68,8 @@ export const edgeuplink: Question = {
   },
 }
 
-type Informer = { seen(): number; close(): void }
-
 /** As client-go's reflector without WatchList, which is the thriftiest it can be: a gzipped LIST, then a WATCH. */
-async function startInformer({ url, tls }: Address): Promise<Informer> {
+async function startInformer({ url, tls }: Address): Promise<CountedWatch> {
   const connection = await connectTo({ url, tls }, 'h2')
   const path = '/api/v1/pods?resourceVersion=0'
   const { status } = await connection.ask({ path, headers: { 'accept-encoding': 'gzip' } })
@@ -83,24 +81,5 @@ async function startInformer({ url, tls }: Address): Promise<Informer> {
   )
   connection.close()
   const version = /"resourceVersion":"(\d+)"/.exec(text)?.[1]
-  let seen = 0
-  let failure: string | undefined
-  const watching: Watching = watchMany({
-    at: { url, tls },
-    path: `/api/v1/pods?watch=true&resourceVersion=${version}&timeoutSeconds=3600`,
-    streams: 1,
-    events: (count) => {
-      seen += count
-    },
-    latency: () => {},
-    failed: (why) => {
-      failure ??= `a watch at ${url}: ${why}`
-    },
-  })
-  await watching.opened
-  const count = () => {
-    if (failure !== undefined) throw new Error(failure)
-    return seen
-  }
-  return { seen: count, close: watching.close }
+  return await countedWatch({ url, tls }, `/api/v1/pods?watch=true&resourceVersion=${version}&timeoutSeconds=3600`)
 }

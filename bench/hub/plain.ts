@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Link } from '../../conformance/link.ts'
 import type { Address } from '../bench.ts'
 import { connectTo } from '../client.ts'
-import { watchMany } from '../reader.ts'
+import { countedWatch } from '../counted.ts'
 import { passed } from './site.ts'
 
 const pollMs = 20
@@ -18,27 +18,14 @@ export type PlainWatch = {
 
 /** `streams` of the same watch on one connection. */
 export async function plainWatch(at: Address, path: string, streams = 1): Promise<PlainWatch> {
-  let seen = 0
-  let failure: string | undefined
-  const { url, tls } = at
-  const watching = watchMany({
-    ...{ at: { url, tls }, path, streams },
-    events: (count) => {
-      seen += count
-    },
-    latency: () => {},
-    failed: (why) => {
-      failure ??= `a watch at ${url}: ${why}`
-    },
-  })
-  await watching.opened
+  const { seen, close } = await countedWatch(at, path, streams)
   return {
     until: async (count) => {
       const give = performance.now() + arriveMsMax
-      while (seen < count && failure === undefined && performance.now() < give) await pause(pollMs)
-      if (seen < count) throw new Error(failure ?? `of ${count} events ${seen} came`)
+      while (seen() < count && performance.now() < give) await pause(pollMs)
+      if (seen() < count) throw new Error(`of ${count} events ${seen()} came`)
     },
-    close: watching.close,
+    close,
   }
 }
 

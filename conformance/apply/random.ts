@@ -1,18 +1,13 @@
 /** Chance that can be repeated: the same seed, the same choices. */
 
+import { chanceOf } from '../../src/base/seeded.test-support.ts'
+
 export class Random {
-  #state: number
+  /** From 0 up to, but without, 1. */
+  readonly next: () => number
 
   constructor(seed: number) {
-    this.#state = seed
-  }
-
-  /** From 0 up to, but without, 1; mulberry32. */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+    this.next = chanceOf(seed)
   }
 
   below(limit: number): number {

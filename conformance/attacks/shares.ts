@@ -12,7 +12,7 @@ const dialledAtOnce = 100
 /** Bytes of bodies that are never sent to their end: large ones first, then whatever still fits between. */
 const halfBodies = [...Array(24).fill(2_900_000), ...Array(60).fill(50_000), ...Array(200).fill(2_000)] as number[]
 const slowLists = 200
-/** Whoever has a share is answered well within this, on a machine that is busy with the attack itself. */
+/** A caller that has a share is answered well within this, on a machine that is busy with the attack itself. */
 const answerMsMax = 5_000
 
 export async function attackShares(world: World, edge: Attacked, findings: Findings): Promise<void> {

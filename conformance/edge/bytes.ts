@@ -70,7 +70,7 @@ function bodyOf(one: Case, { body, status }: Answer): string {
   let text = momentary.reduce((so, [pattern, name]) => so.replace(pattern, name), body)
   text = text.replaceAll(/"cells":\s*\[[^\]]*\]/g, (cells) => cells.replaceAll(age, '"<age>"'))
   if (one.watch === undefined || status !== 200) return text
-  // Whoever allows bookmarks gets them when the server thinks it is time; whoever does not must get none.
+  // A client that allows bookmarks gets them when the server thinks it is time; one that does not must get none.
   const lines = text.split('\n')
   return (one.path.includes('allowWatchBookmarks=true') ? lines.filter(isSaid) : lines).join('\n')
 }

@@ -9,14 +9,19 @@ import type { Ake } from '../ake.ts'
 import { Seat } from '../asking.ts'
 import { type Coredns, startCoredns } from '../coredns.ts'
 import { Findings } from '../findings.ts'
+import { applyManifest } from '../hub/objects.ts'
+import { putBetween } from '../hubs.ts'
 import { writeKubeconfig } from '../kubeconfig.ts'
 import { startLink } from '../link.ts'
-import type { Oracle } from '../oracle.ts'
+import { type Oracle, startOracle } from '../oracle.ts'
 import { applyRbac, creatorOf, type Make } from '../rights/objects.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { startEdge } from './edge.ts'
 
-export const step: Step = { name: 'edge-coredns', tier: 'default', minutes: 2, run }
+export const step: Step = { name: 'edge-coredns', tier: 'default', minutes: 2, run: (context) => run(context, false) }
+
+/** The same through a hub that does not trust its edges: CoreDNS' own token is why the edge has what it resolves. */
+export const hubStep: Step = { name: 'hub-coredns', tier: 'all', minutes: 2, run: (context) => run(context, true) }
 
 const namespace = 'names'
 const services = `/api/v1/namespaces/${namespace}/services`
@@ -25,15 +30,20 @@ const arrivesMsMax = 30_000
 
 const name = (service: string) => `${service}.${namespace}.svc.cluster.local`
 
-async function run(context: StepContext): Promise<StepResult> {
-  await mkdir(context.dir, { recursive: true })
-  const oracle = await context.oracle()
+async function run(context: StepContext, isBehindHub: boolean): Promise<StepResult> {
+  const { dir, signal, progress } = context
+  await mkdir(dir, { recursive: true })
+  // Both ways use the same addresses of services.
+  const oracle = isBehindHub
+    ? await startOracle({ dir: join(dir, 'oracle'), signal, progress })
+    : await context.oracle()
   const make = creatorOf(oracle)
   await populate(oracle, make)
-  const own = await oracle.userCredential('edge-names', ['ake:edges'])
   const link = await startLink({ target: { host: '127.0.0.1', port: oracle.port } })
-  const { signal } = context
-  const options = { dir: join(context.dir, 'edge'), server: link.url, kubeconfig: own.kubeconfig, signal }
+  const between = isBehindHub ? await hubBetween({ dir, oracle, link, signal }) : undefined
+  const own = await oracle.userCredential('edge-names', ['ake:edges'])
+  const way = between?.way ?? { server: link.url, kubeconfig: own.kubeconfig }
+  const options = { dir: join(dir, 'edge'), ...way, signal }
   let edge: Ake | undefined
   let dns: Coredns | undefined
   const findings = new Findings()
@@ -88,8 +98,20 @@ async function run(context: StepContext): Promise<StepResult> {
   } finally {
     await dns?.stop()
     await edge?.kill()
+    await between?.hub.end('kill')
     await link.close()
+    if (isBehindHub) oracle.stop()
   }
+}
+
+/** With the rights of `deploy/hub.yaml` and no more. */
+async function hubBetween(parts: Omit<Parameters<typeof putBetween>[0], 'rights'> & { readonly oracle: Oracle }) {
+  const { dir, oracle } = parts
+  await applyManifest(oracle)
+  const kubeconfig = join(dir, 'hub.kubeconfig')
+  const token = await oracle.tokenFor('ake-system', 'ake-hub')
+  await writeKubeconfig(kubeconfig, { url: oracle.url, ca: oracle.ca, token })
+  return await putBetween({ ...parts, rights: { kubeconfig } })
 }
 
 async function checkNames(dns: Coredns, findings: Findings, when: string): Promise<void> {

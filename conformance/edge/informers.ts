@@ -197,11 +197,11 @@ async function setBack(world: World, bump: number): Promise<void> {
   await site.link.set('up')
 }
 
-/** Whoever holds a version that no longer exists is told so once, and lists once. */
+/** An informer that holds a version which no longer exists is told so once, and lists once. */
 async function restored(world: World): Promise<string> {
   await setBack(world, 0)
   await verify(world, 'after the restore', 1)
-  // Whoever holds what did not change may look right before it is told: everybody is given time to be told.
+  // An informer that holds what did not change may look right before it is told: each is given time to be told.
   await pause(toldMsMax, undefined, { signal: world.context.signal })
   const standings = await verify(world, 'a while after the restore', 1)
   const wrong = standings.filter(({ name, relists, reasons }) => {

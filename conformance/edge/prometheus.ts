@@ -139,6 +139,8 @@ async function allIsWell({ prometheus, findings }: World): Promise<void> {
   for (const { alert, expr } of wanted) {
     await checkUnderstood(prometheus, findings, alert, expr)
     for (const selector of selectorsIn(expr)) {
+      // What a hub tells no edge does: test/metrics.test.ts holds those alerts against a hub.
+      if (selector.startsWith('ake_hub_')) continue
       const found = (await prometheus.query(selector)).samples.length
       findings.check(found > 0, `${alert}: the edge tells ${selector}`)
     }

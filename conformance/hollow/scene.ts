@@ -105,7 +105,7 @@ export class HollowScene {
     return await this.#view.pods()
   }
 
-  /** Openyurt 1.4: whoever takes the kubelet's heartbeat for the cloud's marks the cloud dead for everybody. */
+  /** Openyurt 1.4: an edge that takes the kubelet's heartbeat for the cloud's marks the cloud dead for every client. */
   async #kubeletDies(first: readonly Standing[], ms: number): Promise<void> {
     const { kubelet, findings } = this.#parts
     await kubelet.end()

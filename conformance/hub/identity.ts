@@ -20,7 +20,7 @@ export const step: Step = { name: 'hub-identity', tier: 'default', minutes: 4, r
 
 async function run(context: StepContext): Promise<StepResult> {
   const world = await HubbedWorld.open(context)
-  const findings = new Findings()
+  const findings = new Findings(context.progress)
   try {
     await play(world, findings)
     return findings.result
@@ -30,38 +30,32 @@ async function run(context: StepContext): Promise<StepResult> {
 }
 
 async function play(world: HubbedWorld, findings: Findings): Promise<void> {
-  const part = (name: string, body: () => Promise<void>) => {
-    world.context.progress(name)
-    return findings.part(name, body)
-  }
-  await part('first start', async () => {
+  await findings.part('first start', async () => {
     await checkManifest(world, findings)
     await countFirstStart(world, findings, 'edge-2')
-    await world.start('edge-1')
-    await world.untilCloudIs('edge-1', 'reachable')
-    await world.untilState('edge-1', 'services', 'synced')
+    await world.startSynced('edge-1')
   })
   const idle = countIdle(world, findings, 'edge-2')
-  await part('the kubelet', () => checkKubelet(world, findings))
+  await findings.part('the kubelet', () => checkKubelet(world, findings))
   let watches = 0
-  await part('a caller', async () => {
+  await findings.part('a caller', async () => {
     watches = await checkCaller(world, findings)
   })
-  await part('people', () => checkPeople(world, findings))
-  await part('the line is cut', () => checkCut(world, findings))
-  await part('the line is back', () => checkBack(world, findings))
+  await findings.part('people', () => checkPeople(world, findings))
+  await findings.part('the line is cut', () => checkCut(world, findings))
+  await findings.part('the line is back', () => checkBack(world, findings))
   await idle
-  await part('a reconnection', () => countReconnect(world, findings, 'edge-2'))
-  await part('both edges', () => checkBothEdges(world, findings, watches))
-  const lines = () => part('kubectl', () => checkLines(world, findings))
-  await part('a binding goes', () => checkUnbound(world, findings, lines))
-  await part('constrained impersonation', async () => {
+  await findings.part('a reconnection', () => countReconnect(world, findings, 'edge-2'))
+  await findings.part('both edges', () => checkBothEdges(world, findings, watches))
+  const lines = () => findings.part('kubectl', () => checkLines(world, findings))
+  await findings.part('a binding goes', () => checkUnbound(world, findings, lines))
+  await findings.part('constrained impersonation', async () => {
     await dropFreeImpersonation(world.oracle)
     await checkWhoami(world.at('edge-1', 'kubelet edge-1'), findings, 'edge-1')
   })
-  await part('a hub dies', () => checkTakeover(world, findings))
+  await findings.part('a hub dies', () => checkTakeover(world, findings))
   const pages = world.at('edge-1', 'administrator')
-  await part('pages', () => checkPages(findings, async (path) => (await pages.ask(path)).body))
+  await findings.part('pages', () => checkPages(findings, async (path) => (await pages.ask(path)).body))
 }
 
 /** One hub made the state in the Secret, the other took it over, and both may read all they need. */

@@ -8,7 +8,7 @@ import type { HubbedWorld } from './world.ts'
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
 const alone =
-  'nothing goes up in the name of "jane", whom this edge knows by its certificate alone: start it with --client-credential jane=CERT,KEY unless it has a hub, ask with a token, or ask the API server itself'
+  'nothing goes up in the name of "jane", whom this edge knows by its certificate alone: its hub speaks for no member of system:masters, ask with a token, or ask the API server itself'
 const making: Asked = { method: 'POST', body: { metadata: { name: 'never' } } }
 const configMaps = `/api/v1/namespaces/${shop}/configmaps`
 

@@ -19,6 +19,12 @@ import { applyManifest, type NodeName, nodes, populateShop, state, type Tokens }
 /** On a busy machine; usually a second or two. */
 const waiting = { withinMs: 60_000, everyMs: 100 }
 
+/** What else kube-apiserver and each of the hubs are started with. */
+type Started = {
+  readonly apiserver?: readonly string[]
+  readonly hubs?: readonly (readonly string[])[]
+}
+
 type Named<T> = { readonly [name in NodeName]: T }
 type Parts = {
   readonly context: StepContext
@@ -46,20 +52,28 @@ export class HubbedWorld {
     this.#tokens = parts.tokens
   }
 
-  static async open(context: StepContext): Promise<HubbedWorld> {
+  /** `more`: what else there is in the cluster before a hub starts. */
+  static async open(
+    context: StepContext,
+    more?: (oracle: Oracle) => Promise<void>,
+    { apiserver = [], hubs: [first = [], second = []] = [] }: Started = {},
+  ): Promise<HubbedWorld> {
     const { dir, signal, progress } = context
     await mkdir(dir, { recursive: true })
     const home = join(dir, 'oracle')
-    const oracle = await startOracle({ dir: home, extraArgs: await auditArguments(home), signal, progress })
+    const extraArgs = [...(await auditArguments(home)), ...apiserver]
+    const oracle = await startOracle({ dir: home, extraArgs, signal, progress })
     try {
       await applyManifest(oracle)
       const tokens = await populateShop(oracle)
+      await more?.(oracle)
       const kubeconfig = join(dir, 'hub.kubeconfig')
       const token = await oracle.tokenFor('ake-system', 'ake-hub')
       await writeKubeconfig(kubeconfig, { url: oracle.url, ca: oracle.ca, token })
-      const of = { dir, state, kubeconfig, args: ['--drain', '5s'], signal }
+      const start = (name: string, args: readonly string[]) =>
+        Hub.start({ dir, state, kubeconfig, args: ['--drain', '5s', ...args], signal }, name)
       // Both at once: one of them makes the state, and the other takes it over.
-      const hubs = (await Promise.all(['hub-1', 'hub-2'].map((name) => Hub.start(of, name)))) as [Hub, Hub]
+      const hubs = await Promise.all([start('hub-1', first), start('hub-2', second)])
       const lines = await Promise.all(nodes.map(() => startLink({ target: { host: '127.0.0.1', port: hubs[0].port } })))
       const links = { 'edge-1': lines[0] as Link, 'edge-2': lines[1] as Link }
       return new HubbedWorld({ context, oracle, tokens, hubs, links })
@@ -67,6 +81,13 @@ export class HubbedWorld {
       oracle.stop()
       throw error
     }
+  }
+
+  /** Until what its node needs is there. */
+  async startSynced(name: NodeName): Promise<void> {
+    await this.start(name)
+    await this.untilCloudIs(name, 'reachable')
+    await this.untilState(name, 'services', 'synced')
   }
 
   async start(name: NodeName): Promise<void> {

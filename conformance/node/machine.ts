@@ -80,7 +80,7 @@ export class Machine {
     if (init === undefined) return
     this.#init = undefined
     this.#initPid = 0
-    // The first process, whose end is everybody's; whoever started it ends when all of them are gone.
+    // The first process, whose end is everybody's; its parent ends when all of them are gone.
     const pid = await childOf(init)
     if (pid === 0) init.kill('SIGKILL')
     else process.kill(pid, 'SIGKILL')
@@ -149,7 +149,7 @@ function spawnLogged(program: string, args: readonly string[], { log, input }: S
   const file = openSync(log, 'w')
   const child = spawn(program, args, { stdio: [input, file, file], detached: true })
   closeSync(file)
-  child.on('error', () => {}) // its absence is noticed by whoever waits for what it does
+  child.on('error', () => {}) // its absence is noticed where what it does is waited for
   return child
 }
 

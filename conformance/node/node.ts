@@ -11,18 +11,33 @@ import { busybox } from './packages.ts'
 
 const starting = { withinMs: 30_000, everyMs: 20 }
 export const edgeUrl = 'https://127.0.0.1:10005'
-const edgeData = '/var/lib/ake'
-const ake = join(import.meta.dirname, '..', '..', 'bin', 'ake')
+/** As the machine names it. */
+export const edgeData = '/var/lib/ake'
+export const ake = join(import.meta.dirname, '..', '..', 'bin', 'ake')
+
+/** What the edge and its kubelet are started from, where the edge does not ask the API server itself. */
+export type NodeWay = {
+  /** All that `ake edge` is told, but for `edgeArgs`. */
+  readonly edge: readonly string[]
+  /** Of the kubelet, written by `ake join`; without it one is written, with a certificate of the oracle. */
+  readonly kubeconfig?: string
+  /** A file that the edge writes and the kubelet does not start without. */
+  readonly awaited?: string
+}
 
 type Parts = {
   readonly dir: string
   readonly bin: string
   readonly name: string
   readonly oracle: Oracle
+  /** Straight to the API server unless told. */
+  readonly way?: NodeWay
   /** Besides what every edge of such a node is told. */
   readonly edgeArgs?: readonly string[]
   /** Fields of the kubelet's configuration. */
   readonly kubelet?: object
+  /** A machine of its own unless told. */
+  readonly machine?: Machine
   /** Archives of what its pods run, besides busybox. */
   readonly images?: readonly string[]
   /** What an init system does between the network and the edge. */
@@ -39,12 +54,14 @@ export class EdgeNode {
   #images: readonly string[] = []
   #boots = 0
   #edges = 0
+  #kubelets = 0
   #edgePid = () => Promise.resolve(0)
+  #kubeletPid = () => Promise.resolve(0)
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.name = parts.name
-    this.machine = new Machine({ dir: join(parts.dir, 'machine'), name: `ake${process.pid}` })
+    this.machine = parts.machine ?? new Machine({ dir: join(parts.dir, 'machine'), name: `ake${process.pid}` })
     this.containers = new Containers(this.machine)
   }
 
@@ -61,7 +78,6 @@ export class EdgeNode {
 
   /** Power on; resolves when the kubelet is started, with that moment. */
   async boot({ through }: { readonly through: 'edge' | 'nothing' }): Promise<{ readonly atMs: number }> {
-    const { dir, bin, name } = this.#parts
     await this.machine.boot()
     this.#boots++
     await this.#parts.prepareNetwork?.(this.machine)
@@ -71,16 +87,37 @@ export class EdgeNode {
     for (const image of this.#images) await ctr(this.machine, 'images', 'import', image)
     this.#images = []
     if (through === 'edge') await this.#writeThroughEdge()
-    const kubeconfig = join(dir, through === 'edge' ? 'kubelet.kubeconfig' : 'direct.kubeconfig')
+    const atMs = performance.now()
+    this.startKubelet({ through })
+    return { atMs }
+  }
+
+  /** What it is told of its API server, as the machine names the file. */
+  get kubeconfig(): string {
+    return this.#parts.way?.kubeconfig ?? join(this.#parts.dir, 'kubelet.kubeconfig')
+  }
+
+  /** Of the kubelet that was started last. */
+  get kubeletLog(): string {
+    return join(this.#parts.dir, `kubelet-${this.#kubelets}.log`)
+  }
+
+  /** Without waiting for it. */
+  startKubelet({ through }: { readonly through: 'edge' | 'nothing' } = { through: 'edge' }): void {
+    const { dir, bin, name } = this.#parts
     const args = [
       `--config=${this.#configured!.kubelet}`,
-      `--kubeconfig=${kubeconfig}`,
+      `--kubeconfig=${through === 'edge' ? this.kubeconfig : join(dir, 'direct.kubeconfig')}`,
       `--hostname-override=${name}`,
       `--node-ip=${this.machine.address}`,
     ]
-    const atMs = performance.now()
-    this.machine.start(join(bin, 'kubelet'), args, this.#log('kubelet'))
-    return { atMs }
+    this.#kubelets++
+    this.#kubeletPid = this.machine.start(join(bin, 'kubelet'), args, this.kubeletLog).pid
+  }
+
+  /** By SIGKILL, alone: what runs in containers goes on. */
+  killKubelet(): Promise<void> {
+    return this.#kill('the kubelet', this.#kubeletPid)
   }
 
   /** What `ake status` prints. */
@@ -125,22 +162,31 @@ export class EdgeNode {
   }
 
   /** By SIGKILL, alone: the rest of the node goes on. */
-  async killEdge(): Promise<void> {
-    const pid = await this.#edgePid()
-    if (pid === 0) throw new Error('the edge had ended before: see its log')
+  killEdge(): Promise<void> {
+    return this.#kill('the edge', this.#edgePid)
+  }
+
+  async #kill(who: string, pidOf: () => Promise<number>): Promise<void> {
+    const pid = await pidOf()
+    if (pid === 0) throw new Error(`${who} had ended before: see its log`)
     process.kill(pid, 'SIGKILL')
-    await until(async () => (await this.#edgePid()) === 0, 'the edge has ended', starting)
+    await until(async () => (await pidOf()) === 0, `${who} has ended`, starting)
   }
 
   /** Without waiting for it. */
   startEdge(): void {
-    const { dir, oracle, name, edgeArgs = [] } = this.#parts
+    const { dir, way, edgeArgs = [] } = this.#parts
+    const args = ['edge', ...(way?.edge ?? this.#straight()), ...edgeArgs]
+    this.#edgePid = this.machine.start(ake, args, join(dir, `edge-${++this.#edges}.log`)).pid
+  }
+
+  #straight(): string[] {
+    const { dir, oracle, name } = this.#parts
     const { node } = this.#credentials!
     const callers = ['--client-credential', `system:node:${name}=${node.certFile},${node.keyFile}`]
     const upstream = ['--kubeconfig', join(dir, 'edge.kubeconfig')]
     const listen = ['--listen', new URL(edgeUrl).host, '--data', edgeData]
-    const args = ['edge', ...upstream, ...listen, '--client-ca', join(oracle.dir, 'ca.crt'), ...callers, ...edgeArgs]
-    this.#edgePid = this.machine.start(ake, args, join(dir, `edge-${++this.#edges}.log`)).pid
+    return [...upstream, ...listen, '--client-ca', join(oracle.dir, 'ca.crt'), ...callers]
   }
 
   #log(program: string): string {
@@ -157,6 +203,10 @@ export class EdgeNode {
   /** Waits for the edge's certificate, which its first start makes, and not for the edge: neither does an init system. */
   async #writeThroughEdge(): Promise<void> {
     const ca = await until(() => this.edgeCa().catch(() => undefined), 'ake edge has started', starting)
+    const { awaited, kubeconfig } = this.#parts.way ?? {}
+    const isThere = async (path: string) => this.machine.run('test', ['-s', path]).then(() => true)
+    if (awaited !== undefined) await until(() => isThere(awaited).catch(() => false), `${awaited} is there`, starting)
+    if (kubeconfig !== undefined) return
     const { cert, key } = this.#credentials!.node
     await writeFor(join(this.#parts.dir, 'kubelet.kubeconfig'), { server: edgeUrl, ca, cert, key })
   }

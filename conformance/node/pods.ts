@@ -59,3 +59,9 @@ export const pods = (node: string, more: object = {}): readonly object[] => [
 function pod(node: string, name: string, spec: object): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec: { nodeName: node, ...spec } }
 }
+
+/** One more that needs nothing. */
+export function podNamed(name: string, node: string): object {
+  const containers = [{ name: 'main', image, imagePullPolicy: 'Never', command: ['sleep', '100000'] }]
+  return pod(node, name, { automountServiceAccountToken: false, terminationGracePeriodSeconds: 1, containers })
+}

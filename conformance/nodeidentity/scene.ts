@@ -18,7 +18,7 @@ import type { IdentitySite, OperatorState } from './site.ts'
 
 /** On a busy machine; usually some seconds. */
 const waiting = { withinMs: 120_000, everyMs: 200 }
-/** How long something has to go on that must not end: several rounds of whoever repeats anything. */
+/** How long something has to go on that must not end: several rounds of each client that repeats anything. */
 const goesOnMs = 20_000
 const edgeUser = 'edge-1'
 const rootCa = (within: string) => `/api/v1/namespaces/${within}/configmaps/kube-root-ca.crt`
@@ -146,7 +146,7 @@ export class NodeScene {
     await this.#checkForeignSecret('cut')
   }
 
-  /** The edge alone is killed: whoever outlives it goes on where it was. */
+  /** The edge alone is killed: each client that outlives it goes on where it was. */
   async #restartEdge(when: string): Promise<void> {
     const { context, site, findings } = this.#parts
     context.progress(`the edge alone is killed and starts again (${when})`)

@@ -14,7 +14,7 @@ import { Judge } from './judge.ts'
 import { allKinds, type Kind } from './kinds.ts'
 import { Maker } from './objects.ts'
 
-const mutations = 50_000
+const mutations = 25_000
 const mutationsOfAll = 1_000_000
 /** One in so many is also shown to the judge: that costs as much as all the others. */
 const judgedEvery = 10
@@ -158,7 +158,7 @@ class Tried {
     this.#judged++
     const real = await this.#judge.json(wrap(kind, raw))
     if ('fault' in real) {
-      // What JSON cannot hold is refused by whoever writes JSON: in the real one that is later.
+      // What JSON cannot hold is refused by the server that writes JSON: in the real one that is later.
       if (unprintable.test(real.fault)) return
       if (json !== undefined) this.#fails(`${what}: the real one refuses it: ${real.fault}`, raw)
       else if (fault !== real.fault) {

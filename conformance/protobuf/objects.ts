@@ -16,7 +16,7 @@ const sameDepthMax = 2
 /** Objects of every field are some hundred kilobytes; some messages would be many more without a limit. */
 const depthMax = 14
 
-/** Of whoever stores the object: its own values would not be kept. */
+/** Of the server that stores the object: its own values would not be kept. */
 const ownMetadata = new Set(['name', 'namespace', 'resourceVersion', 'generateName', 'selfLink', 'managedFields'])
 
 export class Maker {

@@ -29,7 +29,7 @@ const told: Readonly<Record<string, Sample>> = {
   },
 }
 
-/** Of whoever stores it. */
+/** Of the server that stores it. */
 const given = ['uid', 'resourceVersion', 'creationTimestamp', 'generation', 'managedFields', 'selfLink']
 
 export async function verbs(oracle: Oracle): Promise<Group> {

@@ -71,17 +71,16 @@ type Parts = {
 }
 
 class Callers {
-  readonly #context: StepContext
   readonly #oracle: Oracle
   readonly #persons: ReadonlyMap<string, Person>
   readonly #link: Link
   readonly #start: () => Promise<Ake>
-  readonly #findings = new Findings()
+  readonly #findings: Findings
   readonly #expected = new Map<Case, Told>()
   #edge: Ake
 
   private constructor(parts: Parts) {
-    this.#context = parts.context
+    this.#findings = new Findings(parts.context.progress)
     this.#oracle = parts.oracle
     this.#persons = parts.persons
     this.#link = parts.link
@@ -112,11 +111,7 @@ class Callers {
 
   async play(): Promise<StepResult> {
     const findings = this.#findings
-    const part = (name: string, body: () => Promise<void>) => {
-      this.#context.progress(name)
-      return findings.part(name, body)
-    }
-    await part('online', async () => {
+    await findings.part('online', async () => {
       await this.#settle()
       for (const one of [...always, ...firstOffline, ...firstRestarted]) {
         this.#expected.set(one, await this.#told(this.#oracle, one))
@@ -128,7 +123,7 @@ class Callers {
       await this.#unbind('fickle')
       findings.equal(await this.#status('fickle'), 403, 'the binding is gone from the copy: its caller is refused')
     })
-    await part('a binding goes, and then the cloud', async () => {
+    await findings.part('a binding goes, and then the cloud', async () => {
       await this.#unbind('hasty')
       await this.#link.set('blackhole')
       await this.#untilCloudIs('unreachable')
@@ -139,14 +134,14 @@ class Callers {
       await this.#compare(when, always)
       for (const who of ['fickle', 'hasty']) findings.equal(await this.#status(who), 403, `${when}: ${who}`)
     }
-    await part('offline', () => offline('offline', firstOffline))
-    await part('offline, started again', async () => {
+    await findings.part('offline', () => offline('offline', firstOffline))
+    await findings.part('offline, started again', async () => {
       await this.#edge.kill()
       this.#edge = await this.#start()
       await this.#untilCloudIs('unreachable')
       await offline('started again', firstRestarted)
     })
-    await part('pages', () => checkPages(findings, (path) => this.#page(path)))
+    await findings.part('pages', () => checkPages(findings, (path) => this.#page(path)))
     return findings.result
   }
 

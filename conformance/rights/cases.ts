@@ -167,7 +167,7 @@ export const rightsCases: readonly RightsCase[] = [
   { who: 'other', path: `${b}/configmaps?${any}` },
   { who: 'other', path: `${b}/configmaps/elsewhere?${any}` },
   ...disguises,
-  // The edge has no role for these: whoever may read them gets them from the API server.
+  // The edge has no role for these: a caller that may read them gets them from the API server.
   { who: 'reader', path: `${widgets}?${any}`, beyond: true },
   { who: 'reader', path: `${widgets}/w1?${any}`, beyond: true },
   { who: 'reader', path: `${widgets}?watch=1&${any}`, beyond: true },

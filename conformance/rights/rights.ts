@@ -24,7 +24,7 @@ export const step: Step = { name: 'edge-rights', tier: 'default', minutes: 2, ru
 const stateMsMax = 30_000
 
 async function run(context: StepContext): Promise<StepResult> {
-  const findings = new Findings()
+  const findings = new Findings(context.progress)
   const world = await openRightsWorld(context)
   // Beside everything else: it mostly waits.
   const beside = new Findings()
@@ -32,7 +32,7 @@ async function run(context: StepContext): Promise<StepResult> {
     checkExpiredEdge(context, world, beside),
   )
   try {
-    await main(context, world, findings)
+    await main(world, findings)
     await expiry
     findings.add(beside.result)
   } finally {
@@ -41,15 +41,11 @@ async function run(context: StepContext): Promise<StepResult> {
   return findings.result
 }
 
-async function main(context: StepContext, world: RightsWorld, findings: Findings): Promise<void> {
+async function main(world: RightsWorld, findings: Findings): Promise<void> {
   const { link, persons } = world
   const reads = new RightsReads(world, findings)
   let issued: Issued | undefined
-  const part = (name: string, body: () => Promise<void>) => {
-    context.progress(name)
-    return findings.part(name, body)
-  }
-  await part('online', async () => {
+  await findings.part('online', async () => {
     for (const path of strongReads) {
       findings.equal((await world.through('admin').ask(path)).status, 200, `the administrator has ${path} mirrored`)
     }
@@ -60,18 +56,18 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await checkPassedThrough(world, findings)
     await checkAlone(world, findings)
   })
-  await part('rights that change', () => changeRights(world, findings))
+  await findings.part('rights that change', () => changeRights(world, findings))
   const reviews = new RightsReviews(world, findings)
-  await part('reviews', () => reviews.learn())
-  await part('tokens are issued and rotated, and the cloud is cut at once', async () => {
+  await findings.part('reviews', () => reviews.learn())
+  await findings.part('tokens are issued and rotated, and the cloud is cut at once', async () => {
     issued = await issueTokens(world, findings)
     await link.set('blackhole')
     await checkRotated(world, findings, issued, 'cut')
     await link.set('up')
     await untilCloudIs(world, 'reachable')
   })
-  await part('a token ends', () => checkEnding(world, findings, () => link.set('blackhole')))
-  await part('offline', async () => {
+  await findings.part('a token ends', () => checkEnding(world, findings, () => link.set('blackhole')))
+  await findings.part('offline', async () => {
     await untilCloudIs(world, 'unreachable')
     await reads.compare('offline', 'away')
     await reviews.compare('offline')
@@ -80,7 +76,7 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await checkParts(world, findings)
     if (issued !== undefined) await checkKept(world, findings, issued, 'offline')
   })
-  await part('offline, started again', async () => {
+  await findings.part('offline, started again', async () => {
     await world.restartEdge()
     if (issued !== undefined) await checkRotated(world, findings, issued, 'started again')
     await reads.compare('started again', 'away', false)
@@ -89,14 +85,14 @@ async function main(context: StepContext, world: RightsWorld, findings: Findings
     await untilCloudIs(world, 'unreachable')
     if (issued !== undefined) await checkKept(world, findings, issued, 'started again')
   })
-  await part('the cloud is back', async () => {
+  await findings.part('the cloud is back', async () => {
     await link.set('up')
     await untilCloudIs(world, 'reachable')
     await reads.compare('back', 'there')
     await checkTakenAway(world, findings, 'back')
   })
-  await part('a pod is deleted', () => checkDropped(world, findings, () => cutOff(world)))
-  await part('what is left lying about', async () => {
+  await findings.part('a pod is deleted', () => checkDropped(world, findings, () => cutOff(world)))
+  await findings.part('what is left lying about', async () => {
     await checkSecrecy(world, findings, issued === undefined ? [] : [issued.token, issued.vault])
   })
   findings.note(`${persons.size} callers`)

@@ -17,7 +17,7 @@ import { checkEndings, checkTokens, issue } from './tokens.ts'
 export const step: Step = { name: 'serve-rbac', tier: 'default', minutes: 2, run }
 
 async function run(context: StepContext): Promise<StepResult> {
-  const findings = new Findings()
+  const findings = new Findings(context.progress)
   await mkdir(context.dir, { recursive: true })
   const [oracle, ake] = await Promise.all([
     // Its own: what is bound here would give rights in other proofs; the controller fills roles that gather others.
@@ -30,26 +30,22 @@ async function run(context: StepContext): Promise<StepResult> {
     context.ake({ args: ['--authorization', 'rbac'] }),
   ])
   const sides = new Sides([oracle, ake], findings)
-  const part = (name: string, body: () => Promise<void>) => {
-    context.progress(name)
-    return findings.part(name, body)
-  }
   try {
-    await part('default roles', () => compareDefaults(sides))
+    await findings.part('default roles', () => compareDefaults(sides))
     for (const one of setup) await sides.compare(`POST ${one.path}`, 'admin', { ...one, of: () => undefined })
     await introduce(sides)
-    await part('reads', () => askAll(sides, readings))
-    await part('writes', () => askAll(sides, writings))
-    await part('speaking for others', () => askAll(sides, impersonations))
-    await part('reviews', () => askAll(sides, reviewings))
-    await part('tokens', () => checkTokens(sides, findings))
-    await part('kubectl', () => checkKubectl(context, findings, [oracle.kubeconfig, ake.kubeconfig]))
-    await part('roles that gather others', () => checkAggregation(sides))
-    await part('a right that is taken away', async () => {
+    await findings.part('reads', () => askAll(sides, readings))
+    await findings.part('writes', () => askAll(sides, writings))
+    await findings.part('speaking for others', () => askAll(sides, impersonations))
+    await findings.part('reviews', () => askAll(sides, reviewings))
+    await findings.part('tokens', () => checkTokens(sides, findings))
+    await findings.part('kubectl', () => checkKubectl(context, findings, [oracle.kubeconfig, ake.kubeconfig]))
+    await findings.part('roles that gather others', () => checkAggregation(sides))
+    await findings.part('a right that is taken away', async () => {
       await sides.ask('admin', { method: 'DELETE', path: `${rbac}/namespaces/shop/rolebindings/reads` })
       await sides.compare('after its binding went', 'reader', { path: '/api/v1/namespaces/shop/configmaps' })
     })
-    await part('ends of tokens', () => checkEndings(sides, findings))
+    await findings.part('ends of tokens', () => checkEndings(sides, findings))
   } finally {
     sides.close()
     oracle.stop()

@@ -1,6 +1,6 @@
 /**
  * The same requests, by the same callers, to a real kube-apiserver and to `ake serve --authorization rbac`. Both answer what follows
- * from roles, but the real one learns of a change of them a moment later: whoever was refused, or only read, asks again until
+ * from roles, but the real one learns of a change of them a moment later: a caller that was refused, or only read, asks again until
  * both say the same.
  */
 import { setTimeout as pause } from 'node:timers/promises'

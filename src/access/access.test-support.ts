@@ -206,6 +206,7 @@ type Given = Partial<Pick<Bench, 'cloud' | 'records' | 'clock'>> & {
   readonly objects?: BoundObjects | undefined
   readonly audiences?: readonly string[]
   readonly opaqueMsMax?: number
+  readonly takesTokens?: () => boolean
 }
 
 export async function openBench(given: Given = {}): Promise<Bench> {
@@ -217,6 +218,7 @@ export async function openBench(given: Given = {}): Promise<Bench> {
     objects,
     audiences = [],
     opaqueMsMax,
+    takesTokens,
   } = given
   const log: Log = createLog({ level: 'debug', write: (line) => lines.push(line) })
   const same = { cloud, records, clock, lines, objects, audiences }
@@ -233,7 +235,8 @@ export async function openBench(given: Given = {}): Promise<Bench> {
     log,
     audiences,
     ...(objects && { objects }),
-    ...(opaqueMsMax && { opaqueMsMax }),
+    ...(opaqueMsMax && { opaqueMsMax: () => opaqueMsMax }),
+    ...(takesTokens && { takesTokens }),
   })
   return {
     ...open,

@@ -5,7 +5,7 @@
  * a caller (user, uid, groups, extra), not to its credential, so that a rotated token does not lose it. It answers its
  * question; what is allowed is allowed in each of its parts, and nothing else follows. Ignorance is a refusal.
  *
- * `callers.ts` knows who stands behind a credential, `decisions.ts` what the caller may do, `watches.ts` who listens already,
+ * `callers.ts` knows who stands behind a credential, `decisions.ts` what the caller may do, `watches.ts` which callers listen already,
  * `tokens.ts` keeps the tokens that the cloud issued to hand them out again while it is away. `open.ts` puts them together.
  * No credential is stored here except by the token keeper, whose purpose that is (I4).
  */

@@ -78,6 +78,22 @@ test('how long a token without an expiry counts without the cloud can be said', 
   assert.equal(bench.access.decide(token, pods), 'unauthorized')
 })
 
+test('where tokens count no more without the cloud none does, whatever it says itself, until the cloud is back', async () => {
+  const state = { takes: true }
+  const { access, cloud, clock } = await openBench({ takesTokens: () => state.takes })
+  const tokens = [tokenUntil(clock, dayMs), { kind: 'token', token: 'opaque' } as const]
+  for (const token of tokens) {
+    cloud.users.set(token.token, alice)
+    assert.equal(await access.decide(token, pods), 'allowed')
+  }
+  cloud.state = 'unreachable'
+  for (const token of tokens) assert.equal(access.decide(token, pods), 'allowed')
+  state.takes = false
+  for (const token of tokens) assert.equal(access.decide(token, pods), 'unauthorized')
+  cloud.state = 'reachable'
+  for (const token of tokens) assert.equal(await access.decide(token, pods), 'allowed')
+})
+
 test('a token without an expiry counts for a month without the cloud', async () => {
   const { access, cloud, clock } = await openBench()
   const token = { kind: 'token', token: 'opaque' } as const

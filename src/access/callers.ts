@@ -44,7 +44,9 @@ type Parts = {
   /** What can be verified here; none where that is nothing. */
   readonly tokens?: AccountTokens | undefined
   /** How long a token without an expiry counts without the cloud: then it must be seen again. */
-  readonly opaqueMsMax: number
+  readonly opaqueMsMax: () => number
+  /** Whether tokens count while the cloud is away; without it, always. */
+  readonly takesTokens?: (() => boolean) | undefined
   readonly salt: string
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
   /** Changes when the credential configured for that common name does. */
@@ -62,7 +64,7 @@ export class Callers {
   readonly #refused = new Map<string, { readonly usedAt: number }>()
   readonly #flights = new Map<string, Review>()
   readonly #failed: Lately
-  /** Whom a certificate names, or an impersonation. */
+  /** The caller that a certificate or an impersonation names. */
   readonly #certain = new WeakMap<Identity, KnownCaller>()
   /** Of tokens, as long as another part holds on to them. */
   readonly #digests = new WeakMap<Identity, string>()
@@ -84,6 +86,8 @@ export class Callers {
     if (identity.kind === 'anonymous') return anonymous
     if (identity.kind === 'named') return this.#certainly(identity, identity.caller)
     if (identity.kind === 'local') return this.#isOnline ? 'refused' : this.#certainly(identity, identity.caller)
+    const isLate = identity.kind === 'token' && !this.#isOnline && this.#parts.takesTokens?.() === false
+    if (isLate) return 'refused'
     const digest = this.#digest(identity)
     const now = this.#parts.clock.steady()
     const known = this.#known.get(digest)
@@ -124,7 +128,7 @@ export class Callers {
    */
   confirm(identity: Identity, known: KnownCaller, askedAt: number): void {
     const { latest, opaqueMsMax } = this.#parts
-    if (identity.kind !== 'certificate' || known.untilMs - latest.nowMs() < opaqueMsMax / 2) return
+    if (identity.kind !== 'certificate' || known.untilMs - latest.nowMs() < opaqueMsMax() / 2) return
     known.confirmedAt = Math.max(known.confirmedAt, askedAt)
   }
 
@@ -133,7 +137,7 @@ export class Callers {
     if (now - confirmedAt >= askAgainMs) this.review(identity)
   }
 
-  /** As whom its reviews take their turns. */
+  /** The caller as which its reviews take their turns. */
   turnOf(identity: Identity): string {
     if (identity.kind === 'certificate') return `certificate ${identity.name}`
     if (identity.kind === 'named' || identity.kind === 'local') return this.#certainly(identity, identity.caller).id
@@ -150,7 +154,7 @@ export class Callers {
     const digest = this.#digest(identity)
     const already = this.#flights.get(digest)
     if (already !== undefined) return already
-    // Who has no credential for the way up cannot ask who it is.
+    // A caller without a credential for the way up cannot ask who it is.
     if (identity.kind === 'named' || identity.kind === 'local' || this.#failed.has(digest)) return failedLately
     const { reviewer, tokens } = this.#parts
     const token = identity.kind === 'token' ? identity.token : ''
@@ -175,7 +179,7 @@ export class Callers {
     return running
   }
 
-  /** A token that the API server issued through us: who will show it is foretold, and asked when it is shown. */
+  /** A token that the API server issued through us: its caller is foretold, and asked for when the token is shown. */
   learn(token: string, caller: Caller, expiresMs: number): void {
     this.#keep(this.#digest({ kind: 'token', token }), caller, expiresMs, Number.NEGATIVE_INFINITY)
   }
@@ -222,7 +226,7 @@ export class Callers {
     const online = this.#isOnline
     if (verdict.kind !== 'caller') return verdict.kind === 'refused' && !online ? 'refused' : undefined
     const nowMs = latest.nowMs()
-    const untilMs = verdict.expiresMs ?? nowMs + opaqueMsMax
+    const untilMs = verdict.expiresMs ?? nowMs + opaqueMsMax()
     if (!online && nowMs >= untilMs) return 'refused'
     const now = clock.steady()
     // What the copy of a cut line tells is no news once the line is back.

@@ -53,6 +53,8 @@ type Parts = {
   readonly clock: Clock
   readonly latest: TrustedTime
   readonly records: DecisionRecords
+  /** Hears of each caller that asks here, while the API server can be asked. */
+  readonly seen?: ((identity: Identity, caller: Caller) => void) | undefined
   readonly limits?: DecisionLimits
 }
 
@@ -100,6 +102,7 @@ export class Decisions implements Access {
     const known = callers.held(identity)
     if (!this.#isOnline || known === 'refused') return this.#settled(known, question)
     const now = clock.steady()
+    if (known !== undefined) this.#parts.seen?.(identity, known.caller)
     if (known !== undefined && callers.isFresh(known, now)) {
       const held = this.#holding.find(known.id, question)
       const again = held === undefined ? undefined : this.#freshFor(held, known, question, now)
@@ -155,7 +158,7 @@ export class Decisions implements Access {
     if (known !== undefined && allowed) callers.confirm(identity, known, askedAt)
     const isCertain = known !== undefined && callers.isFresh(known, clock.steady())
     if (known !== undefined && (isCertain || !allowed || !this.#isOnline)) this.#apply(known, question, told)
-    // Who stands behind a credential that was not asked about for long may have changed, and the answer was for who it is now.
+    // The caller behind a credential that was not asked about for long may be another by now, and the answer was for that one.
     if (isCertain || !this.#isOnline) return
     void callers.review(identity).known.then((found) => {
       if (found !== undefined && (allowed || found.id !== known?.id)) this.#apply(found, question, told)
@@ -213,7 +216,7 @@ export class Decisions implements Access {
     if (isFollowing && !this.#follows(held, known, question)) return undefined
     const isNew = ageMs < freshMs && checkedAt >= changes.since(question.namespace)
     if (isNew && ageMs < askAgainMs) return askAgainMs
-    if (isFollowing && evaluation.isCurrent(now)) return followsAgainMs
+    if (isFollowing && evaluation.isCurrent(now, known.caller)) return followsAgainMs
     return isNew ? askAgainMs : undefined
   }
 
@@ -286,7 +289,7 @@ export class Decisions implements Access {
     const known = callers.held(identity)
     const verdict = this.#settled(known, question)
     const isOthers = verdict === 'unknown' && identity.kind === 'named' && typeof known === 'object'
-    if (!isOthers || !this.#isOnline || !evaluation.isCurrent(clock.steady())) return verdict
+    if (!isOthers || !this.#isOnline || !evaluation.isCurrent(clock.steady(), known.caller)) return verdict
     const opinion = this.#opinion(this.#holding.find(known.id, question), known.caller, question)
     return opinion === undefined ? 'unknown' : opinion.allowed ? 'allowed' : 'denied'
   }

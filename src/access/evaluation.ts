@@ -30,6 +30,13 @@ export type RoleSource = {
   heardAt(): number | undefined
 }
 
+/** The rules of single callers, where the whole of roles and bindings is not here (`knownrules.ts`). */
+export type RulesOfCallers = {
+  of(caller: Caller): Rbac | undefined
+  /** When they were last known to be as the API server has them, by the steady clock. */
+  heardAt(caller: Caller): number
+}
+
 /** Whether a review said what the roles say; `unknown`: they may have changed while it was asked. */
 export type Agreement = 'same' | 'other' | 'unknown'
 
@@ -46,6 +53,8 @@ export class Evaluation {
   /** Until another is told, nodes are not judged here. */
   #nodes: NodeJudge = { judge: unknownNodes, changedAt: Number.NEGATIVE_INFINITY }
   #source: RoleSource | undefined
+  #callers: RulesOfCallers | undefined
+  readonly #listeners = new Set<() => void>()
   #heardAt: number | undefined
   #lookedAt = Number.NEGATIVE_INFINITY
   #differences = 0
@@ -61,29 +70,61 @@ export class Evaluation {
     this.#source = source
   }
 
+  /** What to go by as long as the whole is not followed. */
+  followCallers(callers: RulesOfCallers): void {
+    this.#callers = callers
+  }
+
+  /** All of them, where they are all here. */
+  get rbac(): Rbac | undefined {
+    return this.#source?.heardAt() === undefined ? undefined : this.#rbac
+  }
+
+  /** Hears of every change of roles and bindings; answers how to stop hearing. */
+  observe(changed: () => void): () => void {
+    this.#listeners.add(changed)
+    return () => void this.#listeners.delete(changed)
+  }
+
   judgeNodesBy(nodes: NodeJudge): void {
     this.#nodes = nodes
     this.revision++
   }
 
   put(resource: RbacResource, key: string, bytes: Buffer): void {
-    this.revision++
+    this.#changed()
     this.#rbac.put(resource, key, bytes)
   }
 
   delete(resource: RbacResource, key: string): void {
-    this.revision++
+    this.#changed()
     this.#rbac.delete(resource, key)
   }
 
   /** Everything of that resource, before it is read anew. */
   clear(resource: RbacResource): void {
-    this.revision++
+    this.#changed()
     this.#rbac.clear(resource)
   }
 
-  /** Whether what it says is as new as a review. */
-  isCurrent(now: number): boolean {
+  #changed(): void {
+    this.revision++
+    for (const changed of this.#listeners) changed()
+  }
+
+  /** Those that say what this caller may. */
+  #rolesOf(caller: Caller): Rbac | undefined {
+    return this.rbac ?? this.#callers?.of(caller)
+  }
+
+  /** Whether what it says is as new as a review, of any caller or of this one. */
+  isCurrent(now: number, caller?: Caller): boolean {
+    if (this.#isWholeCurrent(now)) return true
+    if (caller === undefined || this.#callers === undefined || this.rbac !== undefined) return false
+    return now - this.#callers.heardAt(caller) <= currentMs
+  }
+
+  #isWholeCurrent(now: number): boolean {
     if (now - this.#lookedAt >= lookEveryMs) {
       this.#lookedAt = now
       this.#heardAt = this.#source?.heardAt()
@@ -96,8 +137,9 @@ export class Evaluation {
     if (isScoped(caller)) return undefined
     const ofNode = this.#nodes.judge(caller, question)
     if (ofNode?.allowed === true) return ofNode
-    if (this.#source?.heardAt() === undefined) return undefined
-    const ofRoles = this.#rbac.judge(caller, question)
+    const roles = this.#rolesOf(caller)
+    if (roles === undefined) return undefined
+    const ofRoles = roles.judge(caller, question)
     if (ofRoles.allowed || ofNode?.reason === '') return ofRoles
     if (ofNode === undefined) return undefined
     return { allowed: false, reason: [ofNode.reason, ofRoles.reason].filter((reason) => reason !== '').join('\n') }
@@ -105,8 +147,9 @@ export class Evaluation {
 
   /** The rules of a caller in a namespace; undefined where they cannot be told. */
   rules(caller: Caller, namespace: string): RulesReviewStatus | undefined {
-    if (this.#source?.heardAt() === undefined || isScoped(caller)) return undefined
-    return rulesStatus(this.#rbac.rulesOf(caller, namespace), nodeNameOf(caller) !== undefined)
+    const roles = isScoped(caller) ? undefined : this.#rolesOf(caller)
+    if (roles === undefined) return undefined
+    return rulesStatus(roles.rulesOf(caller, namespace), nodeNameOf(caller) !== undefined)
   }
 
   /** A review that was asked at that time, beside what the roles say; undefined: they say nothing, or nothing new. */
@@ -114,7 +157,7 @@ export class Evaluation {
     const { clock, changes } = this.#parts
     const opinion = this.judge(caller, question)
     if (opinion === undefined) return undefined
-    const isCurrent = this.isCurrent(clock.steady())
+    const isCurrent = this.isCurrent(clock.steady(), caller)
     if (opinion.allowed === reviewed.allowed) return isCurrent ? 'same' : undefined
     const changedAt = Math.max(changes.since(question.namespace), this.#nodes.changedAt)
     const isSettled = reviewed.askedAt - changedAt >= lagMs

@@ -18,7 +18,7 @@ test('callers take turns, strangers come last, and nobody takes all places', () 
   assert.equal(went.length, 32)
   went.length = 0
   for (let i = 0; i < 4; i++) turns.leave('a')
-  assert.deepEqual(went, ['b', 'b', 'b', 'b'], 'whoever waits and has room')
+  assert.deepEqual(went, ['b', 'b', 'b', 'b'], 'a caller that waits and has room')
   enter('c', 1)
   turns.leave(strangers)
   assert.equal(went.at(-1), 'c', 'a stranger’s place goes to a caller who is known')

@@ -19,7 +19,7 @@ export class FairQueue {
   /** By caller; the one that was served last is last. */
   readonly #lanes = new Map<string, Lane>()
   #running = 0
-  /** Of callers who are no strangers. */
+  /** Of callers that the API server has accepted before. */
   #queued = 0
 
   /** Calls `go` now or when it is its turn; a caller that went says so by `leave`. False: too many wait already. */

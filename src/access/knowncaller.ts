@@ -21,7 +21,7 @@ export type KnownCaller = {
   usedAt: number
 }
 
-/** One whom no review has to confirm. */
+/** A caller whom no review has to confirm. */
 export function certainCaller(caller: Caller): KnownCaller {
   const always = Number.POSITIVE_INFINITY
   return {
@@ -38,11 +38,11 @@ export function certainCaller(caller: Caller): KnownCaller {
 /** What the API server accepted may tell its own end; otherwise it counts for a while. */
 export function lifetimeOf(
   identity: Identity,
-  { latest, opaqueMsMax }: { readonly latest: TrustedTime; readonly opaqueMsMax: number },
+  { latest, opaqueMsMax }: { readonly latest: TrustedTime; readonly opaqueMsMax: () => number },
 ): number {
   const claims = identity.kind === 'token' ? readClaims(identity.token) : undefined
   if (claims?.issuedMs !== undefined) latest.atLeast(claims.issuedMs)
-  return claims?.expiresMs ?? latest.nowMs() + opaqueMsMax
+  return claims?.expiresMs ?? latest.nowMs() + opaqueMsMax()
 }
 
 /** Left to be reviewed before its first use while the API server can be asked. */

@@ -11,10 +11,11 @@ import type { BoundObjects } from './authenticate/accounttoken.ts'
 import { AccountTokens } from './authenticate/accounttokens.ts'
 import { TokenKeys } from './authenticate/tokenkeys.ts'
 import { Callers, callerKind } from './callers.ts'
-import { Changes } from './changes.ts'
+import { Changes, everywhere } from './changes.ts'
 import { DecisionRecords, decisionKind, denialKind } from './decisionrecords.ts'
 import { Decisions } from './decisions.ts'
 import { Evaluation } from './evaluation.ts'
+import { KnownRules, rulesKind } from './knownrules.ts'
 import { Reviewer } from './review.ts'
 import { TokenKeeper, tokenKind } from './tokens.ts'
 import { TrustedTime } from './trustedtime.ts'
@@ -29,6 +30,8 @@ export type OpenAccess = {
   readonly changes: Changes
   /** Is told what they are. */
   readonly evaluation: Evaluation
+  /** Is told the rules of single callers, where that is all there is. */
+  readonly rules: KnownRules
   /** Who the edge itself is to the API server; undefined where that does not say. */
   whoami(): Promise<Caller | undefined>
   /** Who a credential stands for now, for what was begun with it; asks as long as that takes. */
@@ -49,13 +52,17 @@ type Parts = {
   /** Changes when the credential configured for that common name does. */
   readonly credentialVersion?: (name: string) => string
   /** How long a token that does not tell its end counts without the API server. */
-  readonly opaqueMsMax?: number
+  readonly opaqueMsMax?: () => number
+  /** Whether tokens count while the cloud is away; without it, always. */
+  readonly takesTokens?: () => boolean
   /** What tokens are bound to; without it none is verified here. */
   readonly objects?: BoundObjects
   /** What the API server takes tokens for, besides what it is seen to. */
   readonly audiences?: readonly string[]
   /** How many credentials are remembered, where it is not a node that they come from. */
   readonly credentialsMax?: number
+  /** Hears of each caller that asks here, while the API server can be asked. */
+  readonly seen?: (identity: Identity, caller: Caller) => void
 }
 
 const saltKey = 'salt'
@@ -71,12 +78,13 @@ export async function openAccess({
   objects,
   audiences = [],
   credentialsMax,
-  opaqueMsMax = monthMs,
+  seen,
+  opaqueMsMax = () => monthMs,
+  takesTokens,
 }: Parts): Promise<OpenAccess> {
-  const kinds = [TrustedTime.kind, callerKind, decisionKind, denialKind, tokenKind] as const
-  const [own = [], storedCallers = [], allowed = [], denied = [], storedTokens = []] = await Promise.all(
-    kinds.map((kind) => records.records(kind)),
-  )
+  const kinds = [TrustedTime.kind, callerKind, decisionKind, denialKind, tokenKind, rulesKind] as const
+  const [own = [], storedCallers = [], allowed = [], denied = [], storedTokens = [], storedRules = []] =
+    await Promise.all(kinds.map((kind) => records.records(kind)))
   const byKey = new Map(own.map(({ key, value }) => [key, value]))
   const behind = new WriteBehind({ records, clock, log })
   const latest = new TrustedTime({ clock, behind, stored: byKey.get(TrustedTime.key) })
@@ -93,7 +101,7 @@ export async function openAccess({
     ...shared,
     tokens: accounts,
     callersMax: credentialsMax,
-    opaqueMsMax,
+    ...{ opaqueMsMax, takesTokens },
     salt,
     credentialVersion,
     changed,
@@ -101,7 +109,13 @@ export async function openAccess({
   })
   const decisions = new DecisionRecords({ behind, allowed, denied })
   const evaluation = new Evaluation({ clock, log, changes })
-  const access = new Decisions({ ...shared, callers, changes, evaluation, records: decisions })
+  const rules = new KnownRules({ clock, behind, stored: storedRules })
+  evaluation.followCallers(rules)
+  rules.observe(() => {
+    evaluation.revision++
+    changes.note(everywhere)
+  })
+  const access = new Decisions({ ...shared, callers, changes, evaluation, records: decisions, seen })
   const tokens = new TokenKeeper({ callers, behind, stored: storedTokens })
   const watches = new OpenWatches({
     recheck: (identity, question) => access.recheck(identity, question),
@@ -112,6 +126,7 @@ export async function openAccess({
   })
   return {
     access,
+    rules,
     tokens,
     watches,
     changes,

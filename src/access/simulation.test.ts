@@ -3,8 +3,10 @@
  * The API server judges by roles, which the edge mirrors with a lag, and in some worlds by authorizers that only it can ask:
  * one that allows more (`rules`), one that denies what roles allow (`denies`).
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { chanceOf } from '../base/seeded.test-support.ts'
 import type { Caller } from '../kube/caller.ts'
 import type { Identity } from '../upstream/upstream.ts'
 import { type Bench, openBench, settle } from './access.test-support.ts'
@@ -15,17 +17,6 @@ const places = [{}, { namespace: 'shop' }, { namespace: 'shop', labels: 'app=x' 
 const questions = ['list', 'watch'].flatMap((verb) =>
   ['pods'].flatMap((resource) => places.map((place) => makeQuestion({ verb, resource, ...place }))),
 )
-
-/** mulberry32 */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 type Told = {
   readonly caller: Caller
@@ -103,7 +94,7 @@ class World {
   refused = 0
 
   constructor(seed: number) {
-    this.next = random(seed)
+    this.next = chanceOf(seed)
     this.kind = (['reviews', 'roles', 'more'] as const)[seed % 3]!
     giveRoles(this.roles)
     giveRoles(this.mirroredRoles)

@@ -108,7 +108,7 @@ test('the confirmed deletion of the bound object takes its tokens away, also fro
   assert.equal(bench.tokens.answer(asked, bench.nowMs()), undefined)
 })
 
-test('whoever shows a token that was issued through us is known at once, as the API server would see it', async () => {
+test('a caller that shows a token which was issued through us is known at once, as the API server would see it', async () => {
   const bench = await openBench()
   const pods = makeQuestion({ verb: 'list', resource: 'pods' })
   const first = { kind: 'token', token: issue(bench).token } as const

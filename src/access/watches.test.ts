@@ -36,7 +36,7 @@ async function withWatch(): Promise<Bench & { readonly ended: string[]; pass(ms:
 
 const reviews = ({ cloud }: Bench) => cloud.asked.filter((line) => line.startsWith('access')).length
 
-test('[I5] an open watch is asked about every five minutes, and whoever lost the right gets its end', async () => {
+test('[I5] an open watch is asked about every five minutes, and a caller that lost the right gets its end', async () => {
   const bench = await withWatch()
   const before = reviews(bench)
   await bench.pass(200_000)

@@ -7,6 +7,7 @@ import { systemClock } from '../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
 import { createLog } from '../base/log.ts'
 import { type Configs, isNear, readConfig } from './config.ts'
+import { hubActionOf, hubActions, optionsName } from './hubactions.ts'
 import { optionsHelp } from './options.ts'
 
 type Command = {
@@ -95,39 +96,33 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
     },
   },
   hub: {
-    summary: 'stand between an API server and its edges, and issue their credentials',
+    summary: 'stand between an API server and its edges, and give these their credentials',
     about: `A hub reads from the API server what its edges want, once for all of them, and tells each over its link what changed; their
 requests are passed on in their callers' own names. Run several behind one Service, with one state in a Secret. When edges are let in it
 prints "ready wss://HOST:PORT"; SIGTERM and Ctrl-C ask the edges to move and end it in order, a second one at once.
 "ake status --health URL" tells how it fares.
 Try: ake hub --kubeconfig ./hub.kubeconfig --state ./hub --host hub.example.com
 
-issue NAME: NAME is the edge's node in the cluster. FILE gets the certificate of system:node:NAME, its key and the hub's authority, and
-is to be carried to that edge and to nobody else: who has it is that node to the hub, until the day that is printed.
-The state is made where there is none; keep it as you keep the key of a cluster's authority.
-Try: ake hub issue edge-1 --state ./hub --out ./edge-1.pem
-
-restored: says that the cluster was put back to an earlier state while no hub ran. One that runs notices it by itself.`,
-    actions: [
-      { words: 'issue NAME', options: 'hub issue' },
-      { words: 'restored', options: 'hub restored' },
-    ],
+${hubActions.map(({ words, about }) => `${words}: ${about}`).join('\n\n')}`,
+    actions: hubActions.map((action) => ({ words: action.words, options: optionsName(action) })),
     async run(args) {
-      const [action, name, ...rest] = args
-      if (action === undefined || action.startsWith('-')) await runHub(args)
-      else if (action === 'issue' && name !== undefined && !name.startsWith('-')) {
-        const config = await readConfig('hub issue', { args: rest, env: process.env })
-        const { hubIssue } = await import('./hubissue.ts')
-        process.stdout.write(await hubIssue(name, config))
-      } else if (action === 'restored') {
-        const config = await readConfig('hub restored', { args: args.slice(1), env: process.env })
-        const { hubRestored } = await import('./hubrestored.ts')
-        process.stdout.write(await hubRestored(config))
-      } else {
-        throw new UsageError(
-          '"ake hub" runs a hub and issues credentials: write "ake hub --state …", or "ake hub issue NAME --state … --out FILE"',
-        )
-      }
+      const action = hubActionOf(args)
+      if (action === undefined) await runHub(args)
+      else process.stdout.write(await action())
+    },
+  },
+  join: {
+    summary: 'make this machine an edge: get its certificate with the token of "ake hub token"',
+    about: `The hub is believed by --ca-hash and by nothing else. The cluster signs the certificate of the node, which goes into DIR/credential.pem
+(0600) with its key; "ake edge" renews it. Beside it: the cluster's authorities, the options of "ake edge", and the kubelet's kubeconfig,
+which leads to the edge and names the same certificate. It prints what it wrote and what to do next. Another run goes on where one broke
+off, and renews what is there.
+Try: ake join --hub wss://hub.example.com --token @./token --ca-hash sha256:… --name edge-1 --data /var/lib/ake`,
+    async run(args) {
+      const config = await readConfig('join', { args, env: process.env })
+      const { joinEdge } = await import('./join.ts')
+      const told = (line: string) => void process.stderr.write(`${line}\n`)
+      process.stdout.write(await joinEdge(config, { told, stdin: process.stdin }))
     },
   },
   demo: {

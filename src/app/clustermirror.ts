@@ -1,8 +1,9 @@
 /**
- * Everything an edge has of one cluster, and what answers from it: the copy, who may read it, the documents, what is passed
+ * Everything an edge has of one cluster, and what answers from it: the copy, which callers may read it, the documents, what is passed
  * on. Another cluster gets another one, so that nothing that was remembered can be carried over.
  */
 import type { Access } from '../access/access.ts'
+import type { KnownRules } from '../access/knownrules.ts'
 import { openAccess } from '../access/open.ts'
 import { systemClock } from '../base/clock.ts'
 import { reasonOf } from '../base/fault.ts'
@@ -38,12 +39,14 @@ import type { CloudLine } from './cloudline.ts'
 import { ClusterStore } from './clusterstore.ts'
 import type { EdgeConfig } from './config.ts'
 import { damageOf } from './datafolder.ts'
+import { unlimited } from './edgeterms.ts'
 import { classesOf } from './incluster.ts'
 import { KubeletRights } from './kubeletrights.ts'
 import { KubernetesService } from './kubernetesservice.ts'
 import { tellTargets } from './mirrortargets.ts'
 import type { Misconfigured } from './misconfigured.ts'
 import { NodeNeeds } from './node.ts'
+import { OfflineLimits } from './offlinelimits.ts'
 import { OwnNode } from './ownnode.ts'
 import { Roles, roleInterests } from './roles.ts'
 import { holdWanted, releaseUnwanted } from './standing.ts'
@@ -88,8 +91,9 @@ export async function openMirror(parts: ClusterParts) {
   const clock = systemClock
   const store = new ClusterStore(parts.store)
   const limits = { objects: config.firstListMax, bytes: config.firstListBytes }
-  const proven = (name: string) => interests.named(name)?.hurry()
-  const { follow, proofs } = await line.follow({ store, limits, log, proven })
+  const proven = (name: string) => interests.named(name)?.proven()
+  const policed = () => interests.hurry()
+  const { follow, proofs, terms = unlimited } = await line.follow({ store, limits, log, proven, policed })
   const catalog = new CloudCatalog()
   const isAhead = config.node !== undefined
   const documents = new CloudDocuments({ store, upstream, catalog, clock, log, isAhead })
@@ -98,28 +102,37 @@ export async function openMirror(parts: ClusterParts) {
   const interests = await Interests.open({
     ...{ store, upstream, follow, clock, log, find, confirm, lost },
     budget: { bytesMax: config.mirrorBytes },
+    spreadMs: line.spreadMs,
   })
   const { planOf, lostOf } = interests
   const credentialVersion = (name: string) => upstream.credentialVersion(name)
+  let offline: OfflineLimits | undefined
+  let known: KnownRules | undefined
+  const callers = line.callers?.((...told) => known?.told(...told))
   const objects = new MirroredObjects({ interests, reachability: upstream.reachability, clock })
   const [copy, asking, storedViews] = await Promise.all([
     MirrorCopy.open({
       ...{ store, clock, log, planOf, lostOf, resourceOf: resourceOfName },
-      // While the cloud is away nothing gets older: who slept through it resumes.
+      // While the cloud is away nothing gets older: a client that slept through it resumes.
       aging: { ageMs: config.historyAge, counts: () => upstream.reachability.state === 'reachable' },
     }),
     openAccess({
       ...{ upstream, records: store, clock, log, credentialVersion, objects },
-      opaqueMsMax: config.tokenOfflineAge,
+      opaqueMsMax: () => Math.min(config.tokenOfflineAge, terms.tokenAgeMs ?? Number.POSITIVE_INFINITY),
+      takesTokens: () => offline?.takesTokens ?? true,
       audiences: config.apiAudience,
+      seen: (identity, caller) => callers?.seen(identity, caller),
     }),
     store.records('view'),
     documents.load(),
   ])
   const { access, accounts, tokens: keeper, watches, changes, evaluation, nowMs, whoami, run: runAccess } = asking
+  known = asking.rules
   if (accounts !== undefined) objects.observe(accounts)
   line.trustTime(nowMs)
   const contact = await Contact.open({ store, interests, reachability: upstream.reachability, clock, nowMs })
+  const limited = new OfflineLimits({ terms, contact, reachability: upstream.reachability, nowMs })
+  offline = limited
   interests.attach(copy)
   const release = new CloudRelease({ documents, reachability: upstream.reachability, clock })
   const comparison = new Comparison({
@@ -185,7 +198,7 @@ export async function openMirror(parts: ClusterParts) {
         interests,
         readYourWrites,
         refusedWrites,
-        reviews: { access, clock, log },
+        reviews: { access, clock, log, ...(callers && { heard: (subject) => callers.reviewed(subject) }) },
         tokens,
       })
       const passing = { ...judging, upstream, forwarder }
@@ -203,7 +216,7 @@ export async function openMirror(parts: ClusterParts) {
       const surveying = new Survey({
         ...{ interests, catalog, needs, keeper, upstream, node: config.node, targets: config.mirror, clock, nowMs },
         credentials: lives,
-        whoami,
+        whoami: line.subject === undefined ? whoami : () => Promise.resolve(line.subject),
         misconfigured: wrong,
         disk: () => ({ isHealthy: copy.healthy, damage: damage() }),
         freeBytes: () => freeBytesAt(config.data),
@@ -222,7 +235,10 @@ export async function openMirror(parts: ClusterParts) {
         const told = { cluster: cluster(), credentials: lives(), damage: damage(), misconfigured: wrong() }
         return { ...statusOf({ ...parts, ...told }), survival: surveying.survival() }
       })
-      const answers = new MirrorAnswers({ ...passing, reading, own: [health, measures, status], mirrored: documents })
+      const answers = new MirrorAnswers({
+        ...{ ...passing, reading, own: [health, measures, status], mirrored: documents },
+        unserved: () => limited.unserved,
+      })
       return new Endpoint({ ...passing, answering: answers, beyond: answers, measures, log })
     },
 
@@ -240,6 +256,7 @@ export async function openMirror(parts: ClusterParts) {
         roles?.run(drained),
         needs?.run(drained),
         rights?.run(drained),
+        callers?.run(drained),
         survey?.run(drained),
         documents.run(drained),
         release.run(drained),

@@ -33,7 +33,9 @@ const kinds = [
   'aging',
   'contact',
   'view',
+  'rules',
   'epoch',
+  'policy',
 ]
 
 export class ClusterStore implements Store {

@@ -90,6 +90,7 @@ test('an edge needs its kubeconfig and nothing else', async () => {
     historyAge: 86_400_000,
     encryptionKey: undefined,
     compress: 'remote',
+    kubeletServingCertificate: undefined,
     logLevel: 'info',
     mirror: [],
     node: undefined,

@@ -4,8 +4,9 @@
  */
 import { readFile } from 'node:fs/promises'
 import { reasonOf, UsageError } from '../base/fault.ts'
+import type { Option } from './option.ts'
 import { kinds } from './optionkinds.ts'
-import { type ConfigOf, type Option, optionsOf } from './options.ts'
+import { type ConfigOf, optionsOf } from './options.ts'
 
 export type ServeConfig = ConfigOf<'serve'>
 export type EdgeConfig = ConfigOf<'edge'>
@@ -15,7 +16,15 @@ export type CheckConfig = ConfigOf<'check'>
 export type HubConfig = ConfigOf<'hub'>
 export type HubRestoredConfig = ConfigOf<'hub restored'>
 export type HubIssueConfig = ConfigOf<'hub issue'>
+export type HubTokenConfig = ConfigOf<'hub token'>
+export type JoinConfig = ConfigOf<'join'>
+export type HubRevokeConfig = ConfigOf<'hub revoke'>
+export type HubEdgesConfig = ConfigOf<'hub edges'>
+export type HubAuthorityConfig = ConfigOf<'hub authority'>
+export type HubPolicyTestConfig = ConfigOf<'hub policy test'>
 export type Configs = {
+  'hub token': HubTokenConfig
+  join: JoinConfig
   serve: ServeConfig
   edge: EdgeConfig
   demo: DemoConfig
@@ -24,6 +33,10 @@ export type Configs = {
   hub: HubConfig
   'hub issue': HubIssueConfig
   'hub restored': HubRestoredConfig
+  'hub revoke': HubRevokeConfig
+  'hub authority': HubAuthorityConfig
+  'hub edges': HubEdgesConfig
+  'hub policy test': HubPolicyTestConfig
 }
 
 export type Sources = { readonly args: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> }

@@ -6,20 +6,26 @@ import { hostname } from 'node:os'
 import { type Clock, sleep, systemClock } from '../base/clock.ts'
 import { Unavailable } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
+import { Warnings } from '../base/warnings.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
 import { StatusPath } from '../endpoint/documents/status.ts'
+import { ClusterAuthorities } from '../hub/access/clusterauthorities.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
 import { ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
 import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
+import { EdgeIdentities } from '../hub/identity/identities.ts'
+import { Joining } from '../hub/joining/joining.ts'
 import { HubPeers } from '../hub/peers/peers.ts'
+import { Policies } from '../hub/policy/policies.ts'
 import { standardHubLimits } from '../hub/sockets/limits.ts'
 import { HubListener } from '../hub/sockets/listener.ts'
+import { authoritiesOf } from '../hub/state/authorities.ts'
 import { hubPair } from '../hub/state/certificates.ts'
 import { KeptEpoch } from '../hub/state/epochs.ts'
 import { KeptState } from '../hub/state/keptstate.ts'
 import { ClusterGate } from '../mirror/clustergate.ts'
-import { kindOfName } from '../mirror/interest.ts'
+import { type Interest, kindOfName } from '../mirror/interest.ts'
 import { nearest } from '../pki/kubeconfig.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
@@ -29,8 +35,10 @@ import { openHubCallers } from './hubcallers.ts'
 import { forwardingLimitsOf, hubHosts } from './hubconfig.ts'
 import { HubDocuments } from './hubdocuments.ts'
 import { hubFigures, type OpenHub } from './hubfigures.ts'
+import { HubFleet } from './hubfleet.ts'
 import { HubHealth } from './hubhealth.ts'
 import { type HubMirror, openHubMirror } from './hubmirror.ts'
+import { openPolicyStatus } from './hubpolicystatus.ts'
 import { HubReadiness, newestVersion } from './hubreadiness.ts'
 import { hubStatusOf } from './hubstatus.ts'
 import { openHubUpstream, stateStoreAt } from './hubupstream.ts'
@@ -58,6 +66,7 @@ const signEveryMs = 24 * 3600 * 1000
 /** For edges to hear that their link ends. */
 const lastWordsMsMax = 2_000
 const name = hostname()
+const refusalKinds = ['certificate', 'link', 'interest', 'request', 'caller', 'joiner']
 
 export async function hub(config: HubConfig, { log, signal, ready }: Running): Promise<void> {
   const clock = systemClock
@@ -114,29 +123,92 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   await epoch.begin(version)
 
   const { digestSecret: digestKey } = kept.current
+  const warnings = new Warnings({ clock, log, kinds: refusalKinds })
   const sources = mirror.sources(digestKey)
   const nodes = new NodeRights({ sources, clock })
+  const policies = new Policies({ sources, clock, log })
   const trustsEdges = config.trustEdges
   const impersonation = new NodeImpersonation({ upstream, clock, log })
   await impersonation.look()
   const limits = forwardingLimitsOf(config)
   const documents = new HubDocuments({ documents: mirror.documents, nodes })
-  const forwarding = new EdgeForwarding({ upstream, trustsEdges, impersonation, documents, clock, log, limits })
   const { interests, catalog } = mirror
-  const callers = await openHubCallers({ upstream, interests, catalog, sources, records: begun.store, clock, log })
+  const clusterAuthorities = new ClusterAuthorities({ sources, clock, log })
+  const callers = await openHubCallers({
+    ...{ upstream, interests, catalog, sources, records: begun.store, clock, log, warnings },
+    speaking: {
+      authorities: () => clusterAuthorities.current,
+      speaksFor: (edge, caller) => policies.rulesOf(edge).speaksFor(caller),
+      isConstrained: () => impersonation.isConstrained,
+      allowsLegacy: config.legacyImpersonation,
+    },
+  })
+  const forwarding = new EdgeForwarding({
+    ...{
+      upstream,
+      trustsEdges,
+      policies,
+      impersonation,
+      spoken: callers.spoken,
+      reviewed: callers.reviewed,
+      documents,
+      clock,
+      log,
+      warnings,
+      limits,
+    },
+  })
   const { number, lost } = epoch.current
+  const isNamespaced = ({ group, version, resource }: Interest) =>
+    catalog.find(group, version, resource)?.resource.namespaced ?? true
+  const rights = new ProvenRights({ nodes, callers: callers.proofs, trustsEdges, policies, isNamespaced })
+  const fleet = new HubFleet({
+    ...{ hub: name, upstream, sources, policies, clock, log, warnings, service: config.service },
+    ...{ state: () => kept.current, clusterAuthorities },
+  })
+  const identities = new EdgeIdentities({
+    ...{ state: () => kept.current, clusterAuthorities: () => clusterAuthorities.current },
+    ...{ revoked: fleet.hooks.revoked, clock, log },
+  })
   const peers = new HubPeers({
     ...{ hub: name, release: akeVersion, cluster: gate.known?.uid ?? '', epoch: number, lost, digestKey },
-    ...{ trustsEdges, sources, clock, log, rights: new ProvenRights({ nodes, callers: callers.proofs, trustsEdges }) },
-    acceptFor: (edge) => callers.proofs.acceptFor(edge, forwarding.acceptFor(edge)),
+    signs: () => mirror.documents.signs,
+    ...{ trustsEdges, sources, clock, log, warnings, rights, policies, ...fleet.hooks },
+    acceptFor: (edge) => {
+      const rest = callers.rules.acceptFor(edge, forwarding.acceptFor(edge))
+      return identities.acceptFor(edge, callers.proofs.acceptFor(edge, rest))
+    },
+  })
+  fleet.attach(peers)
+  const policyStatus = openPolicyStatus({
+    ...{ hub: name, state: config.state, upstream, policies, peers, fleet, clock, log },
   })
   const serving = () => hubPair(kept.current, hubHosts(config), clock.now())
+  const joining = new Joining({
+    ...{ upstream, clock, log, warnings, isLinked: (node) => peers.has(node) },
+    authorities: () => authoritiesOf(kept.current).map(({ pem }) => pem),
+    clusterAuthorities: () => clusterAuthorities.current.map(String),
+  })
   const listener = new HubListener({
     ...{ addresses: config.listen, state: kept.current, serving: serving(), clock, log },
     limits: { linksMax: Math.min(standardHubLimits.linksMax, linksHere()) },
+    ...fleet.hooks,
     accepted: (link) => peers.accept(link),
+    plain: (asked) => joining.answer(asked),
   })
-  kept.observe(() => listener.setTicketKey(kept.current.tickets.key))
+  policies.observe(() => void peers.policed())
+  catalog.observe(() => policies.hurry())
+  mirror.documents.observeSigns(() => peers.signed())
+  kept.observe(() => {
+    listener.setState(kept.current, serving())
+    identities.changed()
+    peers.judgeCertificates()
+  })
+  clusterAuthorities.observe(() => {
+    listener.setClusterAuthorities(clusterAuthorities.current)
+    identities.changed()
+    peers.judgeCertificates()
+  })
   epoch.observe((next, noticed) => {
     if (noticed === 'elsewhere') mirror.interests.doubt()
     sources.doubted()
@@ -144,7 +216,21 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   })
 
   return {
-    ...{ listener, peers, sources, forwarding, epoch, callers },
+    ...{
+      listener,
+      peers,
+      sources,
+      forwarding,
+      epoch,
+      callers,
+      fleet,
+      identities,
+      joining,
+      policies,
+      policyStatus,
+      warnings,
+    },
+    authorities: () => authoritiesOf(kept.current),
 
     /** The mirror has found that the cluster was put back. */
     restored(): void {
@@ -157,10 +243,13 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       const ending = new AbortController()
       nodes.start()
       mirror.followDefinitions(sources, ending.signal)
-      const below = [sources, peers, callers, kept, impersonation].map((one) => one.run(ending.signal))
+      const parts = [sources, policies, policyStatus, peers, callers, kept, impersonation, clusterAuthorities, fleet]
+      const below = parts.map((one) => one.run(ending.signal))
       below.push(epoch.run(() => mirror.newest(), ending.signal))
       below.push(signAnew(() => listener.setServing(serving()), clock, ending.signal))
       try {
+        // Edges that come before it can tell whose certificate was revoked are sent away.
+        if (!policies.isKnown) await policies.first()
         const { host, port } = nearest(await listener.listen())
         const url = `wss://${host.includes(':') ? `[${host}]` : host}:${port}`
         readiness.opened()

@@ -1,12 +1,18 @@
 /** What a hub adds to /metrics: its links, what they carry, and how it stands with its API server. */
 import { counter, gauge, seriesOf } from '../base/metrics.ts'
+import type { Warnings } from '../base/warnings.ts'
 import type { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
+import type { EdgeIdentities } from '../hub/identity/identities.ts'
 import type { HubPeers } from '../hub/peers/peers.ts'
+import type { Policies } from '../hub/policy/policies.ts'
+import type { EdgeCertificate } from '../hub/sockets/edgepeer.ts'
 import type { HubListener } from '../hub/sockets/listener.ts'
 import type { HubSources } from '../hub/sources/sources.ts'
+import type { HubAuthority } from '../hub/state/authorities.ts'
 import type { KeptEpoch } from '../hub/state/epochs.ts'
 import type { Comparison } from '../mirror/comparison.ts'
 import type { Reachability } from '../upstream/upstream.ts'
+import type { HubFleet } from './hubfleet.ts'
 
 /** What is there once a hub lets edges in. */
 export type OpenHub = {
@@ -16,6 +22,13 @@ export type OpenHub = {
   readonly forwarding: Pick<EdgeForwarding, 'counts'>
   readonly epoch: Pick<KeptEpoch, 'current'>
   readonly callers: { figures(): string[] }
+  readonly fleet: Pick<HubFleet, 'others'> & { readonly events: { figures(): string[] } }
+  readonly identities: Pick<EdgeIdentities, 'counts'>
+  readonly authorities: () => readonly HubAuthority[]
+  readonly joining: { figures(): string[] }
+  readonly policies: Pick<Policies, 'isKnown' | 'why' | 'all' | 'isFor'>
+  readonly policyStatus: { figures(): string[] }
+  readonly warnings: Pick<Warnings, 'figures'>
 }
 
 type Parts = {
@@ -42,7 +55,20 @@ export function hubFigures({ open, comparison, reachability }: Parts): string[] 
     ),
     ...(open === undefined
       ? []
-      : [...linkFigures(open), ...edgeFiguresOf(open), ...requestFigures(open), ...open.callers.figures()]),
+      : [
+          ...linkFigures(open),
+          ...edgeFiguresOf(open),
+          ...certificateFigures(open),
+          ...requestFigures(open),
+          ...open.callers.figures(),
+          ...open.fleet.events.figures(),
+          ...open.joining.figures(),
+          ...open.policyStatus.figures(),
+          ...open.warnings.figures(
+            'ake_hub_edge_refusals_total',
+            'What was refused to edges, by kind, also where the log was not told.',
+          ),
+        ]),
   ]
 }
 
@@ -82,6 +108,39 @@ function edgeFiguresOf({ peers, sources, epoch }: OpenHub): string[] {
     gauge('ake_hub_views', 'Parts of them that edges have.', one(followed.reduce((all, { views }) => all + views, 0))),
     gauge('ake_hub_epoch', 'The epoch of the cluster: it grows when that was put back.', one(epoch.current.number)),
   ]
+}
+
+/** An operator has so long to act. */
+export const endsSoonMs = 7 * 24 * 3_600_000
+
+function certificateFigures({ peers, fleet, identities, authorities }: OpenHub): string[] {
+  const edges = peers.figures()
+  const soon = edges.filter(({ certificate }) => certificate.endsAtMs - Date.now() < endsSoonMs)
+  const by = (['current', 'next', 'old', 'cluster'] as const).map((role) => {
+    const those = edges.filter(({ certificate }) => signedBy(certificate, authorities()) === role)
+    return [seriesOf({ by: role }), those.length] as const
+  })
+  const ends = authorities().map(({ role, hash, certificate }) => {
+    return [seriesOf({ role, hash }), certificate.validToDate.getTime() / 1_000] as const
+  })
+  const renewals = Object.entries(identities.counts).map(([result, count]) => [seriesOf({ result }), count] as const)
+  return [
+    gauge('ake_hub_edge_certificates', 'Certificates of edges that are here, by who signed them.', by),
+    gauge('ake_hub_edge_certificates_ending', 'Those of them that end within a week.', one(soon.length)),
+    gauge('ake_hub_authority_expiry_timestamp_seconds', 'When an authority of the hub ends.', ends),
+    gauge('ake_hub_replicas', 'Other replicas to which there is a line.', one(fleet.others.length)),
+    counter('ake_hub_renewals_total', 'Certificates that edges asked for over their links.', renewals),
+  ]
+}
+
+/** Which authority of the hub signed it, or that the cluster did. */
+export function signedBy(
+  { signer, authority }: EdgeCertificate,
+  authorities: readonly HubAuthority[],
+): HubAuthority['role'] | 'cluster' {
+  if (signer === 'cluster') return 'cluster'
+  // One that is trusted no more signed those of links that live on.
+  return authorities.find(({ certificate }) => certificate.fingerprint256 === authority)?.role ?? 'old'
 }
 
 function requestFigures({ forwarding: { counts } }: OpenHub): string[] {

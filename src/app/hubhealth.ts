@@ -1,6 +1,7 @@
 /**
- * Where a hub tells how it fares, over plain HTTP, on loopback unless told otherwise: /livez and /readyz for who restarts it
- * and sends edges to it, /metrics, and what `ake status --health` prints. Nothing here is a secret, and nothing can be changed.
+ * Where a hub tells how it fares, over plain HTTP, on loopback unless told otherwise: /livez and /readyz for the kubelet
+ * that restarts it and the Service that sends edges to it, /metrics, and what `ake status --health` prints. Nothing here is
+ * a secret, and nothing can be changed.
  */
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -37,7 +37,7 @@ export async function openHubMirror({ store, config, upstream, log, onRestored }
   const limits = { objects: objectsMax, bytes: config.mirrorBytes }
   const follow = followDirect({ upstream, limits, clock, confirm: () => upstream.confirm() })
   const catalog = new CloudCatalog()
-  const documents = new CloudDocuments({ store, upstream, catalog, clock, log, isCompressed: true })
+  const documents = new CloudDocuments({ store, upstream, catalog, clock, log, isForEdges: true })
   const find = (group: string, version: string, resource: string) => catalog.find(group, version, resource)
   const confirm = confirmRefusal({ upstream, catalog })
   const interests = await Interests.open({

@@ -5,8 +5,8 @@ import type { Log } from '../base/log.ts'
 import { type Check, Health } from '../endpoint/documents/health.ts'
 import type { ClusterGate } from '../mirror/clustergate.ts'
 import type { CloudCatalog } from '../mirror/documents/catalog.ts'
+import { askJson } from '../upstream/askjson.ts'
 import { answersWell, type Reachability, Unreachable, type Upstream } from '../upstream/upstream.ts'
-import { readWhole } from '../upstream/whole.ts'
 
 type Parts = {
   readonly gate: Pick<ClusterGate, 'known'>
@@ -39,7 +39,7 @@ export class HubReadiness {
     this.health = new Health({ checks: [{ name: 'edges', ready: true, run: () => this.why }, upstream] })
   }
 
-  /** Why no edge is let in; undefined: they are. While the API server is away they still are, to whom else should they go. */
+  /** Why no edge is let in; undefined: they are. While the API server is away they still are: other hubs could do no more for them. */
   get why(): string | undefined {
     if (this.#phase === 'open') return undefined
     if (this.#phase === 'ending') return 'this hub ends'
@@ -104,14 +104,11 @@ const answerBytesMax = 1024 * 1024
 
 /** How far the cluster is now: a list without a version is not answered from an old copy. */
 export async function newestVersion(upstream: Pick<Upstream, 'ask'>): Promise<number> {
-  const answer = await upstream.ask({
-    ...{ method: 'GET', path: '/api/v1/namespaces?limit=1', identity: { kind: 'edge' }, headMsMax: answerMsMax },
-    headers: { accept: 'application/json' },
-  })
-  const body = await readWhole(answer, answerBytesMax)
-  const version = answer.status === 200 ? versionIn(body.toString()) : Number.NaN
+  const limits = { headMsMax: answerMsMax, bytesMax: answerBytesMax }
+  const { status, text } = await askJson(upstream, { method: 'GET', path: '/api/v1/namespaces?limit=1', ...limits })
+  const version = status === 200 ? versionIn(text) : Number.NaN
   if (Number.isSafeInteger(version)) return version
-  throw new Unavailable(`the API server does not say how far it is (${answer.status}): let the hub list namespaces`)
+  throw new Unavailable(`the API server does not say how far it is (${status}): let the hub list namespaces`)
 }
 
 function versionIn(text: string): number {

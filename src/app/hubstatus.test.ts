@@ -1,17 +1,32 @@
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
+import { authoritiesOf } from '../hub/state/authorities.ts'
+import { makeState } from '../hub/state/state.ts'
+import type { ReadPolicy } from '../policy/reading.ts'
 import { hubFigures, type OpenHub } from './hubfigures.ts'
 import { hubStatusOf } from './hubstatus.ts'
-import { hubStatusText } from './hubstatustext.ts'
+import { hubEdgesText, hubStatusText } from './hubstatustext.ts'
 
 const nowMs = Date.UTC(2026, 0, 1)
 const reachability = { state: 'reachable', why: 'the API server answers', sinceMs: nowMs - 60_000 } as const
 
+const state = makeState(nowMs)
+const authority = new X509Certificate(state.ca.cert).fingerprint256
+
 function edge(name: string, behind = 0) {
+  const endsAtMs = nowMs + (behind + 1) * 24 * 3_600_000
+  const times = { issuedAtMs: 0, vouchedAtMs: 0, endsAtMs }
+  const certificate = { serial: '', fingerprint: '', signer: 'hub' as const, authority, ...times }
   return {
+    certificate,
     ...{ edge: name, from: '10.0.0.1', release: '0.1.0', state: 'open' as const, livedMs: 3_600_000, interests: 40 },
     ...{ heldBytes: 1_000, bufferedBytes: 24, behind, sentBytes: 5_000_000, receivedBytes: 7_000, events: 9 },
   }
+}
+
+function policy(name: string, ...faults: string[]): ReadPolicy {
+  return { name, faults } as unknown as ReadPolicy
 }
 
 const open: OpenHub = {
@@ -31,6 +46,20 @@ const open: OpenHub = {
   forwarding: { counts: { answered: 11, refused: 12, limited: 13, failed: 14 } },
   epoch: { current: { number: 1_767_225_600, lost: 233 } },
   callers: { figures: () => [] },
+  fleet: {
+    others: [{ hub: 'hub-2', names: [{ name: 'n7', from: '10.0.0.7', link: 1, issuedAtMs: 0 }] }],
+    events: { figures: () => [] },
+  },
+  identities: { counts: { renewed: 3, refused: 4 } },
+  authorities: () => authoritiesOf(state),
+  joining: { figures: () => [] },
+  policies: {
+    ...{ isKnown: true, why: '' },
+    all: () => [policy('berlin'), policy('default'), policy('odd', 'spec.nodes: has no fields')],
+    isFor: ({ name }, node) => name === 'default' || (name === 'berlin' && node === 'n2'),
+  },
+  policyStatus: { figures: () => [] },
+  warnings: { figures: (name) => [`${name} 1\n`] },
 }
 
 const cache = { size: 3, bytes: 4_096, version: 300, history: { window: { bytes: 512, floor: { version: 250 } } } }
@@ -56,6 +85,30 @@ test('the status of a hub has its edges, what is followed for them and how far b
   })
   const text = hubStatusText(document, nowMs)
   assert.match(text, /^Edges: +2 here$/m)
+  assert.match(text, /^Authority: +current, sha256:[0-9a-f]{16}…, ends in 10y$/m)
+  assert.match(text, /^Certificates: +1 end within a week: n10$/m)
+  assert.match(text, /^Replica: +hub-2, 1 edges$/m)
+  assert.deepEqual(
+    hubEdgesText(document, nowMs)
+      .split('\n')
+      .slice(0, 4)
+      .map((line) => line.split(/ {2,}/).slice(0, 8).join('|').trimEnd()),
+    [
+      'EDGE|HUB|FROM|RELEASE|FOR|ENDS IN|SIGNED BY|POLICIES',
+      'n2|hub-1|10.0.0.1|0.1.0|60m|9d|current|berlin,default',
+      'n7|hub-2|10.0.0.7|-|-|-|-|-',
+      'n10|hub-1|10.0.0.1|0.1.0|60m|24h|current|default',
+    ],
+  )
+  assert.match(text, /^Policies: +for edges here: default \(2\), berlin \(1\), odd \(0\)$/m)
+  assert.match(text, /^Policies: +odd allows nothing, it cannot be read whole: spec\.nodes: has no fields$/m)
+  const unknown = { ...open, policies: { ...open.policies, isKnown: false, why: 'not allowed' } }
+  assert.match(
+    hubStatusText(statusWith({ open: unknown, why: undefined }), nowMs),
+    /^Policies: +not known: not allowed$/m,
+  )
+  const none = { ...open, policies: { ...open.policies, all: () => [] } }
+  assert.match(hubStatusText(statusWith({ open: none, why: undefined }), nowMs), /^Policies: +none$/m)
   assert.match(text, /^Cluster: +u1, epoch 1767225600, versions up to 233 are lost$/m)
   assert.match(text, /^Trust: +--trust-edges/m)
   assert.match(text, /^n2 +10\.0\.0\.1 +0\.1\.0 +open +60m +40 +8 +1\.0Ki +4\.8Mi +6\.8Ki$/m)
@@ -89,7 +142,7 @@ test('the figures of a hub are its links, edges, sources, bytes and requests; be
     ...['ake_hub_queued_bytes 48', 'ake_hub_unacknowledged_events 8', 'ake_hub_sources{readers="some"} 1'],
     ...['ake_hub_sources{readers="none"} 1', 'ake_hub_views 2', 'ake_hub_epoch 1767225600'],
     ...['ake_hub_forwarded_total{result="limited"} 13', 'ake_hub_silent_differences_total 2'],
-    ...['ake_upstream_state{state="reachable"} 1'],
+    ...['ake_upstream_state{state="reachable"} 1', 'ake_hub_edge_refusals_total 1'],
   ])
     assert.ok(text.split('\n').includes(line), line)
   const before = hubFigures({ ...parts, open: undefined }).join('')

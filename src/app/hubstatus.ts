@@ -2,7 +2,7 @@
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { OpenHub } from './hubfigures.ts'
+import { type OpenHub, signedBy } from './hubfigures.ts'
 import { stateOf } from './statusdocument.ts'
 import { akeVersion } from './version.ts'
 
@@ -17,6 +17,17 @@ export type HubStatusDocument = {
   readonly cluster?: { readonly uid: string; readonly epoch: number; readonly lost: number }
   readonly trustsEdges: boolean
   readonly edges: readonly HubEdgeStatus[]
+  /** The EdgePolicies of the cluster: for how many of these edges each is, and what of it cannot be read. */
+  readonly policies?: readonly { readonly name: string; readonly edges: number; readonly faults: readonly string[] }[]
+  /** Why they are not known. */
+  readonly policiesUnknown?: string
+  /** Edges at other replicas, as far as these are known. */
+  readonly others?: readonly {
+    readonly hub: string
+    readonly edges: readonly { readonly name: string; readonly from: string }[]
+  }[]
+  /** Whose certificates the hub takes, besides the cluster's. */
+  readonly authorities?: readonly { readonly role: string; readonly hash: string; readonly until: string }[]
   readonly resources: readonly HubResourceStatus[]
   /** Memory for what edges that come back may be told, and how much of it is used. */
   readonly history: { readonly bytes: number; readonly bytesMax: number }
@@ -29,6 +40,10 @@ export type HubEdgeStatus = {
   readonly release: string
   readonly state: string
   readonly since: string
+  /** When it ends, and which authority signed it: current, next, old, or the cluster's. */
+  readonly certificate: { readonly until: string; readonly by: string }
+  /** Names of those that are for it. */
+  readonly policies: readonly string[]
   readonly interests: number
   /** Events that were sent and it has not committed. */
   readonly behind: number
@@ -47,7 +62,7 @@ export type HubResourceStatus = {
   readonly objects: number
   readonly bytes: number
   readonly resourceVersion: number
-  /** Who is at least here is told what came since. */
+  /** An edge that has come at least this far is told what came since. */
   readonly historyFrom: number
 }
 
@@ -69,6 +84,7 @@ export function hubStatusOf(parts: Parts): HubStatusDocument {
   const { state, why: reason, sinceMs } = upstream.reachability
   let bytes = 0
   for (const { history } of copy.caches.values()) bytes += history.window.bytes
+  const edges = open === undefined ? [] : open.peers.figures().map((edge) => edgeStatus(edge, open, parts.nowMs))
   return {
     version: akeVersion,
     hub,
@@ -79,18 +95,48 @@ export function hubStatusOf(parts: Parts): HubStatusDocument {
       ? {}
       : { cluster: { uid, epoch: open.epoch.current.number, lost: open.epoch.current.lost } }),
     trustsEdges,
-    edges: (open?.peers.figures() ?? []).map((edge) => edgeStatus(edge, parts.nowMs)),
+    edges,
+    ...(open === undefined ? {} : policiesOf(open, edges)),
+    ...(open === undefined
+      ? {}
+      : {
+          others: open.fleet.others.map(({ hub: other, names }) => ({
+            hub: other,
+            edges: names.map(({ name, from }) => ({ name, from })),
+          })),
+          authorities: open.authorities().map(({ role, hash, certificate }) => {
+            return { role, hash, until: certificate.validToDate.toISOString() }
+          }),
+        }),
     resources: (open?.sources.figures() ?? []).map((source) => resourceStatus(source, parts)),
     history: { bytes, bytesMax: historyBytesMax },
   }
 }
 
-function edgeStatus(edge: ReturnType<OpenHub['peers']['figures']>[number], nowMs: number): HubEdgeStatus {
+function edgeStatus(
+  edge: ReturnType<OpenHub['peers']['figures']>[number],
+  open: Pick<OpenHub, 'authorities' | 'policies'>,
+  nowMs: number,
+): HubEdgeStatus {
   const { edge: name, from, release, state, livedMs, interests, behind, heldBytes, bufferedBytes } = edge
   const since = new Date(nowMs - livedMs).toISOString()
   const { sentBytes, receivedBytes } = edge
   const queuedBytes = heldBytes + bufferedBytes
-  return { name, from, release, state, since, interests, behind, queuedBytes, sentBytes, receivedBytes }
+  const until = new Date(edge.certificate.endsAtMs).toISOString()
+  const certificate = { until, by: signedBy(edge.certificate, open.authorities()) }
+  const policies = [...open.policies.all()].filter((one) => open.policies.isFor(one, name)).map((one) => one.name)
+  const held = { interests, behind, queuedBytes, sentBytes, receivedBytes }
+  return { name, from, release, state, since, certificate, policies, ...held }
+}
+
+function policiesOf(
+  { policies }: Pick<OpenHub, 'policies'>,
+  edges: readonly HubEdgeStatus[],
+): Pick<HubStatusDocument, 'policies' | 'policiesUnknown'> {
+  if (!policies.isKnown) return { policiesUnknown: policies.why }
+  const counts = new Map<string, number>()
+  for (const { policies: those } of edges) for (const name of those) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return { policies: [...policies.all()].map(({ name, faults }) => ({ name, edges: counts.get(name) ?? 0, faults })) }
 }
 
 function resourceStatus(

@@ -1,10 +1,13 @@
 /** The status of a hub for people at a terminal of 100 columns. */
 import { humanDuration, parseTime } from '../kube/table/duration.ts'
+import { endsSoonMs } from './hubfigures.ts'
 import type { HubEdgeStatus, HubResourceStatus, HubStatusDocument } from './hubstatus.ts'
 import { aligned, size } from './terminal.ts'
 
 /** `node-2` before `node-10`. */
 const inOrder = new Intl.Collator('en', { numeric: true }).compare
+/** Of those whose certificates end soon. */
+const namedMax = 5
 /** Rows of edges that are shown; those that are furthest behind first where there are more. */
 const edgesMax = 100
 
@@ -17,7 +20,7 @@ export function hubStatusText(document: HubStatusDocument, nowMs: number): strin
 }
 
 function block(document: HubStatusDocument, nowMs: number): string {
-  const { hub, version, open, why, upstream, cluster, trustsEdges, edges, history } = document
+  const { hub, version, open, why, upstream, cluster, trustsEdges, edges, history, authorities, others } = document
   const rows: [string, string][] = [
     ['Hub:', `${hub}, ake ${version}`],
     ['Edges:', open ? `${edges.length} here` : `${edges.length} here, none is let in: ${why ?? ''}`],
@@ -27,12 +30,52 @@ function block(document: HubStatusDocument, nowMs: number): string {
     const lost = cluster.lost > 0 ? `, versions up to ${cluster.lost} are lost` : ''
     rows.push(['Cluster:', `${cluster.uid}, epoch ${cluster.epoch}${lost}`])
   }
+  for (const { role, hash, until } of authorities ?? [])
+    rows.push(['Authority:', `${role}, ${hash.slice(0, 23)}…, ends in ${leftOf(until, nowMs)}`])
+  const ending = edges.filter(({ certificate }) => (parseTime(certificate.until) ?? 0) - nowMs < endsSoonMs)
+  if (ending.length > 0) {
+    const named = ending.slice(0, namedMax).map(({ name }) => name)
+    const more = ending.length > namedMax ? ` and ${ending.length - namedMax} more` : ''
+    rows.push(['Certificates:', `${ending.length} end within a week: ${named.join(', ')}${more}`])
+  }
+  rows.push(...policyRows(document))
+  for (const { hub: other, edges: there } of others ?? []) rows.push(['Replica:', `${other}, ${there.length} edges`])
   if (trustsEdges) rows.push(['Trust:', '--trust-edges: every edge may read what this hub may'])
   rows.push(['History:', `${size(history.bytes)} of ${size(history.bytesMax)}`])
   return aligned(
     undefined,
     rows.map((cells) => ({ cells })),
   )
+}
+
+/** How many there are and for whom most of them are, in one line; then each that cannot be read whole. */
+function policyRows({ policies, policiesUnknown }: HubStatusDocument): [string, string][] {
+  if (policiesUnknown !== undefined) return [['Policies:', `not known: ${policiesUnknown}`]]
+  if (policies === undefined) return []
+  const ranked = [...policies].sort((a, b) => b.edges - a.edges || inOrder(a.name, b.name))
+  const named = ranked.slice(0, namedMax).map(({ name, edges }) => `${name} (${edges})`)
+  const more = ranked.length > namedMax ? ` and ${ranked.length - namedMax} more` : ''
+  const wrong = ranked.filter(({ faults }) => faults.length > 0)
+  return [
+    ['Policies:', ranked.length === 0 ? 'none' : `for edges here: ${named.join(', ')}${more}`],
+    ...wrong.slice(0, namedMax).map(({ name, faults: [first = ''] }): [string, string] => {
+      return ['Policies:', `${name} allows nothing, it cannot be read whole: ${first}`]
+    }),
+  ]
+}
+
+/** For `ake hub edges`: every edge that is known, where it is, and by which certificate. */
+export function hubEdgesText({ hub, edges, others = [] }: HubStatusDocument, nowMs: number): string {
+  const here = edges.map(({ name, from, release, since, certificate, policies }) => {
+    const signed = [leftOf(certificate.until, nowMs), certificate.by]
+    return [name, hub, from, release, ageOf(since, nowMs), ...signed, policies.join(',') || '-']
+  })
+  const there = others.flatMap((other) =>
+    other.edges.map(({ name, from }) => [name, other.hub, from, '-', '-', '-', '-', '-']),
+  )
+  const rows = [...here, ...there].sort(([a = ''], [b = '']) => inOrder(a, b)).map((cells) => ({ cells }))
+  if (rows.length === 0) return 'no edge has a link\n'
+  return aligned(['EDGE', 'HUB', 'FROM', 'RELEASE', 'FOR', 'ENDS IN', 'SIGNED BY', 'POLICIES'], rows)
 }
 
 function edgesTable(edges: readonly HubEdgeStatus[], nowMs: number): string {
@@ -83,6 +126,11 @@ function readable(name: string): string {
   const [place = '', namespace] = name.split('@')
   const [resource = '', , group] = place.split('/').reverse()
   return `${resource}${namespace === undefined ? '' : `@${namespace}`}${group === undefined ? '' : `.${group}`}`
+}
+
+function leftOf(time: string, nowMs: number): string {
+  const ms = parseTime(time)
+  return ms === undefined ? '-' : humanDuration(Math.max(0, ms - nowMs))
 }
 
 function ageOf(time: string, nowMs: number): string {

@@ -1,16 +1,14 @@
 /** A hub's way to its API server, by a kubeconfig or as a pod of the cluster, and the state that lies there or in a folder. */
-import { systemClock } from '../base/clock.ts'
-import { reasonOf, UsageError } from '../base/fault.ts'
+import { Unavailable, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import { FolderState } from '../hub/state/folderstate.ts'
 import type { StateStore } from '../hub/state/keptstate.ts'
 import { SecretState } from '../hub/state/secretstate.ts'
-import { dialTcp } from '../upstream/dial.ts'
-import { DirectUpstream } from '../upstream/direct.ts'
+import type { DirectUpstream } from '../upstream/direct.ts'
 import { podAccountIn } from '../upstream/podaccount.ts'
-import type { Gate, Upstream } from '../upstream/upstream.ts'
+import { type Gate, Unreachable, type Upstream } from '../upstream/upstream.ts'
+import { openUpstream } from './openupstream.ts'
 import type { StatePlace } from './optionkinds.ts'
-import { akeVersion } from './version.ts'
 
 type Parts = {
   readonly kubeconfig: string | undefined
@@ -30,14 +28,30 @@ export async function openHubUpstream(parts: Parts): Promise<DirectUpstream> {
       'the API server is not known: give --kubeconfig, or run in a pod of the cluster, which has KUBERNETES_SERVICE_HOST',
     )
   }
+  return await openUpstream('hub', {
+    servers: server,
+    kubeconfig,
+    probeEveryMs: probeEvery,
+    log,
+    ...(gate && { gate }),
+  })
+}
+
+/** For a command that asks the API server a few things, and ends. */
+export async function withHubUpstream<T>(parts: Parts, ask: (upstream: DirectUpstream) => Promise<T>): Promise<T> {
+  const upstream = await openHubUpstream(parts)
   try {
-    return await DirectUpstream.open({
-      ...{ dial: dialTcp(), servers: server, kubeconfig, environment: process.env, probeEveryMs: probeEvery },
-      ...{ userAgent: `ake/${akeVersion} (hub)`, clock: systemClock, log, ...(gate && { gate }) },
-    })
+    return await ask(upstream)
   } catch (error) {
-    throw new UsageError(reasonOf(error))
+    throw error instanceof Unreachable ? new Unavailable(`the API server cannot be reached: ${error.message}`) : error
+  } finally {
+    await letGo(upstream)
   }
+}
+
+/** It never ran: this closes its connections. */
+function letGo(upstream: DirectUpstream): Promise<void> {
+  return upstream.run(AbortSignal.abort())
 }
 
 export function stateStoreAt(state: StatePlace, upstream: Pick<Upstream, 'ask'>): StateStore {
@@ -55,6 +69,5 @@ export async function openStateStore(parts: {
   const { state } = parts
   if ('folder' in state) return { store: new FolderState(state.folder), [Symbol.asyncDispose]: () => Promise.resolve() }
   const upstream = await openHubUpstream(parts)
-  // It never ran: this lets go of its connections.
-  return { store: stateStoreAt(state, upstream), [Symbol.asyncDispose]: () => upstream.run(AbortSignal.abort()) }
+  return { store: stateStoreAt(state, upstream), [Symbol.asyncDispose]: () => letGo(upstream) }
 }

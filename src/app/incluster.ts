@@ -13,7 +13,7 @@ type Parts = {
   readonly listening: readonly HostPort[]
 }
 
-/** Who leads pods to services wherever Kubernetes is installed by kubeadm, as a process or as a pod. */
+/** The user that leads pods to services wherever Kubernetes is installed by kubeadm, as a process or as a pod. */
 const kubeProxies = ['system:kube-proxy', 'system:serviceaccount:kube-system:kube-proxy']
 
 export function inClusterOf({ config, authority, listening }: Parts): InCluster {
@@ -37,7 +37,7 @@ export function reachedByPods(listening: readonly HostPort[], machine = machineA
   })
 }
 
-/** Who sees what otherwise. */
+/** Which callers see what otherwise. */
 export function classesOf({ node, inClusterFor }: EdgeConfig): { kubelets: string[]; proxies: string[] } {
   return {
     kubelets: node === undefined ? [] : [`system:node:${node}`],

@@ -15,7 +15,7 @@ const sqliteUnreadable = [11, 26]
 // A lock whose owner forgot it must not be collected, and so released, while the process lives.
 const held = new Set<DatabaseSync>()
 
-/** Takes the folder, creating it if need be, or refuses with who holds it; the answer gives it back. */
+/** Takes the folder, creating it if need be, or refuses and names the process that holds it; the answer gives it back. */
 export async function lockFolder(folder: string): Promise<() => void> {
   await makePrivateFolder(folder)
   const pidFile = join(folder, 'pid')

@@ -4,11 +4,20 @@ import { networkInterfaces } from 'node:os'
 import { resolve } from 'node:path'
 import { UsageError } from '../base/fault.ts'
 import { type LogLevel, logLevels } from '../base/log.ts'
+import { parseTime } from '../kube/table/duration.ts'
 
 export type HostPort = { readonly host: string; readonly port: number }
 
 /** What to hold from the start: `pods`, `gateways.example.com`; in one namespace, or in all of them (''). */
 export type MirrorTarget = { readonly resource: string; readonly namespace: string }
+
+/** A collection, or one object of it; without a group one of Kubernetes' own. */
+export type PolicedObject = {
+  readonly resource: string
+  readonly group: string | undefined
+  readonly namespace: string
+  readonly name: string
+}
 
 /** Which certificate goes upstream for callers whose own bears this common name. */
 export type ClientCredential = { readonly name: string; readonly cert: string; readonly key: string }
@@ -18,6 +27,9 @@ export type KeySource = { readonly file: string } | { readonly credential: strin
 
 /** Where a hub keeps what several of them share: in a folder, or in a Secret of the cluster. */
 export type StatePlace = { readonly folder: string } | { readonly namespace: string; readonly name: string }
+
+/** Where a token is: on the command line, where others see it, in a file, or on standard input. */
+export type TokenSource = { readonly token: string } | { readonly file: string } | { readonly stdin: true }
 
 /** A reader answers undefined for a text that is none of its kind. */
 export const kinds = {
@@ -31,7 +43,13 @@ export const kinds = {
   bytes: { placeholder: 'BYTES', example: '128Mi', parse: parseBytes },
   count: { placeholder: 'COUNT', example: '50000', parse: parseCount },
   duration: { placeholder: 'DURATION', example: '500ms, 5s or 2m', parse: parseDuration },
+  time: { placeholder: 'TIME', example: '2026-06-01T12:00:00Z', parse: parseTime },
   resource: { placeholder: 'RESOURCE[@NAMESPACE]', example: 'secrets@shop-7', parse: parseResource },
+  object: {
+    placeholder: 'RESOURCE[.GROUP][@NAMESPACE][/NAME]',
+    example: 'configmaps@shop-7, deployments.apps or nodes/edge-1',
+    parse: parseObject,
+  },
   name: { placeholder: 'NAME', example: 'edge-1', parse: parseName },
   credential: {
     placeholder: 'NAME=CERT,KEY',
@@ -46,6 +64,9 @@ export const kinds = {
   output: { placeholder: 'FORM', example: 'text or json', parse: parseOutput },
   authorization: { placeholder: 'MODE', example: 'open or rbac', parse: parseAuthorization },
   state: { placeholder: 'DIR|secret:NAMESPACE/NAME', example: './hub or secret:ake/hub', parse: parseState },
+  token: { placeholder: 'TOKEN|@FILE|-', example: '@./token, or - for standard input', parse: parseToken },
+  hash: { placeholder: 'HASH', example: 'sha256:6b2f… with 64 digits', parse: parseHash },
+  service: { placeholder: 'NAMESPACE/NAME', example: 'ake-system/ake-hub', parse: parseService },
   /** Given by its name alone. */
   switch: { placeholder: '', example: 'true or false', parse: parseSwitch },
   level: { placeholder: 'LEVEL', example: logLevels.join(', '), parse: parseLevel },
@@ -118,6 +139,14 @@ function parseResource(text: string): MirrorTarget | undefined {
   return match ? { resource: match[1] as string, namespace: match[2] ?? '' } : undefined
 }
 
+/** One of Kubernetes' own needs no group. */
+function parseObject(text: string): PolicedObject | undefined {
+  const match = /^([a-z][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?(?:@([a-z0-9][a-z0-9-]*))?(?:\/([^/\s]+))?$/.exec(text)
+  if (match === null) return undefined
+  const [, resource = '', group, namespace = '', name = ''] = match
+  return { resource, group, namespace, name }
+}
+
 /** As Kubernetes names nodes. */
 function parseName(text: string): string | undefined {
   return text.length <= 253 && /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(text) ? text : undefined
@@ -152,6 +181,30 @@ function parseState(text: string): StatePlace | undefined {
   if (namespace !== undefined && name !== undefined)
     return parseName(name) === undefined ? undefined : { namespace, name }
   return text === '' || text.startsWith('secret:') ? undefined : { folder: resolve(text) }
+}
+
+/** What is wrong is told without a word of it. */
+function parseToken(text: string): TokenSource {
+  if (text === '-') return { stdin: true }
+  if (text.startsWith('@') && text.length > 1) return { file: resolve(text.slice(1)) }
+  if (isBootstrapToken(text)) return { token: text }
+  throw new UsageError(
+    'the token is not written as one of "ake hub token" (six letters or digits, a dot, sixteen more): give it in full, or @FILE, or - for standard input',
+  )
+}
+
+export function isBootstrapToken(text: string): boolean {
+  return /^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(text)
+}
+
+function parseHash(text: string): string | undefined {
+  return /^sha256:[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : undefined
+}
+
+function parseService(text: string): { readonly namespace: string; readonly name: string } | undefined {
+  const [namespace = '', name = '', ...more] = text.split('/')
+  const isName = (one: string) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(one)
+  return more.length === 0 && isName(namespace) && isName(name) ? { namespace, name } : undefined
 }
 
 function parseSwitch(text: string): boolean | undefined {

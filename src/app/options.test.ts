@@ -22,15 +22,15 @@ test('docs/options.md has a row for each option', () => {
   const table = optionsMarkdown()
   assert.match(
     table,
-    /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), edge \(`127.0.0.1:10005`\), hub \(`:10002`\), demo \(`127.0.0.1:0`\) \|/m,
+    /^\| `--listen HOST:PORT` \| `AKE_LISTEN` \| serve \(`127.0.0.1:10005`\), edge \(`127.0.0.1:10005`\), join \(`127.0.0.1:10005`\), hub \(`:10002`\), demo \(`127.0.0.1:0`\) \|/m,
   )
   assert.match(table, /^\| `--config FILE` \| `AKE_CONFIG` \| serve, edge, hub \|/m)
-  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge, hub, hub issue, hub restored \|/m)
+  assert.match(table, /^\| `--kubeconfig FILE` \| `AKE_KUBECONFIG` \| edge, hub, hub issue, hub restored[, a-z]* \|/m)
   assert.match(table, /^\| `--server URL` \| `AKE_SERVER` \| edge, hub \| .*; may be repeated \|$/m)
   // A bar would end the cell.
   assert.match(
     table,
-    /^\| `--state DIR\\\|secret:NAMESPACE\/NAME` \| `AKE_STATE` \| hub \(required\), hub issue \(required\), hub restored \(required\) \|/m,
+    /^\| `--state DIR\\\|secret:NAMESPACE\/NAME` \| `AKE_STATE` \| hub \(required\), hub issue \(required\), hub restored \(required\)[^|]* \|/m,
   )
-  assert.match(table, /^\| `--force` \| `AKE_FORCE` \| hub issue \|/m)
+  assert.match(table, /^\| `--force` \| `AKE_FORCE` \| hub issue, hub authority \|/m)
 })

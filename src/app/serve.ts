@@ -7,6 +7,7 @@ import { Discovery } from '../endpoint/documents/discovery.ts'
 import { Health } from '../endpoint/documents/health.ts'
 import { IssuerDocuments, issuerPaths } from '../endpoint/documents/issuer.ts'
 import { Measures } from '../endpoint/documents/measures.ts'
+import { BuiltDocuments } from '../endpoint/documents/openapi/built.ts'
 import { OpenApi } from '../endpoint/documents/openapi/openapi.ts'
 import { OwnCatalog } from '../endpoint/owncatalog.ts'
 import { AuthorityAnswers } from '../endpoint/request/authority.ts'
@@ -28,6 +29,9 @@ import { ownIdentity } from './ownidentity.ts'
 import { beginRoles } from './roleaggregation.ts'
 import { Serving } from './serving.ts'
 import { buildInfo } from './version.ts'
+
+/** Of the process: a hash names the same bytes for every authority in it. */
+const built = new BuiltDocuments()
 
 type Running = { readonly log: Log; readonly signal: AbortSignal; ready(url: string): void }
 
@@ -89,7 +93,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
           ],
         }),
         new Discovery({ resources, serverAddress, paths: documentPaths }),
-        new OpenApi({ resources, clock }),
+        new OpenApi({ resources, clock, built }),
         new IssuerDocuments(writing.issuer.documents(serverAddress)),
         measures,
       ],

@@ -9,9 +9,9 @@ import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
 import { request as requestPlainly } from '../base/http.ts'
 import { statusPath } from '../endpoint/ownpaths.ts'
 import { readPrivateFile } from '../pki/privatefile.ts'
-import type { StatusConfig } from './config.ts'
+import type { HubEdgesConfig, StatusConfig } from './config.ts'
 import type { HubStatusDocument } from './hubstatus.ts'
-import { hubStatusText } from './hubstatustext.ts'
+import { hubEdgesText, hubStatusText } from './hubstatustext.ts'
 import type { StatusDocument } from './statusdocument.ts'
 import { statusText } from './statustext.ts'
 
@@ -30,10 +30,22 @@ export async function status({ data, health, output }: Asked, clock: Clock): Pro
 }
 
 async function hubStatus(hub: string, output: StatusConfig['output'], clock: Clock): Promise<string> {
+  const document = await hubStatusAt(hub)
+  return output === 'json' ? `${JSON.stringify(document, null, 2)}\n` : hubStatusText(document, clock.now())
+}
+
+/** `ake hub edges`: what to print. */
+export async function hubEdges({ health, output }: HubEdgesConfig, clock: Clock): Promise<string> {
+  const { edges, others = [], hub, ...document } = await hubStatusAt(health)
+  return output === 'json'
+    ? `${JSON.stringify({ hub, edges, others }, null, 2)}\n`
+    : hubEdgesText({ ...document, hub, edges, others }, clock.now())
+}
+
+async function hubStatusAt(hub: string): Promise<HubStatusDocument> {
   const answer = await ask(`${hub}${statusPath}`, {}, () => `no hub listens at ${hub}: give its --health-listen`)
   if (answer.code !== 200) throw new Unavailable(`${hub} has no status to tell (${answer.code}): it may be no hub`)
-  const document = parsed<HubStatusDocument>(answer.text, hub)
-  return output === 'json' ? `${JSON.stringify(document, null, 2)}\n` : hubStatusText(document, clock.now())
+  return parsed<HubStatusDocument>(answer.text, hub)
 }
 
 /** What the edge that runs on a folder tells. */

@@ -3,12 +3,19 @@ import { test } from 'node:test'
 import { UsageError } from '../base/fault.ts'
 import { nodeOfWay, wayOf } from './way.ts'
 
-const nothing = { kubeconfig: undefined, server: [], hub: [], credential: undefined, clientCredential: [] }
+const nothing = {
+  kubeletServingCertificate: undefined,
+  kubeconfig: undefined,
+  server: [],
+  hub: [],
+  credential: undefined,
+  clientCredential: [],
+}
 const hub = ['wss://hub:10002']
 
 test('an edge takes one way to its cloud, and is told which option is one too many or too few', () => {
   assert.deepEqual(wayOf({ ...nothing, kubeconfig: '/k' }), { kubeconfig: '/k' })
-  assert.deepEqual(wayOf({ ...nothing, hub, credential: '/c' }), { hub, credential: '/c' })
+  assert.deepEqual(wayOf({ ...nothing, hub, credential: '/c' }), { hub, credential: '/c', serving: undefined })
   const refused = (given: Partial<Parameters<typeof wayOf>[0]>, sentence: RegExp) =>
     assert.throws(
       () => wayOf({ ...nothing, ...given }),

@@ -3,14 +3,18 @@
  * package.json anew for each import of each file, some thousand times, which was a quarter of a start; and it keeps a second
  * copy of each file without its types in memory for as long as it runs, for a compile cache that has it on the disk anyway.
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, readSync, renameSync, writeFileSync } from 'node:fs'
 import { registerHooks, stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
+import { bare } from './bare.ts'
 
 /** Beside what Node compiles; undefined where nothing is to be kept. */
-const kept = process.env.NODE_COMPILE_CACHE ? join(process.env.NODE_COMPILE_CACHE, 'stripped') : undefined
+const kept = process.env.NODE_COMPILE_CACHE ? join(process.env.NODE_COMPILE_CACHE, 'bare') : undefined
+
+/** Where files are read; few are longer. */
+let desk = Buffer.allocUnsafeSlow(24 * 1024)
 
 registerHooks({
   resolve(specifier, context, next) {
@@ -27,7 +31,7 @@ registerHooks({
 
 /** A file without its types, from where an earlier start has put it. As in Node's own cache its contents name it. */
 function stripped(path: string, folder: string): string {
-  const source = readFileSync(path)
+  const source = read(path)
   const name = [process.version, crc32(path), crc32(source), source.length].join('-')
   const file = join(folder, name)
   try {
@@ -39,12 +43,27 @@ function stripped(path: string, folder: string): string {
   }
 }
 
-/** What Node does to each file that is imported. Only of the function does it say that it may change. */
+/** Its bytes, until the next one is read: some hundred buffers would be left behind, to be collected long after a start. */
+function read(path: string): Buffer {
+  const file = openSync(path, 'r')
+  try {
+    for (let length = 0; ; ) {
+      const got = readSync(file, desk, length, desk.length - length, null)
+      length += got
+      if (got === 0) return desk.subarray(0, length)
+      if (length === desk.length) desk = Buffer.concat([desk], desk.length * 2)
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** What Node does to each file that is imported, and more. Only of the function does it say that it may change. */
 function withoutTypes(source: string): string {
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {
-    return stripTypeScriptTypes(source)
+    return bare(stripTypeScriptTypes(source))
   } finally {
     process.emitWarning = emitWarning
   }

@@ -4,7 +4,7 @@
  * that is committed like any change, so that the log itself tells it.
  *
  * Age is time in which this process ran, at an edge with the cloud reachable: a device without a battery learns the time
- * of day late, and who slept through an outage resumes after it. No clock that an operator sets is asked.
+ * of day late, and a client that slept through an outage resumes after it. No clock that an operator sets is asked.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Batch, InterestChange } from '../store/store.ts'

@@ -1,8 +1,10 @@
 /** Two numbers: how far the cloud's changes are in, and the label that clients are shown. Here the label is ahead. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
+import { seeded } from '../base/seeded.test-support.ts'
 import { openMemory } from '../store/memory.ts'
 import type { SharedBody, Store } from '../store/store.ts'
 import type { Cache } from './cache.ts'
@@ -184,17 +186,8 @@ test('[D5] what lies beneath holds its bytes, and lets go of them with its next 
   )
 })
 
-/** Small and good enough for tests; the same seed gives the same run. */
-function random(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
-
 async function simulate(seed: number): Promise<void> {
-  const pick = random(seed)
+  const pick = seeded(seed)
   const keys = ['n/a', 'n/b', 'n/c', 'n/d']
   const world = await begun([], 100)
   let { copy, cache, intake } = world

@@ -1,6 +1,6 @@
 /**
  * Which watchers an event concerns, found by index: a watcher stands under its exact key, one of its equality terms, its
- * namespace, or among those who hear everything. An event's cost grows with its receivers, not with all watchers.
+ * namespace, or among the watchers that hear everything. An event's cost grows with its receivers, not with all watchers.
  */
 import type { FieldPlan } from '../kube/object.ts'
 import type { Event } from './event.ts'
@@ -63,7 +63,7 @@ export class Dispatch<R extends Receiver> {
   send(event: Event): void {
     for (const receiver of this.#all) receiver.receive(event)
     for (const [on, group] of this.#groups) {
-      // It may have had any label and any field: all who ask for one may have had it.
+      // It may have had any label and any field: every watcher that asks for one may have had it.
       if (event.previous?.isDamaged === true && on.includes(':')) {
         for (const receivers of group.byValue.values()) this.#sendTo(receivers, event)
         continue
@@ -71,7 +71,7 @@ export class Dispatch<R extends Receiver> {
       const before = event.previous && group.read(event.previous)
       const after = event.item && group.read(event.item)
       if (after !== undefined) this.#sendTo(group.byValue.get(after), event)
-      // Who only knew the old value hears that the object left.
+      // A watcher that only knew the old value hears that the object left.
       if (before !== undefined && before !== after) this.#sendTo(group.byValue.get(before), event)
     }
   }

@@ -80,7 +80,7 @@ export class Event {
   /** After the change; undefined when it was a removal. */
   readonly item: Item | undefined
   readonly previous: Item | undefined
-  /** The gap whose deletion this is: who resumed inside it hears of it whatever its label. */
+  /** The gap whose deletion this is: a watch that resumed inside it hears of it whatever its label. */
   readonly gap: Gap | undefined
   #shared: (SharedEvent | undefined)[] = []
 

@@ -1,6 +1,6 @@
 /**
  * Which objects of an interest a request means: namespace, exact key, selectors. Compiled once per request; its equality
- * terms let lists and events find their matches by index instead of trying everyone.
+ * terms let lists and events find their matches by index instead of trying every object.
  */
 import type { FieldPath } from '../kube/fields.ts'
 import type { FieldSelector, FieldWish } from '../kube/fieldselector.ts'

@@ -1,4 +1,4 @@
-/** How far a copy has come: the version up to which everything is published, and who waits for it to pass one. */
+/** How far a copy has come: the version up to which everything is published, and the readers that wait for it to pass one. */
 import type { Clock } from '../base/clock.ts'
 
 export class Progress {

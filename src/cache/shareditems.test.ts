@@ -1,4 +1,5 @@
 /** What overlapping interests hold: one item, one buffer and one body in the store for each object version. */
+
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,11 +7,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
+import { seeded } from '../base/seeded.test-support.ts'
 import { planFields } from '../kube/object.ts'
 import { openDurable } from '../store/durable.ts'
 import { openMemory } from '../store/memory.ts'
 import { type SharedBody, type Store, StoreRefused } from '../store/store.ts'
-import { seeded } from '../store/world.test-support.ts'
 import type { Cache } from './cache.ts'
 import { bytesOf, plan } from './fixture.test-support.ts'
 import { Intake } from './intake.ts'

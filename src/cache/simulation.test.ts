@@ -3,9 +3,11 @@
  * its time: whatever happens, every watch and every stream has told exactly what its filter selects of the changes since
  * its start. AKE_SEED repeats a run that failed.
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
+import { type SeededRandom, seeded } from '../base/seeded.test-support.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Batch, Store } from '../store/store.ts'
 import {
@@ -27,18 +29,8 @@ const runs = lives(12)
 const stepsPerRun = 300
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 
-type Random = (below: number) => number
-
-function seeded(seed: number): Random {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return (state >>> 8) % below
-  }
-}
-
 /** Commits are taken in order, each after a random while; a page may be old news by the time it arrives. */
-function slowStore(inner: Store, random: Random): Store {
+function slowStore(inner: Store, random: SeededRandom): Store {
   let last: Promise<unknown> = Promise.resolve()
   const later = <T>(work: () => Promise<T>): Promise<T> => {
     const turns = random(4)

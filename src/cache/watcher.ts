@@ -243,7 +243,7 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
     this.#push(this.#form.bookmark(progress.version, false), progress.version, history.window.end.position)
   }
 
-  /** Ends the stream in order: what is queued, a bookmark for who asked, then the end. Returns how long to wait first. */
+  /** Ends the stream in order: what is queued, a bookmark for a client that asked for them, then the end. Returns how long to wait first. */
   finish(): number {
     if (this.#isOver || this.#finishing) return 0
     const young = ageMsMin - (this.#source.clock.steady() - this.#openedMs)

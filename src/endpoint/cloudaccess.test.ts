@@ -53,7 +53,7 @@ test('[I1] without the cloud a caller who may be another reads what that one may
   assert.equal(poor.access.refusal(poor.call(secret, jane), 'denied').message, 'jane get secrets s')
 })
 
-test('[I1] whoever may not be every part of another is refused for the first of them, before anything is asked of the other', () => {
+test('[I1] a caller that may not be every part of another is refused for the first of them, before anything is asked of the other', () => {
   const { access, asked, call } = world(['front impersonate users jane', 'jane get secrets s'])
   const asking = call(secret, jane)
   assert.equal(access.decide(asking), 'denied')

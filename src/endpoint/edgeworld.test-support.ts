@@ -69,6 +69,8 @@ export class EdgeCloud implements Upstream {
   readonly judge = new FakeCloud()
   readonly reachability: ApiServer['reachability']
   keepsAdministrator = false
+  /** As a hub speaks for callers with certificates. */
+  speaksFor?: NonNullable<Upstream['speaksFor']>
   /** What came in another name than the edge's, and all that a script may look at. */
   readonly asked: UpstreamRequest[] = []
   readonly connects: UpstreamRequest[] = []
@@ -219,6 +221,8 @@ type WorldParts = {
 }
 
 export class EdgeWorld {
+  /** Why a policy lets it answer nothing any more. */
+  unserved: string | undefined
   readonly cloud: EdgeCloud
   readonly store: Store
   readonly lines: string[] = []
@@ -334,7 +338,8 @@ export class EdgeWorld {
     })
     const reading = new MirrorReads({ ...parts, watches, front, readYourWrites, release, views: this.views })
     const status = new StatusPath(() => statusOf({ upstream, interests, copy, store, contact, refusedWrites }))
-    const answers = new MirrorAnswers({ ...parts, reading, own: [measures, status], mirrored: documents })
+    const unserved = () => this.unserved
+    const answers = new MirrorAnswers({ ...parts, reading, own: [measures, status], mirrored: documents, unserved })
     this.endpoint = new Endpoint({ ...parts, answering: answers, beyond: answers, measures, log })
     this.#ending = new AbortController()
     const { signal } = this.#ending

@@ -50,6 +50,8 @@ export type Peer = {
     readonly expiresMs: number
     /** The key that signed it. */
     readonly signer?: KeyObject
+    /** It, and those between it and the authority (DER): for a hub that judges it again. */
+    readonly chain?: readonly Buffer[]
   }
   /** It showed a certificate that proves nothing: of an unknown authority, out of date, or not for clients. */
   readonly unverified?: boolean

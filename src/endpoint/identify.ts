@@ -6,7 +6,7 @@ import type { Request } from './endpoint.ts'
 
 type Certificate = NonNullable<Request['peer']['certificate']>
 
-/** Whom a certificate of an authority that we were told to trust stands for. */
+/** The caller that a certificate of an authority which we were told to trust stands for. */
 export type CertificateStanding =
   /** The caller of a credential, in whose name requests go up. */
   | 'credential'
@@ -42,7 +42,9 @@ function identitiesOf(certificate: Certificate): { readonly credential: Identity
   if (before !== undefined) return before
   const caller = certificateCaller(certificate)
   const credential: Identity = { kind: 'certificate', name: certificate.name, ...(caller && { caller }) }
-  const named: Identity = caller === undefined ? anonymous : { kind: 'named', caller }
+  const { chain } = certificate
+  const shown = chain === undefined ? {} : { chain: chain.map((one) => one.toString('base64url')).join('.') }
+  const named: Identity = caller === undefined ? anonymous : { kind: 'named', caller, ...shown }
   const made = { credential, named }
   identities.set(certificate, made)
   return made

@@ -68,7 +68,7 @@ export function credentialCaller({ identity, request }: Call): Caller {
   return identity.kind === 'local' ? identity.caller : (certifiedCaller(request.peer) ?? anonymous)
 }
 
-/** Whom a certificate of our own names. */
+/** The caller that a certificate of our own names. */
 export function certifiedCaller({ certificate }: Peer): Caller | undefined {
   if (certificate?.issuedBy !== 'own') return undefined
   const { name, organizations, uids = [] } = certificate

@@ -66,7 +66,7 @@ test('[I3] anonymous gets what the default roles give it, and a token of another
   assert.equal(await stranger('/healthz', { authorization: 'Bearer nonsense' }), '401 Unauthorized')
 })
 
-test('[I2] whoever speaks for another needs the right to each part of it, then has what the other has', async () => {
+test('[I2] a caller that speaks for another needs the right to each part of it, then has what the other has', async () => {
   const world = await openWorld({ rbac: true })
   const as = (headers: Record<string, string>, url = maps) => said(world.ask('GET', url, undefined, headers))
   assert.match(await as({ 'impersonate-user': 'ann' }), /^403 configmaps is forbidden: User "ann" cannot list/)

@@ -26,7 +26,7 @@ const waysMax = 1_024
 
 export class RoleAccess implements Authentication, Authorization {
   readonly #parts: Parts
-  /** Of callers that speak for another: who that is stays as it was judged, until the answer. */
+  /** Of callers that speak for another: that other stays as it was judged, until the answer. */
   readonly #judged = new WeakMap<Call, Judged>()
   readonly #ways = new Map<string, string>()
 

@@ -1,5 +1,5 @@
 /**
- * Something scarce, divided among those who ask for it: places for lists, memory for bodies. There is no fixed number for
+ * Something scarce, divided among the callers that ask for it: places for lists, memory for bodies. There is no fixed number for
  * each, since how many will come is not known: a caller that holds less than what is still free may take more. A greedy one
  * ends up with half of it, the next with half of the rest, and the caller that comes then finds something, too.
  */

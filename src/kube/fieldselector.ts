@@ -122,7 +122,8 @@ export function parseFieldSelector(text: string): FieldSelector {
     // Of nothing, nothing is asked: neither `=` nor `!=` alone leaves anything out.
     if (field !== '' || value !== '') requirements.push({ field, operator: negated ? '!=' : '=', value })
   }
-  return requirements.length === 0 ? everything : new FieldSelector(requirements)
+  // Without the room that was made for more: a hub has some thirty for each of its edges.
+  return requirements.length === 0 ? everything : new FieldSelector(requirements.slice())
 }
 
 /** Split at the commas that no backslash protects. */
@@ -142,6 +143,7 @@ function terms(text: string): string[] {
 }
 
 function unescaped(text: string): string {
+  if (!/[\\,=]/.test(text)) return text
   let value = ''
   let afterSlash = false
   for (const char of text) {

@@ -54,7 +54,7 @@ export type EndpointRestrictions = {
   readonly routed?: boolean
   /** Which shape the answer will have is not known yet: whether the form fits it is seen later. */
   readonly unshaped?: boolean
-  /** Whether protobuf is only for those who take nothing else. */
+  /** Whether protobuf is only for clients that take nothing else. */
   readonly avoidsProtobuf?: (() => boolean) | undefined
 }
 

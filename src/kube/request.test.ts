@@ -139,7 +139,7 @@ test('truthy() takes everything but false and 0 for true', () => {
   for (const value of [undefined, '0', 'false', 'False']) assert.equal(truthy(value), false)
 })
 
-test('parseRequest() leaves a bad name or namespace to whoever serves the resource: it may not be served at all', () => {
+test('parseRequest() leaves a bad name or namespace to what serves the resource: it may not be served at all', () => {
   const fault = (url: string) => parseRequest('GET', url).badSegment
   assert.equal(fault('/api/v1/namespaces/x/pods/..'), `Name parameter invalid: "..": may not be '..'`)
   assert.equal(fault('/api/v1/namespaces/x/pods/%2e'), `Name parameter invalid: ".": may not be '.'`)

@@ -63,7 +63,7 @@ export class Client {
       const { server } = this.#world
       this.#take(server.listed(this.wish.resource ?? 'pods', this.wish), server.version)
       this.fromCloud = true
-    } else if (place.kind !== 'freshen') {
+    } else if ('cache' in place) {
       const { cache } = place
       const items = cache.list(filterOf(this.wish, cache.plan))
       this.#take(new Map(items.map((item) => [item.key, String(item.bytes)])), cache.version)

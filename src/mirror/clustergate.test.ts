@@ -213,7 +213,7 @@ test('[A10] over a connection that stays, a gateway may lead elsewhere: that is 
     world.clock.advance(1_000)
   }
   assert.equal(world.asked, asked)
-  assert.equal(await world.gate.look(world.arrival(), 500), undefined, 'whoever wants to be sure')
+  assert.equal(await world.gate.look(world.arrival(), 500), undefined, 'a part that wants to be sure')
   assert.equal(world.asked, asked + 1)
   await world.gate.look(world.arrival(), 500)
   assert.equal(world.asked, asked + 1, 'one answer is for all that ask together')

@@ -86,7 +86,7 @@ export class ClusterGate implements Gate {
   }
 
   async admit(arrival: Arrival): Promise<string | undefined> {
-    // The edge's own connections may lead elsewhere than this one, behind a balancer: whom it reaches was seen before.
+    // The edge's own connections may lead elsewhere than this one, behind a balancer: the server that it reaches was seen before.
     if (!arrival.isOwn && this.#foreign.has(arrival.server)) return 'a server of another cluster answers'
     const asks = this.#isWary(arrival.address) ? waryAsks : 1
     for (let asked = 0; asked < asks; asked++) {

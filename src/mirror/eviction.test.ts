@@ -2,9 +2,11 @@
  * Which interests go: rules one by one, then random lives of many callers with floods, restarts and outages. AKE_SEED repeats
  * a run that failed, AKE_SEEDS says how many there are.
  */
+
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
+import { type SeededRandom, seeded } from '../base/seeded.test-support.ts'
 import { admit, type BudgetLimits, type EvictionCandidate, overweight, roomFor } from './eviction.ts'
 
 const minuteMs = 60_000
@@ -152,22 +154,12 @@ describe('what goes for bytes', () => {
   })
 })
 
-type Random = (below: number) => number
-
-function seeded(seed: number): Random {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return (state >>> 8) % below
-  }
-}
-
 const callers = ['system:node:n1', 'cni', 'operator', 'kubectl', 'scraper'] as const
 const stepMs = 30_000
 
 /** A mirror as far as the budget is concerned. */
 class Life {
-  readonly random: Random
+  readonly random: SeededRandom
   all: Thing[] = []
   online = true
   nowMs = 0

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sleep } from '../base/clock.ts'
 import { fakeClock } from '../base/fakeclock.test-support.ts'
 import { silentLog } from '../base/log.ts'
 import { everything } from '../cache/filter.ts'
@@ -164,6 +165,40 @@ test('[A2] a cluster put back while one is fed: each client is told once, and th
   assert.equal(client.expired.length, 1)
   await world.pass(2_000)
   assert.equal(server.watches.size, 1)
+})
+
+test('[A2] what feeds one begins anew, over a disk that takes its time: what the lost past had is no ghost here', async () => {
+  const server = new ApiServer()
+  server.put('pods', 'a/k0', { labels: { app: 'web' } })
+  const store = openMemory({ historyBytesMax: 1 << 20 })
+  const commit = store.commit.bind(store)
+  let takesMs = 0
+  store.commit = async (batch) => {
+    if (takesMs > 0) await sleep(server.clock, takesMs, new AbortController().signal)
+    await commit(batch)
+  }
+  const world = await MirrorWorld.open({ server, store })
+  const client = new Client(world, narrowWish)
+  await stepping(world, [client], () => client.idle)
+  const { version } = server
+  server.put('pods', 'a/ghost', { labels: { app: 'web' } })
+  server.put('pods', 'b/ghost', { labels: { app: 'api' } })
+  await widen(world, [client])
+  const last = server.version
+  await stepping(world, [client], () => client.isRight() && client.version === last)
+  // Put back, and grown beyond the old past in one breath: by what comes next the narrow one stands in the new past alone.
+  server.reachability.set('unreachable')
+  server.cutWatches()
+  server.restore(version)
+  while (server.version <= last) server.put('nodes', 'n')
+  server.put('pods', 'a/k0', { labels: { app: 'web' }, value: 'of the new past' })
+  takesMs = 300
+  server.reachability.set('reachable')
+  const wide = world.mirrored({}) as MirroredInterest
+  await stepping(world, [client], () => wide.cache?.size === 1, 600)
+  // In a cluster something always happens, and with it there is a version to tell a difference at.
+  server.put('nodes', 'n')
+  await stepping(world, [client], () => client.isRight() && world.mirrored(narrowWish)?.fed === true, 60)
 })
 
 test('[D3] a disk that refuses while it is fed: it stays fed, and catches up', async () => {

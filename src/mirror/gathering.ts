@@ -30,7 +30,7 @@ type Parts = {
   readonly confirm: (interest: Interest, code: number) => Promise<boolean>
   readonly of: (scope: Scope) => Iterable<MirroredInterest>
   readonly covering: (scope: Scope) => MirroredInterest | undefined
-  /** Begins the namespace on behalf of those who asked for its names; undefined where there is no room. */
+  /** Begins the namespace on behalf of the callers that asked for its names; undefined where there is no room. */
   readonly begin: (namespace: Interest, callers: readonly string[]) => MirroredInterest | undefined
   readonly end: (mirrored: MirroredInterest, why: string) => Promise<void>
 }

@@ -79,7 +79,7 @@ test('what nobody has asked for a day, running and reachable, is let go with all
   assert.equal(world.server.watches.size, 1)
 })
 
-test('whoever watches asks all the time', async () => {
+test('a caller that watches asks all the time', async () => {
   const world = await opened()
   const client = new Client(world, {})
   for (let i = 0; i < 20; i++) {
@@ -187,7 +187,7 @@ test('there is a limit to interests; what an option names comes on top', async (
   assert.ok(world.begin({}, { standing: true }))
 })
 
-test('a first list beyond the limit is passed through, and whoever waits for it is told at once', async () => {
+test('a first list beyond the limit is passed through, and a read that waits for it is told at once', async () => {
   const world = await opened({ limits: { objects: 3, bytes: 1 << 20 } })
   const place = world.place('list', {})
   assert.ok(place.kind === 'hold')
@@ -206,7 +206,7 @@ test('a first list beyond the limit is passed through, and whoever waits for it 
   await world.until(() => small.cache?.size === 10)
 })
 
-test('whoever waits for a first sync waits no longer than asked', async () => {
+test('a read that waits for a first sync waits no longer than asked', async () => {
   const world = await opened()
   world.server.fault = () => ({ kind: 'slow', ms: 15_000 })
   const mirrored = world.begin({}) as MirroredInterest

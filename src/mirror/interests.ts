@@ -47,6 +47,8 @@ export type InterestsParts = {
   readonly follow: OpenFollow
   /** Spreads what would come at once; from 0 up to 1. */
   readonly random?: () => number
+  /** Over which time interests come back after an outage, where it is not what is usual. */
+  readonly spreadMs?: number | undefined
   readonly clock: Clock
   readonly log: Log
   /** What discovery knows of a resource; undefined while nothing does. */
@@ -83,7 +85,7 @@ export class Interests {
     this.#parts = parts
     this.#records = new InterestRecords(parts.store)
     const end = (mirrored: MirroredInterest, why: string) => this.end(mirrored, why)
-    this.#leaving = new Leaving({ ...parts, end })
+    this.#leaving = new Leaving({ ...parts, end, empty: (mirrored) => this.#empty(mirrored) })
     this.budget = new Budget({ ...parts, all: () => this.all, copy: () => this.#copy })
     this.#gathering = new Gathering({
       ...parts,
@@ -247,7 +249,7 @@ export class Interests {
   }
 
   #add(interest: Interest, record: InterestRecord, firstVersion?: number): MirroredInterest {
-    const { upstream, follow, random, clock, log } = this.#parts
+    const { upstream, follow, random, spreadMs, clock, log } = this.#parts
     this.#records.set(interest.name, record)
     const mirrored = new MirroredInterest({
       interest,
@@ -256,6 +258,7 @@ export class Interests {
       upstream,
       follow,
       random,
+      spreadMs,
       copy: this.#copy as MirrorCopy,
       room: () => this.budget.roomOf(interest, record),
       clock,
@@ -329,6 +332,11 @@ export class Interests {
     if (this.#mirrored.has(name)) return
     // In one turn: a caller that asks from here on begins with nothing.
     await Promise.allSettled([this.#records.drop(mirrored), this.#copy?.end(name, 'over')])
+  }
+
+  /** Its data go from the disk, and it is as one that was never synced. */
+  async #empty({ interest }: MirroredInterest): Promise<void> {
+    await this.#copy?.end(interest.name, 'over').catch(() => {})
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { neverKept } from '../upstream/follow/follow.ts'
 import { Source } from '../upstream/follow/source.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Interest, scopeOfName } from './interest.ts'
@@ -24,6 +25,8 @@ type Parts = {
   /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
   readonly confirm: (interest: Interest, code: number) => Promise<boolean>
   readonly end: (mirrored: MirroredInterest, why: string) => Promise<void>
+  /** What is held of it goes, and it stays: its callers are passed on. */
+  readonly empty: (mirrored: MirroredInterest) => Promise<void>
 }
 
 export class Leaving {
@@ -81,11 +84,19 @@ export class Leaving {
 
   /** A refusal that lasts, and that the cloud confirms, takes the data out of use; later they go. */
   async #lookAtRefusal(mirrored: MirroredInterest): Promise<void> {
-    const { clock, log, confirm, end } = this.#parts
+    const { clock, log, confirm, end, empty } = this.#parts
     const { state } = mirrored
     if (state.kind !== 'refused') {
       // A cut line takes back nothing that the cloud has said.
       if (state.kind !== 'waiting') mirrored.withdrawnAtMs = undefined
+      return
+    }
+    // A policy forbids to keep it, which takes no time to believe; it may be wanted for other reasons all the same.
+    if (state.code === neverKept) {
+      if (mirrored.cache === undefined) return
+      log.warn('interest.emptied', { interest: mirrored.interest.name, why: state.why })
+      mirrored.finishWatches()
+      await empty(mirrored)
       return
     }
     const nowMs = clock.steady()

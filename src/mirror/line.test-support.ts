@@ -18,8 +18,12 @@ export class Body implements AsyncIterableIterator<Buffer> {
     this.#clock = parts.clock
     this.#random = parts.random
     this.heardAtMs = parts.clock.steady()
-    parts.signal?.addEventListener('abort', () => this.fail(new Unreachable('aborted', true)))
-    if (parts.signal?.aborted === true) this.fail(new Unreachable('aborted', true))
+    const { signal } = parts
+    const leave = () => this.fail(new Unreachable('aborted', true))
+    signal?.addEventListener('abort', leave)
+    // A signal that is made of others is kept while it has a listener: thousands of lives in one process would stay.
+    this.#endings.push(() => signal?.removeEventListener('abort', leave))
+    if (signal?.aborted === true) this.fail(new Unreachable('aborted', true))
   }
 
   onEnd(ending: () => void): void {

@@ -35,6 +35,8 @@ export const mirrorLimits = {
   nameCharactersMax: 2_048,
   /** How long a read that began an interest is held: longer than a first sync on any link worth the name. */
   holdMsMax: 10_000,
+  /** How long a read waits for the hub's word on its caller: a judgement takes some milliseconds, and a review of the API server. */
+  proofMsMax: 2_000,
   /** How long reads are held for a first sync that does not come about, or for a copy in doubt, before they are passed on. */
   firstSyncMsMax: 20_000,
   /** A list without a version, or a name that does not exist, is a client's loop if it is asked for again within this time. */

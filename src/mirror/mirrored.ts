@@ -1,4 +1,4 @@
-/** One interest being kept: by a reflector of its own, or fed from a wider interest; and who waits for its first sync. */
+/** One interest being kept: by a reflector of its own, or fed from a wider interest; and the reads that wait for its first sync. */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
@@ -22,6 +22,7 @@ export type MirroredInterestParts = {
   readonly upstream: Upstream
   readonly follow: OpenFollow
   readonly random?: (() => number) | undefined
+  readonly spreadMs?: number | undefined
   readonly copy: MirrorCopy
   readonly clock: Clock
   readonly log: Log
@@ -160,7 +161,7 @@ export class MirroredInterest {
 
   /** Begins to keep it with a reflector of its own. */
   start(): void {
-    const { interest, upstream, copy, random, clock, log, refusals, firstVersion } = this.#parts
+    const { interest, upstream, copy, random, spreadMs, clock, log, refusals, firstVersion } = this.#parts
     const stop = this.#nextRun()
     this.#way.take('broken')
     const reflector = new Reflector({
@@ -170,6 +171,7 @@ export class MirroredInterest {
       reachability: upstream.reachability,
       copy,
       random,
+      spreadMs,
       clock,
       log,
       refusals,
@@ -223,6 +225,12 @@ export class MirroredInterest {
     if (this.#reflector?.state.kind !== 'synced') this.#reflector?.hurry()
   }
 
+  /** Why it was refused is over: callers that wait for it may hope again. */
+  proven(): void {
+    this.#reflector?.hope()
+    this.hurry()
+  }
+
   /** Ends what is watched here, cleanly; one that is too young for that without alarming its client ends at a later call. */
   finishWatches(): void {
     for (const watcher of this.#parts.copy.caches.get(this.interest.name)?.watchers ?? []) watcher.finish()
@@ -250,8 +258,9 @@ export class MirroredInterest {
       await feed.run(stop.signal)
       if (this.#feed === feed) this.#feed = undefined
       if (stop.signal.aborted) return
-      // The wider one is no more, or began anew: back to an own reflector, from where we are, or to another wider one.
-      this.#way.take(wide.cache === undefined ? 'unfed' : 'doubt')
+      // The wider one is no more, or begins anew: back to an own reflector, from where we are, or to another wider one. While
+      // its new beginning is written it has no cache, as one that is no more: that it is in doubt tells them apart.
+      this.#way.take(wide.cache === undefined && !wide.isDoubted ? 'unfed' : 'doubt')
       this.start()
       if (this.cache !== undefined) this.#parts.onSynced(this)
     })

@@ -3,7 +3,7 @@
  * from the version the copy has; where that cannot be, only the difference is written. Nothing it meets changes data by
  * itself: a refusal is retried and told, an outage is waited out, a frame that is not whole is never committed.
  */
-import { type Clock, sleep } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Cache } from '../cache/cache.ts'
 import { Intake } from '../cache/intake.ts'
@@ -19,8 +19,8 @@ import { askOf, type WayBack, type WayInput } from './wayback.ts'
 
 /** What may wait for the disk before the watch is read no further. */
 const queuedBytesMax = 8 * 1024 * 1024
-/** After an outage the interests come back spread over this time. */
-const spreadMs = 1_000
+/** After an outage the interests come back spread over this time, each with requests of its own. */
+const spreadMsUsual = 1_000
 
 export type ReflectorState =
   | { readonly kind: 'waiting'; readonly why: string }
@@ -42,6 +42,8 @@ export type ReflectorParts = {
   readonly log: Log
   readonly refusals: RefusalCauses
   readonly random?: (() => number) | undefined
+  /** Where it is not what is usual. */
+  readonly spreadMs?: number | undefined
   /** A watch came first, with this version: the first sync is taken at exactly that, where the API server still has it. */
   readonly firstVersion?: number | undefined
   /** The first sync is committed, or the interest began anew. */
@@ -61,6 +63,7 @@ type Live = Extract<Followed, { kind: 'live' }>
 export class Reflector {
   readonly #parts: ReflectorParts
   readonly #random: () => number
+  readonly #spreadMs: number
   #state: ReflectorState = { kind: 'waiting', why: 'not begun' }
   readonly #retries: Retries
   readonly #first: FirstSync
@@ -81,6 +84,7 @@ export class Reflector {
   constructor(parts: ReflectorParts) {
     this.#parts = parts
     this.#random = parts.random ?? Math.random
+    this.#spreadMs = parts.spreadMs ?? spreadMsUsual
     this.#retries = new Retries(this.#random)
     this.#first = new FirstSync(parts.clock)
     this.#heardAtMs = Number.NEGATIVE_INFINITY
@@ -116,7 +120,7 @@ export class Reflector {
   async run(signal: AbortSignal): Promise<void> {
     // One whose disk has lost something of it is as good as never synced.
     if (this.#cache?.isDoubted === false) this.#first.done()
-    await this.#pause(this.#cache === undefined ? 0 : this.#random() * spreadMs, signal)
+    await this.#pause(this.#cache === undefined ? 0 : this.#random() * this.#spreadMs, signal)
     while (!signal.aborted) {
       try {
         await this.#reachable(signal)
@@ -299,7 +303,7 @@ export class Reflector {
 
   /** Resolves as soon as it makes sense to ask. */
   async #reachable(signal: AbortSignal): Promise<void> {
-    const { reachability, way, clock } = this.#parts
+    const { reachability, way } = this.#parts
     if (reachability.state !== 'unreachable') return
     this.#first.interrupted()
     this.#state = { kind: 'waiting', why: reachability.why }
@@ -317,7 +321,12 @@ export class Reflector {
     })
     this.#retries.afresh()
     way.take('broken')
-    await sleep(clock, this.#random() * spreadMs, signal)
+    await this.#pause(this.#random() * this.#spreadMs, signal)
+  }
+
+  /** What it was refused for is known to be over, and it is asked for in a moment. */
+  hope(): void {
+    if (this.#state.kind === 'refused' && this.#cache === undefined) this.#state = { kind: 'syncing' }
   }
 
   /** Asks again now, or after what is under way has failed: there is news that may concern it. */
@@ -339,10 +348,10 @@ export class Reflector {
         this.#wake = () => {}
         resolve()
       }
-      let cancel = clock.setTimer(this.#hurried ? Math.min(ms, this.#random() * spreadMs) : ms, end)
+      let cancel = clock.setTimer(this.#hurried ? Math.min(ms, this.#random() * this.#spreadMs) : ms, end)
       const soon = () => {
         cancel()
-        cancel = clock.setTimer(this.#random() * spreadMs, end)
+        cancel = clock.setTimer(this.#random() * this.#spreadMs, end)
       }
       const stop = reachability.observe((state) => {
         if (forLine && state === 'reachable') soon()

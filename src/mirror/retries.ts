@@ -3,7 +3,7 @@
  * ends the series: an API server that opens each watch, says a word and ends it gets no more requests than one that says no.
  */
 import { backoffMs } from '../base/backoff.ts'
-import { Busy, Expired, Refused, TooLarge } from '../upstream/follow/follow.ts'
+import { Busy, Expired, neverKept, Refused, TooLarge } from '../upstream/follow/follow.ts'
 import { Unreachable } from '../upstream/upstream.ts'
 
 /** The first pause and, while what is mirrored falls behind, the longest one, in ms. */
@@ -22,6 +22,8 @@ const firstPauseMsMax = 5 * 60_000
 const tooLargePauseMs = 10 * 60_000
 /** Where it takes a reading of all that fits to see that there is more: as much as the budget is, each time. */
 const tooLargePauseMsMax = 2 * 60 * 60_000
+
+const rarely: ReadonlySet<number> = new Set([404, 405, neverKept])
 
 /** The API server ended a watch long before its time. */
 export class Ended extends Error {}
@@ -73,8 +75,8 @@ export class Retries {
   }
 }
 
-/** A right that is missing may be given any minute. */
+/** A right that is missing may be given any minute; a policy that changes is told. */
 function pauseMsMaxOf(error: unknown, passed: boolean): number {
-  if (error instanceof Refused) return error.code === 404 || error.code === 405 ? gonePauseMsMax : pauseMsMax
+  if (error instanceof Refused) return rarely.has(error.code) ? gonePauseMsMax : pauseMsMax
   return passed ? firstPauseMsMax : pauseMsMax
 }

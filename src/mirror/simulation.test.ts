@@ -4,12 +4,14 @@
  * end every client knows exactly what the API server has, and none was made to list again. AKE_SEED repeats a run that failed,
  * AKE_LIVES says how many there are.
  */
+
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
+import { type SeededRandom, seeded } from '../base/seeded.test-support.ts'
 import { openDurable } from '../store/durable.ts'
 import type { Store } from '../store/store.ts'
 import { ApiServer, type Fault, type ServerRequest } from './apiserver.test-support.ts'
@@ -20,16 +22,6 @@ import { MirrorWorld, scopeOf, settle, type Wish } from './world.test-support.ts
 const runs = lives(300)
 const stepsPerRun = 120
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
-
-type Random = (below: number) => number
-
-function seeded(seed: number): Random {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return (state >>> 8) % below
-  }
-}
 
 const wishes: readonly Wish[] = [
   {},
@@ -62,7 +54,7 @@ function wrongWatches(version: number): Fault[] {
 }
 
 class Simulation {
-  readonly random: Random
+  readonly random: SeededRandom
   readonly server: ApiServer
   readonly world: MirrorWorld
   readonly clients: Client[] = []

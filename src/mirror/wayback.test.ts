@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeClock } from '../base/fakeclock.test-support.ts'
+import { seeded } from '../base/seeded.test-support.ts'
 import { askOf, isDoubtful, next, WayBack, type WayInput, type WayState } from './wayback.ts'
 
 const states: readonly WayState[] = [
@@ -94,14 +95,6 @@ test('since when a copy is in doubt is the moment of the first doubt', () => {
 
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 const runs = Number(process.env.AKE_SEEDS ?? 2_000)
-
-function seeded(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return (state >>> 8) % below
-  }
-}
 
 /** A copy and a cluster of which only the past and the versions matter; the line between them breaks anywhere. */
 function simulate(seed: number): void {

@@ -138,7 +138,7 @@ export class MirrorWorld {
   /** Whether the copy is compared with the cloud at leisure. */
   readonly #compares: boolean
   comparison!: Comparison
-  confirms = false
+  confirms: boolean | ((interest: Interest) => Promise<boolean>) = false
   refusing = false
   store: Store
   interests!: Interests
@@ -185,7 +185,7 @@ export class MirrorWorld {
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
       confirm: async (interest) => {
         this.confirmed.push(interest)
-        return this.confirms
+        return typeof this.confirms === 'boolean' ? this.confirms : await this.confirms(interest)
       },
     })
     const { planOf, lostOf } = this.interests

@@ -44,3 +44,35 @@ contexts:
 current-context: ake
 `
 }
+
+export type KubeletPlaces = {
+  /** https://HOST:PORT of the edge. */
+  readonly server: string
+  /** Paths: the edge's own authority, and the file with the node's certificate and key, which is renewed. */
+  readonly ca: string
+  readonly credential: string
+}
+
+/** The kubelet's: it names files and holds nothing secret, so that a renewed certificate is found without writing it anew. */
+export function kubeletKubeconfig({ server, ca, credential }: KubeletPlaces): string {
+  const quoted = (text: string) => JSON.stringify(text)
+  return `apiVersion: v1
+kind: Config
+clusters:
+- name: ake
+  cluster:
+    server: ${quoted(server)}
+    certificate-authority: ${quoted(ca)}
+users:
+- name: kubelet
+  user:
+    client-certificate: ${quoted(credential)}
+    client-key: ${quoted(credential)}
+contexts:
+- name: ake
+  context:
+    cluster: ake
+    user: kubelet
+current-context: ake
+`
+}

@@ -18,7 +18,7 @@ const authorityDays = 3650 // longer than the device is likely to live: a new au
 const leafDays = 730 // under the 825 days that some clients accept at most
 const renewDays = 30 // warned of for that long where the disk refuses a new one
 // A device without a battery-backed clock may start in 1970: what it made before must count then, and what it makes then must
-// not have expired once it knows the date. Who trusts our authority trusts this machine alone: its past has nothing to hide.
+// not have expired once it knows the date. A client that trusts our authority trusts this machine alone: its past has nothing to hide.
 const notBefore = 0
 const earliestNowMs = Date.UTC(2026, 0, 1)
 

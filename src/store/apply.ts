@@ -369,7 +369,7 @@ export class Applier {
       let [count, bytes] = [0, 0]
       for (const [version, , , size, kind, key] of rows) {
         if (this.historyBytes - bytes <= bytesAfter) break
-        // Who resumes inside a gap needs all of its deletions: with the first part of it the whole of it is gone.
+        // A watch that resumes inside a gap needs all of its deletions: with the first part of it the whole of it is gone.
         largest.floor = Math.max(largest.floor, kinds[kind] === 'gap' ? Number(key) : version)
         bytes += size
         count++

@@ -1,7 +1,7 @@
 /** The SQLite file of the index: how it is opened, kept from others' eyes and made safe, and every statement it runs. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { migrate, migrations } from './schema.ts'
+import { createTables, migrate, migrations } from './schema.ts'
 import { ownerOnly } from './segment.ts'
 import { StoreUnusable } from './store.ts'
 import { carryBodies } from './upgrade.ts'
@@ -34,6 +34,7 @@ export function open(path: string, parts: { folder: string; segmentBytes: number
     keepPrivate(path)
     db = new DatabaseSync(path)
     db.exec(pragmas)
+    if (parts.schema === undefined) createTables(db)
     const steps = migrations((opened) => carryBodies(opened, parts))
     migrate(
       db,

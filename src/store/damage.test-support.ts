@@ -1,14 +1,16 @@
 /** Folders of an authority, what its clients were told, what disks do to them, and what is found afterwards. */
+
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'
 import { mock } from 'node:test'
+import type { SeededRandom } from '../base/seeded.test-support.ts'
 import { type Disk, systemDisk } from './disk.ts'
 import { logFolder } from './segment.ts'
 import { packObjects } from './slab.ts'
 import type { Batch, Change } from './store.ts'
-import { copyKilled, filesIn, type Limits, type Random, World } from './world.test-support.ts'
+import { copyKilled, filesIn, type Limits, World } from './world.test-support.ts'
 
 export const small: Limits = { historyBytesMax: 6_000, segmentBytes: 2_000 }
 const interests = ['/a', '/b', '/c']
@@ -35,7 +37,7 @@ export class Told {
   last = new Set<string>()
   version = 1
 
-  batch(random: Random): Batch {
+  batch(random: SeededRandom): Batch {
     const changes: Change[] = []
     this.last = new Set()
     for (let i = random(3); i >= 0; i--) {
@@ -63,7 +65,7 @@ export class Told {
   }
 }
 
-async function live(world: World, told: Told, random: Random): Promise<void> {
+async function live(world: World, told: Told, random: SeededRandom): Promise<void> {
   for (let i = 20 + random(80); i > 0; i--) {
     assert.ok(await world.commit(told.batch(random)))
     if (random(5) === 0) world.follow()
@@ -71,7 +73,7 @@ async function live(world: World, told: Told, random: Random): Promise<void> {
   }
 }
 
-function turnBits(path: string, random: Random, below = Number.POSITIVE_INFINITY): void {
+function turnBits(path: string, random: SeededRandom, below = Number.POSITIVE_INFINITY): void {
   const bytes = fs.readFileSync(path)
   const end = Math.min(bytes.length, below)
   if (end <= 0) return
@@ -94,7 +96,7 @@ const isSegment = (path: string) => path.endsWith('.log')
 /** Something happens to the log. Answers what, for the reader of a failure. */
 export function harmLog(
   { at, lastFrameAt }: Folder,
-  random: Random,
+  random: SeededRandom,
   { isIndexLost }: { isIndexLost: boolean },
 ): string {
   const files = filesIn(logFolder(at)).filter((path) => !isIndexLost || isSegment(path) || path.endsWith('.kept'))
@@ -114,7 +116,7 @@ export function harmLog(
   return `${['gone', 'cut', 'bits', 'bits'][how]} ${name}`
 }
 
-export function harmIndex({ at, older, other }: Folder, random: Random): string {
+export function harmIndex({ at, older, other }: Folder, random: SeededRandom): string {
   const files = ['ake.db', 'ake.db-wal'].map((name) => join(at, name)).filter((path) => fs.existsSync(path))
   const path = files[random(files.length)] as string
   const drop = () => {
@@ -154,7 +156,7 @@ export function found(world: World): { objects: Map<string, State>; named: Set<s
 /** A folder with some past, of a process that was ended or killed, and what its clients were told. */
 export async function makeFolder(
   folder: string,
-  random: Random,
+  random: SeededRandom,
 ): Promise<{ made: Folder; told: Told; isKilled: boolean }> {
   const at = join(folder, 'store')
   const [older, other, killed] = ['older', 'other', 'killed'].map((name) => join(folder, name)) as [

@@ -1,6 +1,6 @@
 /**
- * How far the log has reached at least, in a small file beside the log and its index: written when a segment is full and
- * when the store is closed. So the end of the log cannot be lost unseen, not even together with the index; nor can both
+ * How far the log has reached at least, in a small file beside the log and its index: written when a segment is full, at most
+ * once a second, and when the store is closed. So the end of the log cannot be lost unseen, not even together with the index; nor can both
  * be lost as a whole and the folder pass for a new one.
  */
 import { readFileSync, renameSync, statSync } from 'node:fs'
@@ -15,6 +15,8 @@ import type { Hole } from './tail.ts'
  * written in one group meanwhile, and as much again to be sure.
  */
 const lostBytesMax = 128 * 1024 * 1024
+/** Under writes that fill a segment every few milliseconds each mark would hold up the index for as long as a sync takes. */
+const markEveryMs = 1_000
 
 /** `version`: the newest that was given out by then. */
 type Mark = Position & { readonly identity: number; readonly version: number }
@@ -45,6 +47,7 @@ export class Ending {
   readonly #path: string
   readonly #folder: string
   #mark: Mark | undefined
+  #markedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: { path: string; folder: string }) {
     this.#path = markPath(parts.path)
@@ -52,13 +55,17 @@ export class Ending {
     this.#mark = readMark(this.#path)
   }
 
-  /** Everything up to there is on the disk. It is written down once for each segment, and at the end. */
+  /** Everything up to there is on the disk. It is written down with each segment, not too often, and at the end. */
   reach(reached: Reached, isLast: boolean): void {
     const { applied, identity } = reached
     const { segment = -1, sequence = -1 } = this.#mark ?? {}
     if (isLast ? applied.sequence <= sequence : applied.segment === segment) return
+    // The index is told of what was written last some seconds later, if not before: that one is not left out.
+    if (!isLast && isUsed(this.#mark) && performance.now() - this.#markedAt < markEveryMs) return
     const mark = { ...applied, identity, version: reached.newestVersion() }
-    if (writeMark(this.#path, mark, isLast || this.#mark === undefined)) this.#mark = mark
+    if (!writeMark(this.#path, mark, isLast || this.#mark === undefined)) return
+    this.#mark = mark
+    this.#markedAt = performance.now()
   }
 
   /**

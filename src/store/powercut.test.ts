@@ -1,10 +1,12 @@
 /** Kills, power cuts and disks that fail now and then, by seed: what is found again is always one of the states there were. */
+
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
+import { type SeededRandom, seeded } from '../base/seeded.test-support.ts'
 import { logFolder, segmentPath } from './segment.ts'
 import { packObjects } from './slab.ts'
 import { type Batch, type Change, type SharedBody, StoreUnusable } from './store.ts'
@@ -18,9 +20,7 @@ import {
   modelOf,
   oneKey,
   otherKey,
-  type Random,
   Synced,
-  seeded,
   testKeys,
   World,
 } from './world.test-support.ts'
@@ -47,11 +47,11 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
 type Shareable = { readonly version: number; readonly key: string; readonly body: Buffer; readonly shared: SharedBody }
 
 class Writer {
-  readonly #random: Random
+  readonly #random: SeededRandom
   #version = 1
   #shareable: Shareable[] = []
 
-  constructor(random: Random) {
+  constructor(random: SeededRandom) {
     this.#random = random
   }
 
@@ -114,7 +114,7 @@ class Writer {
 }
 
 /** Some writes, and now and then the index follows or tidies up. */
-async function live(world: World, { writer, random, steps }: { writer: Writer; random: Random; steps: number }) {
+async function live(world: World, { writer, random, steps }: { writer: Writer; random: SeededRandom; steps: number }) {
   for (let i = 0; i < steps; i++) {
     await world.commit(writer.batch())
     if (random(6) === 0) await world.log.sync().catch(() => {})

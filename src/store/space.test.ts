@@ -1,4 +1,5 @@
 /** Space: what is dead goes back to the disk, what is alive is never lost by that, and little is written twice. */
+
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,9 +7,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
+import { seeded } from '../base/seeded.test-support.ts'
 import { logFolder } from './segment.ts'
 import type { Batch, Change } from './store.ts'
-import { compare, type Limits, modelOf, seeded, World } from './world.test-support.ts'
+import { compare, type Limits, modelOf, World } from './world.test-support.ts'
 
 const seed = 11
 

@@ -50,7 +50,7 @@ test('[D3] a thread that ended is followed by another, which has everything that
     assert.equal(store.figures.bytesWritten, 3)
   }))
 
-test('[D3] whoever asks a thread that ends is refused; commits need none', () =>
+test('[D3] a reader that asks a thread which ends is refused; commits need none', () =>
   inWorld(async ({ store, kill }) => {
     const killed = kill()
     const limit = { entries: 1, bytes: 1 }

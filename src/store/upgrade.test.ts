@@ -11,7 +11,7 @@ import { restoreBase } from './base.ts'
 import { BodySegments } from './bodysegments.ts'
 import { openDurable } from './durable.ts'
 import { Index } from './index.ts'
-import { migrate, migrations } from './schema.ts'
+import { createTables, migrate, migrations } from './schema.ts'
 import { logFolder, makeLogFolder } from './segment.ts'
 import { HistoryGone, type Store } from './store.ts'
 import { objectsOf } from './world.test-support.ts'
@@ -169,6 +169,40 @@ test('[D4] an older schema is migrated step by step', () => {
   assert.deepEqual({ ...row }, { name: '/pods', note: null })
   assert.deepEqual({ ...db.prepare('PRAGMA user_version').get() }, { user_version: next.to })
 })
+
+test('[D4] a new file has the tables that all steps leave, column by column; one that has any is left alone', () => {
+  const [made, migrated, old] = Array.from({ length: 3 }, () => new DatabaseSync(':memory:')) as [
+    DatabaseSync,
+    DatabaseSync,
+    DatabaseSync,
+  ]
+  createTables(made)
+  migrate(migrated, steps)
+  assert.deepEqual(shapeOf(made), shapeOf(migrated))
+  assert.ok(shapeOf(made).length > 40)
+  migrate(old, steps.slice(0, 1))
+  const before = shapeOf(old)
+  createTables(old)
+  assert.deepEqual(shapeOf(old), before)
+})
+
+/** Of every table its columns in their order, its indexes and what of it is strict or without rowid; the version, and `applied`. */
+function shapeOf(db: DatabaseSync): unknown[] {
+  const all = (sql: string) => db.prepare(sql).all() as Record<string, unknown>[]
+  const tables = all('SELECT schema, name, ncol, wr, strict FROM pragma_table_list ORDER BY name')
+  const columns = all(
+    'SELECT t.name AS of, c.* FROM sqlite_schema t, pragma_table_xinfo(t.name) c ORDER BY t.name, c.cid',
+  )
+  const indexes = all(
+    'SELECT t.name AS of, i.name, i."unique", i.origin, i.partial FROM sqlite_schema t, pragma_index_list(t.name) i ORDER BY 1, 2',
+  )
+  const parts = all(
+    'SELECT t.name AS of, c.* FROM sqlite_schema t, pragma_index_xinfo(t.name) c ORDER BY t.name, c.seqno',
+  )
+  const has = tables.some(({ name }) => name === 'applied')
+  const rows = [...all('PRAGMA user_version'), ...(has ? all('SELECT * FROM applied') : [])]
+  return [...tables, ...columns, ...indexes, ...parts, ...rows].map((row) => ({ ...row }))
+}
 
 test('[D4] a file of schema 4, also one made of its base, opens with every object of every interest', () =>
   inFolder(async (folder) => {

@@ -2,11 +2,13 @@
  * The log and its index without threads, and what a disk would hold of them if the power went now: of each file what was
  * synced, and of the rest as much as chance wants.
  */
+
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { mock } from 'node:test'
+import type { SeededRandom } from '../base/seeded.test-support.ts'
 import { CommitLog } from './commitlog.ts'
 import { type Disk, systemDisk } from './disk.ts'
 import { Index } from './index.ts'
@@ -17,16 +19,6 @@ import { packObjects, packPage, packRecords } from './slab.ts'
 import { afterAll, type Batch, HistoryGone, type SharedBody, type Store } from './store.ts'
 
 const all = { entries: 100_000, bytes: 1 << 30 }
-
-export type Random = (below: number) => number
-
-export function seeded(seed: number): Random {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return (state >>> 8) % below
-  }
-}
 
 /** Where this is set every store of the room's tests is sealed (`test/sealedstore.test.ts`). */
 const isSealedHere = process.env.AKE_TEST_SEALED !== undefined
@@ -167,7 +159,11 @@ export function copyKilled(folder: string, to: string): void {
 }
 
 /** A folder as a power cut leaves it. */
-export function copyCut(folder: string, to: string, { synced, random }: { synced: Synced; random: Random }): void {
+export function copyCut(
+  folder: string,
+  to: string,
+  { synced, random }: { synced: Synced; random: SeededRandom },
+): void {
   fs.mkdirSync(join(to, 'log'), { recursive: true })
   // Recovery does not count on the index: it is of some earlier moment, of this one, or not there.
   const index = random(4)
@@ -197,7 +193,7 @@ export function filesIn(folder: string): string[] {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => join(folder, name))
 }
 
-function someOf(kept: Buffer, now: Buffer, random: Random): Buffer {
+function someOf(kept: Buffer, now: Buffer, random: SeededRandom): Buffer {
   // Cut back after a refusal: if the power went in that very moment, whether it is stored would be unknown.
   if (now.length <= kept.length) return now
   const rest = now.length - kept.length

@@ -21,9 +21,20 @@ const sentenceBytesMax = 1_024
 const layouts = {
   begin: [
     0x80,
-    record({ streams: count, window: upTo(creditBytesMax), credentials: count, contexts: later(count, 0) }),
+    record({
+      ...{ streams: count, window: upTo(creditBytesMax), credentials: count, contexts: later(count, 0) },
+      /** 1: certificates are taken as credentials too; a side that does not say so is shown none. */
+      certificates: later(count, 0),
+    }),
   ],
-  credential: [0x81, record({ number: count, token: text(credentialBytesMax) })],
+  credential: [
+    0x81,
+    record({
+      number: count,
+      token: text(credentialBytesMax),
+      is: later(oneOf(['token', 'certificate', 'other'], 'other'), 'token'),
+    }),
+  ],
   open: [
     0x82,
     record({

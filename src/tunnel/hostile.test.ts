@@ -13,8 +13,8 @@ const fields = <T>(of: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(of, 
 const reason = fc.constantFrom('other', 'cancelled', 'unknown', 'busy', 'unsent', 'broken')
 const credit = fc.oneof(fc.nat(200), fc.nat(64 << 20))
 const arbitraries: { readonly [K in TunnelFrame['kind']]: fc.Arbitrary<Omit<TunnelFrame & { kind: K }, 'kind'>> } = {
-  begin: fields({ streams: number, window: credit, credentials: number, contexts: number }),
-  credential: fields({ number, token: word }),
+  begin: fields({ streams: number, window: credit, credentials: number, contexts: number, certificates: number }),
+  credential: fields({ number, token: word, is: fc.constantFrom('token', 'certificate', 'other') }) as never,
   open: fields({ stream: number, purpose: word, credential: fc.nat(3), last: fc.nat(1), bytes }),
   data: fields({ stream: number, bytes }),
   end: fields({ stream: number, bytes }),
@@ -55,15 +55,26 @@ test('[L13] the bytes of a tunnel’s frames stay what they are', () => {
     const { type, payload } = encodeTunnelFrame(frame)
     return Buffer.concat([Buffer.from([type]), payload]).toString('hex')
   }
-  assert.equal(hex({ kind: 'begin', streams: 256, window: 16384, credentials: 64, contexts: 0 }), '80800280800140')
-  assert.equal(hex({ kind: 'credential', number: 1, token: 'ab' }), '8101026162')
+  assert.equal(
+    hex({ kind: 'begin', streams: 256, window: 16384, credentials: 64, contexts: 0, certificates: 0 }),
+    '80800280800140',
+  )
+  assert.equal(hex({ kind: 'credential', number: 1, token: 'ab', is: 'token' }), '8101026162')
+  assert.equal(hex({ kind: 'credential', number: 1, token: 'ab', is: 'certificate' }), '810102616201')
   const open = { kind: 'open', stream: 1, purpose: 'ab', credential: 2, last: 1, bytes: Buffer.from('c') } as const
   assert.equal(hex(open), '82010261620201' + '0163')
   assert.equal(hex({ kind: 'data', stream: 300, bytes: Buffer.from('c') }), '83ac020163')
   assert.equal(hex({ kind: 'end', stream: 1, bytes: none }), '840100')
   assert.equal(hex({ kind: 'reset', stream: 1, reason: 'busy', sentence: 'a' }), '8501030161')
   assert.equal(hex({ kind: 'credit', stream: 1, bytes: 128 }), '86018001')
-  assert.equal(hex({ kind: 'begin', streams: 1, window: 1, credentials: 1, contexts: 128 }), '800101018001')
+  assert.equal(
+    hex({ kind: 'begin', streams: 1, window: 1, credentials: 1, contexts: 128, certificates: 0 }),
+    '800101018001',
+  )
+  assert.equal(
+    hex({ kind: 'begin', streams: 1, window: 1, credentials: 1, contexts: 0, certificates: 1 }),
+    '80010101' + '0001',
+  )
   const packed = { kind: 'packed', type: 0x84, bytes: Buffer.from('c'), keep: 1, base: 2 } as const
   assert.equal(hex({ ...packed, share: 0, kept: 0 }), '87840101630102')
   assert.equal(hex({ ...packed, share: 3, kept: 0 }), '8784010163010203')

@@ -148,7 +148,7 @@ class Pair {
       for (const effect of end.tunnel.receive(frame)) {
         const seen = effect.type === 'opened' ? this.opened(end, effect.stream) : end.byStream.get(effect.stream)
         assert.ok(seen)
-        if (effect.type === 'opened') assert.equal(effect.credential?.tell(), seen.far?.token)
+        if (effect.type === 'opened') assert.equal(effect.credential.token?.tell(), seen.far?.token)
         else if (effect.type === 'data') seen.held.push(effect.bytes)
         else if (effect.type === 'ended') seen.hasEnded = true
         else {

@@ -1,7 +1,9 @@
 /** One end of a tunnel without any driver: frames are given to it and taken from it as they are meant. */
+
+import type { TunnelEffect } from './effects.ts'
 import { decodeTunnelFrame, encodeTunnelFrame, type TunnelFrame } from './frames.ts'
 import { standardTunnelLimits, type TunnelLimits } from './limits.ts'
-import { Tunnel, type TunnelEffect, type TunnelSide } from './tunnel.ts'
+import { Tunnel, type TunnelSide } from './tunnel.ts'
 
 export const none = Buffer.alloc(0)
 export const some = Buffer.from('some')
@@ -13,6 +15,7 @@ export const begin = {
   window: 100,
   credentials: 2,
   contexts: 0,
+  certificates: 0,
 } as const satisfies TunnelFrame
 
 export const sides: readonly TunnelSide[] = ['edge', 'hub']

@@ -2,7 +2,7 @@
  * The streams of one link as Duplexes: a thin driver of `Tunnel`. The link hands it each frame that came, and takes frames when
  * it has room; in between nothing is done, so that the link alone decides what is sent when.
  */
-import type { CarriedToken } from './credentials.ts'
+import type { HeldCredential, StreamOpening } from './credentials.ts'
 import { StreamBroken, TunnelDuplex } from './duplex.ts'
 import type { CarriedFrame } from './frames.ts'
 import type { TunnelLimits } from './limits.ts'
@@ -10,11 +10,10 @@ import type { TunnelStream } from './stream.ts'
 import { Tunnel, type TunnelSide } from './tunnel.ts'
 
 /** A stream that the other side opened. */
-export type IncomingStream = {
+export type IncomingStream = HeldCredential & {
   readonly stream: TunnelDuplex
   /** What it is for; an acceptor that does not know the word gives it up as `unknown`. */
   readonly purpose: string
-  readonly token: CarriedToken | undefined
 }
 
 type Parts = {
@@ -43,12 +42,24 @@ export class TunnelStreams {
     return this.#closed
   }
 
+  /** Whether a stream can be opened with a certificate. */
+  get takesCertificates(): boolean {
+    return this.#closed === undefined && this.#tunnel.takesCertificates
+  }
+
   figures(): ReturnType<Tunnel['figures']> {
     return this.#tunnel.figures()
   }
 
+  /** How many streams there are for anything else than these purposes. */
+  countBeside(purposes: ReadonlySet<string>): number {
+    let count = 0
+    for (const { purpose } of this.#duplexes.keys()) if (!purposes.has(purpose)) count++
+    return count
+  }
+
   /** Undefined where there are as many as either side takes, or the link is gone. Nothing is sent before its opener has returned. */
-  open(asked: { readonly purpose: string; readonly token?: string | undefined }): TunnelDuplex | undefined {
+  open(asked: StreamOpening): TunnelDuplex | undefined {
     if (this.#closed !== undefined) return undefined
     const stream = this.#tunnel.open(asked)
     if (stream === undefined) return undefined
@@ -62,7 +73,7 @@ export class TunnelStreams {
     for (const effect of this.#tunnel.receive(frame)) {
       const { stream } = effect
       if (effect.type === 'opened') {
-        const incoming = { stream: this.#show(stream), purpose: stream.purpose, token: effect.credential }
+        const incoming = { stream: this.#show(stream), purpose: stream.purpose, ...effect.credential }
         this.#parts.accept(incoming)
         continue
       }

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
 import { LinkFault } from '../link/frames/bytes.ts'
+import type { TunnelEffect } from './effects.ts'
 import { decodeTunnelFrame, type TunnelFrame } from './frames.ts'
 import { pieceBytesMax } from './limits.ts'
 import { begin, begun, give, limits, none, sides, some, takeAll } from './oneend.test-support.ts'
 import type { StreamState, TunnelStream } from './stream.ts'
-import { Tunnel, type TunnelEffect, type TunnelSide } from './tunnel.ts'
+import { Tunnel, type TunnelSide } from './tunnel.ts'
 
 /** As bare as it is told in the table. */
 function told(effects: readonly TunnelEffect[]): string[] {
@@ -321,7 +322,7 @@ test('[L19] a token is sent once in a link, then by number; the one not used for
     for (let taken = tunnel.next(true); taken !== undefined; taken = tunnel.next(true)) {
       frames.push(decodeTunnelFrame(taken.frame)?.kind as string)
       for (const effect of far.receive(taken.frame)) {
-        if (effect.type === 'opened') seen = effect.credential?.tell()
+        if (effect.type === 'opened') seen = effect.credential.token?.tell()
         far.end(effect.stream)
       }
     }
@@ -348,12 +349,43 @@ test('[L19] a token is sent once in a link, then by number; the one not used for
 test('[L19] an unknown number, a number beyond the limit and what no header can carry close the link', () => {
   const bad: TunnelFrame[] = [
     { kind: 'open', stream: 1, purpose: 'test', credential: 1, last: 0, bytes: none },
-    { kind: 'credential', number: 64, token: 'abc' },
-    { kind: 'credential', number: 0, token: 'abc\r\nx: y' },
-    { kind: 'credential', number: 0, token: '' },
+    { kind: 'credential', number: 64, token: 'abc', is: 'token' },
+    { kind: 'credential', number: 0, token: 'abc\r\nx: y', is: 'token' },
+    { kind: 'credential', number: 0, token: '', is: 'token' },
+    { kind: 'credential', number: 0, token: 'abc+', is: 'certificate' },
+    { kind: 'credential', number: 0, token: 'a.b.c.d.e', is: 'certificate' },
   ]
   for (const frame of bad) assert.throws(() => give(begun('hub'), frame), LinkFault)
   assert.throws(() => begun('edge').open({ purpose: 'test', token: 'a b' }), LinkFault)
+})
+
+test('[L13, L26] a certificate is shown to who says that it takes them, and never taken for a token', () => {
+  const opened = { purpose: 'test', certificate: 'YWJj.ZGVm' }
+  const older = begun('edge')
+  assert.equal(older.takesCertificates, false)
+  assert.throws(() => older.open(opened), LinkFault)
+  const tunnel = begun('edge', limits, { ...begin, certificates: 1 })
+  assert.throws(() => tunnel.open({ purpose: 'test', certificate: 'not/one' }), LinkFault)
+  const far = begun('hub')
+  tunnel.open(opened)
+  tunnel.open({ purpose: 'test', token: 'YWJj.ZGVm' })
+  const credentials: unknown[] = []
+  for (let taken = tunnel.next(true); taken !== undefined; taken = tunnel.next(true))
+    for (const effect of far.receive(taken.frame))
+      if (effect.type === 'opened')
+        credentials.push([
+          effect.credential.token?.tell(),
+          effect.credential.certificate?.chain.map((one) => one.toString()),
+        ])
+  assert.deepEqual(credentials, [
+    [undefined, ['abc', 'def']],
+    ['YWJj.ZGVm', undefined],
+  ])
+  // A kind of a later release stands for no caller.
+  give(far, { kind: 'credential', number: 1, token: '?', is: 'other' })
+  const [effect] = give(far, { kind: 'open', stream: 5, purpose: 'test', credential: 2, last: 0, bytes: none })
+  assert.ok(effect?.type === 'opened')
+  assert.deepEqual(effect.credential, { token: undefined, certificate: undefined })
 })
 
 test('[L19, I4] nothing that holds a token prints it', () => {

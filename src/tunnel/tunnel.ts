@@ -13,39 +13,25 @@
  * when nothing more can come: what crossed a reset is passed over, and any other frame about a stream that is over is a fault.
  */
 import { LinkFault } from '../link/frames/bytes.ts'
-import { HeldContexts, SentContexts } from './contexts.ts'
-import { type CarriedToken, HeldCredentials, isBearable, SentCredentials } from './credentials.ts'
 import {
-  type CarriedFrame,
-  decodeTunnelFrame,
-  encodeTunnelFrame,
-  type ResetReason,
-  type TunnelFrame,
-} from './frames.ts'
+  HeldCredentials,
+  isBearable,
+  isCarriedChain,
+  noCredential,
+  SentCredentials,
+  type ShownCredential,
+  type StreamOpening,
+  shownBy,
+} from './credentials.ts'
+import { type TakenFrame, type TunnelEffect, takenFrame } from './effects.ts'
+import { type CarriedFrame, decodeTunnelFrame, type ResetReason, type TunnelFrame } from './frames.ts'
 import { creditBytesMax, keptFrameBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
+import { TunnelPacking } from './packing.ts'
 import { TunnelStream } from './stream.ts'
 import { Windows } from './windows.ts'
 
 /** Streams of an edge have odd numbers, those of a hub even ones. */
 export type TunnelSide = 'edge' | 'hub'
-
-export type TunnelEffect =
-  | { readonly type: 'opened'; readonly stream: TunnelStream; readonly credential: CarriedToken | undefined }
-  | { readonly type: 'data'; readonly stream: TunnelStream; readonly bytes: Buffer }
-  | { readonly type: 'ended'; readonly stream: TunnelStream }
-  /** The other side gave it up: nothing can be sent, and nothing more comes. */
-  | {
-      readonly type: 'reset'
-      readonly stream: TunnelStream
-      readonly reason: ResetReason
-      readonly sentence: string
-    }
-
-export type TakenFrame = {
-  readonly frame: CarriedFrame
-  /** Whose waiting bytes (and end, if it was wanted) have all been taken with it. */
-  readonly drained: TunnelStream | undefined
-}
 
 type Parts = { readonly side: TunnelSide; readonly limits: TunnelLimits }
 
@@ -55,14 +41,13 @@ export class Tunnel {
   readonly #windows: Windows
   readonly #sent = new SentCredentials()
   readonly #held: HeldCredentials
-  readonly #unpacking: HeldContexts
-  #packing: SentContexts | undefined
+  readonly #packing: TunnelPacking
   /** What the other side takes; until it says so nothing is opened. */
   #peer: (TunnelFrame & { kind: 'begin' }) | undefined
   #hasBegun = false
   readonly #streams = new Map<number, TunnelStream>()
-  /** Not sent yet, with the token each bears. */
-  readonly #opening = new Map<TunnelStream, string | undefined>()
+  /** Not sent yet, with the credential each bears. */
+  readonly #opening = new Map<TunnelStream, ShownCredential | undefined>()
   /** With a reset or a credit to be sent. */
   readonly #control = new Set<TunnelStream>()
   /** With bytes or an end that can be sent, in turn. */
@@ -75,7 +60,7 @@ export class Tunnel {
     this.#limits = limits
     this.#windows = new Windows(limits)
     this.#held = new HeldCredentials(limits.credentialsMax)
-    this.#unpacking = new HeldContexts(limits.contextBytes)
+    this.#packing = new TunnelPacking(limits.contextBytes)
     this.#own = { next: side === 'edge' ? 1 : 2, alive: 0, unread: 0 }
     this.#others = { next: side === 'edge' ? 2 : 1, alive: 0, unread: 0 }
   }
@@ -86,20 +71,22 @@ export class Tunnel {
     return { streams: this.#own.alive + this.#own.unread + alive + unread, grown: this.#windows.grown }
   }
 
-  /** Undefined where there are as many as either side takes. The token travels with it, and is what its far end acts with. */
-  open({
-    purpose,
-    token,
-  }: {
-    readonly purpose: string
-    readonly token?: string | undefined
-  }): TunnelStream | undefined {
+  /** Whether the other side takes certificates; not known, and so not, before it has begun. */
+  get takesCertificates(): boolean {
+    return this.#peer !== undefined && this.#peer.certificates > 0
+  }
+
+  /** Undefined where there are as many as either side takes. The credential travels with it, and is what its far end goes by. */
+  open(opening: StreamOpening): TunnelStream | undefined {
+    const { purpose, token, certificate } = opening
     const max = Math.min(this.#limits.streamsMax, this.#peer?.streams ?? Number.POSITIVE_INFINITY)
     if (this.#own.alive + this.#own.unread >= max) return undefined
     if (token !== undefined && !isBearable(token)) throw new LinkFault('a credential that no header can carry')
+    if (certificate !== undefined && !(this.takesCertificates && isCarriedChain(certificate)))
+      throw new LinkFault('a certificate that the other side does not take')
     const stream = new TunnelStream({ number: 0, isOwn: true, purpose, state: 'waiting' })
     this.#own.alive++
-    this.#opening.set(stream, token)
+    this.#opening.set(stream, shownBy(opening))
     return stream
   }
 
@@ -167,7 +154,7 @@ export class Tunnel {
     if (!this.#hasBegun) return this.#begin()
     for (const stream of this.#control) {
       this.#control.delete(stream)
-      return taken(stream.reset === undefined ? this.#credit(stream) : this.#resetting(stream, stream.reset))
+      return takenFrame(stream.reset === undefined ? this.#credit(stream) : this.#resetting(stream, stream.reset))
     }
     if (!isBulkTaken) return undefined
     const opening = this.#nextToOpen()
@@ -183,8 +170,8 @@ export class Tunnel {
     if ((frame.kind === 'begin') !== (this.#peer === undefined))
       throw new LinkFault(`${frame.kind} ${this.#peer === undefined ? 'before begin' : 'twice'}`)
     if (frame.kind === 'begin') this.#begun(frame)
-    else if (frame.kind === 'credential') this.#held.hold(frame.number, frame.token)
-    else if (frame.kind === 'packed') return this.receive(this.#unpacking.unpack(frame))
+    else if (frame.kind === 'credential') this.#held.hold(frame.number, { kind: frame.is, text: frame.token })
+    else if (frame.kind === 'packed') return this.receive(this.#packing.unpack(frame))
     else if (frame.kind === 'open') return this.#opened(frame)
     else return this.#about(frame)
     return []
@@ -194,35 +181,40 @@ export class Tunnel {
   forget(): void {
     this.#sent.forget()
     this.#held.forget()
-    this.#packing?.forget()
-    this.#unpacking.forget()
+    this.#packing.forget()
     this.#opening.clear()
   }
 
   #begin(): TakenFrame {
     this.#hasBegun = true
     const { streamsMax: streams, windowBytes: window, credentialsMax: credentials, contextBytes } = this.#limits
-    return taken({ kind: 'begin', streams, window, credentials, contexts: contextBytes })
+    return takenFrame({
+      kind: 'begin',
+      streams,
+      window,
+      credentials,
+      contexts: contextBytes,
+      certificates: this.#side === 'hub' ? 1 : 0,
+    })
   }
 
   #begun(frame: TunnelFrame & { kind: 'begin' }): void {
     this.#peer = frame
-    const bytesMax = Math.min(frame.contexts, this.#limits.contextBytes)
-    if (bytesMax > 0) this.#packing = new SentContexts(bytesMax)
+    this.#packing.begun(frame.contexts)
   }
 
-  #nextToOpen(): [TunnelStream, token: string | undefined] | undefined {
+  #nextToOpen(): [TunnelStream, shown: ShownCredential | undefined] | undefined {
     if (this.#peer === undefined || this.#own.alive - this.#opening.size >= this.#peer.streams) return undefined
     for (const opening of this.#opening) if (!opening[0].isHeld) return opening
     return undefined
   }
 
-  #open(stream: TunnelStream, token: string | undefined): TakenFrame {
+  #open(stream: TunnelStream, shown: ShownCredential | undefined): TakenFrame {
     const { window, credentials } = this.#peer!
     let credential = 0
-    if (token !== undefined) {
-      const { number, isNew } = this.#sent.use(token, credentials)
-      if (isNew) return taken({ kind: 'credential', number, token })
+    if (shown !== undefined) {
+      const { number, isNew } = this.#sent.use(shown, credentials)
+      if (isNew) return takenFrame({ kind: 'credential', number, token: shown.text, is: shown.kind })
       credential = number + 1
     }
     this.#opening.delete(stream)
@@ -244,16 +236,8 @@ export class Tunnel {
     return this.#bringing(stream, { kind: isLast ? 'end' : 'data', stream: stream.number, bytes })
   }
 
-  /** Its first one is packed, if the other side keeps what it is like. */
   #bringing(stream: TunnelStream, brought: TunnelFrame & { readonly bytes: Buffer }): TakenFrame {
-    const drained = stream.waitingBytes === 0 ? stream : undefined
-    const plain = encodeTunnelFrame(brought)
-    const { context } = stream
-    stream.context = undefined
-    if (context === undefined || this.#packing === undefined) return { frame: plain, drained }
-    const headBytes = plain.payload.length - brought.bytes.length + context.headBytes
-    const packed = this.#packing.pack({ ...context, headBytes }, plain)
-    return { frame: packed === undefined ? plain : encodeTunnelFrame(packed), drained }
+    return { frame: this.#packing.pack(stream, brought), drained: stream.waitingBytes === 0 ? stream : undefined }
   }
 
   /** Answers whether these bytes are its last. */
@@ -286,7 +270,7 @@ export class Tunnel {
     if (number !== next) throw new LinkFault(`stream ${number} was opened where ${next} is the next one`)
     // It counts its own as alive for at least as long as we do, so this is no race.
     if (alive >= this.#limits.streamsMax) throw new LinkFault(`more than ${this.#limits.streamsMax} streams`)
-    const credential = frame.credential === 0 ? undefined : this.#held.find(frame.credential - 1)
+    const credential = frame.credential === 0 ? noCredential : this.#held.find(frame.credential - 1)
     const stream = new TunnelStream({ number, isOwn: false, purpose, state: 'open' })
     this.#streams.set(number, stream)
     this.#others.next += 2
@@ -402,7 +386,3 @@ export class Tunnel {
 
 /** The streams that one side opened: the number of the next, how many are alive, how many are over and not read. */
 type Opened = { next: number; alive: number; unread: number }
-
-function taken(frame: TunnelFrame): TakenFrame {
-  return { frame: encodeTunnelFrame(frame), drained: undefined }
-}

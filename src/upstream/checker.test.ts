@@ -10,13 +10,14 @@ import { answersWell } from './upstream.ts'
 const good: Sign = { kind: 'probe answered', rttMs: 10 }
 const silent: Sign = { kind: 'probe failed', why: 'silence', certain: false, alive: false }
 
-function world(random = () => 1) {
+function world(random = () => 1, every: { everyMs?: number; awayEveryMs?: number } = {}) {
   const clock = fakeClock()
   const probes: ((sign: Sign) => void)[] = []
   let note: string | undefined
   const checker = new Checker({
     probe: () => new Promise((resolve) => void probes.push(resolve)),
     everyMs: 5_000,
+    ...every,
     clock,
     log: silentLog,
     limits: { suspectEveryMs: 1_000, hurryEveryMs: 500 },
@@ -60,6 +61,19 @@ test('it probes at the start, then every 5 s while all is well, every second whi
   assert.equal(checker.state, 'unreachable')
   clock.advance(5_000)
   assert.equal(asked(), 4)
+  await end()
+})
+
+test('an upstream that is seldom asked while it is there is asked more often while it is not', async () => {
+  const { clock, checker, asked, answer, end } = world(() => 1, { everyMs: 30_000, awayEveryMs: 5_000 })
+  await answer(good)
+  clock.advance(29_999)
+  assert.equal(asked(), 1)
+  clock.advance(1)
+  await answer({ ...silent, certain: true })
+  assert.equal(checker.state, 'unreachable')
+  clock.advance(5_000)
+  assert.equal(asked(), 3)
   await end()
 })
 

@@ -1,4 +1,4 @@
-/** Drives the judgement: probes at its pace, at once when traffic fails, one round at a time, and tells who listens. */
+/** Drives the judgement: probes at its pace, at once when traffic fails, one round at a time, and tells its listeners. */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { firstJudgement, type Judgement, judge, limitMsOf, type Sign } from './judgement.ts'
@@ -9,6 +9,8 @@ type Parts = {
   /** Ends by itself within its own limit, and never rejects. */
   readonly probe: () => Promise<Sign>
   readonly everyMs: number
+  /** While the API server does not answer, where that is more often: callers that wait for it must not wait for a probe. */
+  readonly awayEveryMs?: number
   readonly clock: Clock
   readonly log: Log
   readonly limits: Pick<UpstreamLimits, 'suspectEveryMs' | 'hurryEveryMs'>
@@ -126,8 +128,9 @@ export class Checker implements Reachability {
     if (!this.#running) return
     if (this.#isStale) return await this.#round()
     this.#take(sign)
-    const { everyMs, limits, random = Math.random } = this.#parts
-    const waitMs = this.state === 'suspect' ? Math.min(limits.suspectEveryMs, everyMs) : everyMs
+    const { everyMs, awayEveryMs = everyMs, limits, random = Math.random } = this.#parts
+    const hastes = { reachable: everyMs, suspect: limits.suspectEveryMs, unreachable: awayEveryMs }
+    const waitMs = Math.min(hastes[this.state], everyMs)
     // A fleet that lost its API server at one moment must not come back to it in step.
     this.#schedule(waitMs * (0.75 + random() / 4), () => this.probeNow())
   }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 import { request } from '../base/http.ts'
 import { pour } from './flow.ts'
-import { rawAnswerHeaders } from './headers.ts'
+import { declaredBytes, rawAnswerHeaders } from './headers.ts'
 import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
 import type { Sending } from './session.ts'
@@ -48,7 +48,7 @@ export function upgrade(secured: Secured, url: URL, sending: Sending): Promise<C
       resolve({ status, rawHeaders, socket: bodyOf(response, url, () => socket.destroy()), head: Buffer.alloc(0) })
     })
     if (body === undefined) asked.end()
-    else pour(body, asked).catch(() => socket.destroy())
+    else pour(body, asked, declaredBytes(headers)).catch(() => socket.destroy())
   })
 }
 

@@ -155,8 +155,9 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
   )
 
   check('an answer that breaks off rejects, and is never taken for a whole one', async ({ upstream }) => {
-    const answer = await upstream.ask({ method: 'GET', path: '/broken', identity: edge })
-    assert.equal((await refusal(readWhole(answer, large))).sent, true)
+    // Its head may be lost with the connection, too: then nothing of it was an answer.
+    const whole = async () => readWhole(await upstream.ask({ method: 'GET', path: '/broken', identity: edge }), large)
+    assert.equal((await refusal(whole())).sent, true)
   })
 
   check('a wait ends with its limit, or with its caller', async ({ upstream }) => {

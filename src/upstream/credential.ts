@@ -7,6 +7,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { reasonOf } from '../base/fault.ts'
+import { readPlainYaml } from './plainyaml.ts'
 import type { Pair, Trust } from './secure.ts'
 
 export type Credential = {
@@ -204,10 +205,9 @@ async function parsed(path: string): Promise<Section> {
   } catch (error) {
     throw new Error(`the kubeconfig ${path} cannot be read (${reasonOf(error)}): check --kubeconfig`)
   }
-  const { load, FAILSAFE_SCHEMA } = await import('js-yaml')
   let content: unknown
   try {
-    content = load(source, { schema: FAILSAFE_SCHEMA })
+    content = readPlainYaml(source) ?? (await readAnyYaml(source))
   } catch {
     // The parser's own words may quote the line, and with it a key.
     throw new Error(`the kubeconfig ${path} is not YAML: correct it, or check --kubeconfig`)
@@ -215,6 +215,11 @@ async function parsed(path: string): Promise<Section> {
   const found = section(content)
   if (found === undefined) throw new Error(`the kubeconfig ${path} is empty or holds no settings: check --kubeconfig`)
   return found
+}
+
+async function readAnyYaml(source: string): Promise<unknown> {
+  const { load, FAILSAFE_SCHEMA } = await import('js-yaml')
+  return load(source, { schema: FAILSAFE_SCHEMA })
 }
 
 function named(list: unknown, name: string): Section | undefined {

@@ -10,7 +10,9 @@ import { Unreachable } from './upstream.ts'
 const pair = inline(issue({ use: 'client', name: 'edge' }))
 /** What ends by one of the quick limits is over by now on the slowest machine; by the standing ones (5 s and more) it is not. */
 const withinItsLimitMs = 4_000
-const quick = { pingEveryMs: 20, pingMsMax: 60, probeMsMax: 60, suspectEveryMs: 20 }
+/** Longer than a machine with too much to do keeps a live server from its answer. */
+const answerMsMax = 400
+const quick = { pingEveryMs: 20, pingMsMax: answerMsMax, probeMsMax: answerMsMax, suspectEveryMs: 20 }
 
 async function world(
   context: TestContext,
@@ -86,7 +88,7 @@ test('a black hole holds a read for its limit only; a probe then needs a new con
   assert.equal(await read('/y', { headMsMax: withinItsLimitMs }), 'ok')
 })
 
-test('whoever waits for a connection when the black hole is known hears it then, not when the dial gives up', async (context) => {
+test('a request that waits for a connection when the black hole is known hears it then, not when the dial gives up', async (context) => {
   const fake = await FakeServer.start()
   const files = writeKubeconfig(fake.url, pair)
   fake.freeze()
@@ -99,7 +101,7 @@ test('whoever waits for a connection when the black hole is known hears it then,
   const started = performance.now()
   const error = await failing(read('/x', { identity: { kind: 'anonymous' }, method: 'POST', body: Buffer.from('b') }))
   assert.deepEqual([error.sent, upstream.reachability.state], [false, 'unreachable'])
-  assert.match(error.message, /no answer within 60 ms/)
+  assert.match(error.message, /no answer within 400 ms/)
   assert.ok(performance.now() - started < withinItsLimitMs)
   fake.thaw()
   await until(() => upstream.reachability.state === 'reachable', 'reachable')
@@ -249,7 +251,7 @@ test('a load balancerâ€™s 503 is passed on and makes it suspect; the API serverâ
 })
 
 test('an API server that is too slow for probes but sends bytes is suspect, and keeps its connection', async (context) => {
-  const { fake, get, upstream } = await world(context, {}, { ...quick, probeMsMax: 100, pingMsMax: 10_000 }, 20)
+  const { fake, get, upstream } = await world(context, {}, { ...quick, pingMsMax: 10_000 }, 20)
   await until(() => upstream.reachability.state === 'reachable', 'reachable')
   let timer: NodeJS.Timeout | undefined
   context.after(() => clearInterval(timer))

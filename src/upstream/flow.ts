@@ -66,17 +66,36 @@ export class Flow implements AsyncIterableIterator<Buffer> {
   }
 }
 
-/** Sends a body; rejects only when the body itself breaks off. A stream that closes takes no more, and says so by itself. */
-export async function pour(body: Buffer | AsyncIterable<Buffer>, stream: Writable): Promise<void> {
-  if (body instanceof Buffer) {
+/** A body of another length than its request declares. */
+class WrongLength extends Error {}
+
+/** Of a request whose body `pour` could not send. */
+export function bodyBroke(error: unknown): string {
+  return error instanceof WrongLength ? error.message : 'the body of the request broke off'
+}
+
+/**
+ * Sends a body; rejects only when the body itself breaks off, or is not of `bytes` where so many are declared: what came behind them
+ * would be another request to a server of HTTP/1.1, in the name of the caller whose connection it is. The caller of this function ends the stream
+ * then, since it cannot be used again. A stream that closes takes no more, and says so by itself.
+ */
+export async function pour(
+  body: Buffer | AsyncIterable<Buffer>,
+  stream: Writable,
+  bytes: number | undefined,
+): Promise<void> {
+  if (!(Symbol.asyncIterator in body)) {
     stream.end(body)
     return
   }
   let wake = () => {}
   const woken = () => wake()
   stream.on('drain', woken).on('close', woken)
+  let left = bytes
   for await (const chunk of body) {
     if (stream.destroyed) return
+    if (left !== undefined) left -= chunk.length
+    if (left !== undefined && left < 0) throw new WrongLength(`the body of the request is longer than ${bytes} bytes`)
     if (!stream.write(chunk) && !stream.destroyed) {
       await new Promise<void>((resolve) => {
         wake = resolve
@@ -84,5 +103,6 @@ export async function pour(body: Buffer | AsyncIterable<Buffer>, stream: Writabl
     }
     if (stream.destroyed) return
   }
+  if (left !== undefined && left > 0) throw new WrongLength(`the body of the request is shorter than ${bytes} bytes`)
   stream.end()
 }

@@ -88,7 +88,7 @@ const callers = [
 for (const http2 of [true, false]) {
   const over = http2 ? 'HTTP/2' : 'HTTP/1.1'
 
-  test(`[A10] over ${over} each new connection is asked where it leads, whoever it is for, before anything else`, async () => {
+  test(`[A10] over ${over} each new connection is asked where it leads, whichever caller it is for, before anything else`, async () => {
     await using at = await world(http2)
     const { upstream, read } = await at.run()
     for (const asking of callers) assert.equal(await read('/thing', asking), 'answered')
@@ -126,7 +126,7 @@ for (const http2 of [true, false]) {
     assert.ok(!at.server.paths().slice(before).includes('GET /thing'))
   })
 
-  test(`[A10] over ${over} whoever wants to be sure is told now, and what leads elsewhere is cut`, async () => {
+  test(`[A10] over ${over} a part that wants to be sure is told now, and what leads elsewhere is cut`, async () => {
     await using at = await world(http2)
     const { upstream, read } = await at.run()
     await until(() => upstream.reachability.state === 'reachable', 'it is there')

@@ -38,7 +38,7 @@ export function requestHeaders({ headers = {}, token, agent, bytes }: Parts): Se
     if (ownRequest.has(name) || vouching.test(name)) continue
     sent[name] = typeof value === 'string' ? value : [...value]
   }
-  const length = bytes === 'as given' ? headers['content-length'] : bytes || undefined
+  const length = bytes === 'as given' ? declaredBytes(headers) : bytes || undefined
   if (length !== undefined) sent['content-length'] = String(length)
   if (agent !== undefined) sent['user-agent'] ??= agent
   if (token !== undefined) sent.authorization = `Bearer ${token}`
@@ -91,13 +91,20 @@ function pairsOf(raw: readonly string[]): [name: string, value: string][] {
 }
 
 /**
- * Further names that a `Connection` header declares to belong to this hop. Whom a request is to be judged as never does: a front
- * that speaks for others with a strong credential would act as itself where its client can have the name left out.
+ * Further names that a `Connection` header declares to belong to this hop. A header that says as which caller a request is judged never
+ * does: a front that speaks for others with a strong credential would act as itself where its client can have the name left out.
  */
 function namedHops(connection: string | readonly string[] | undefined): ReadonlySet<string> {
   const lines = connection === undefined ? [] : [connection].flat()
   const names = lines.flatMap((line) => line.split(',')).map((name) => name.trim().toLowerCase())
   return new Set(names.filter((name) => !name.startsWith('impersonate-')))
+}
+
+const lengthForm = /^\d{1,15}$/
+
+/** How long a body says it is that comes as a stream. Whatever is no single number declares nothing, and the body goes in chunks. */
+export function declaredBytes({ 'content-length': length }: Headers): number | undefined {
+  return typeof length === 'string' && lengthForm.test(length) ? Number(length) : undefined
 }
 
 /** Of a body, as far as they are known before it is sent. */

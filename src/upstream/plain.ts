@@ -3,8 +3,8 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import { Agent, request } from '../base/http.ts'
-import { Flow, pour } from './flow.ts'
-import { answerHeaders } from './headers.ts'
+import { bodyBroke, Flow, pour } from './flow.ts'
+import { answerHeaders, declaredBytes } from './headers.ts'
 import type { UpstreamLimits } from './limits.ts'
 import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
@@ -68,8 +68,8 @@ export class PlainSessions {
       })
       if (body === undefined) asked.end()
       else {
-        pour(body, asked).catch(() => {
-          given ??= 'the body of the request broke off'
+        pour(body, asked, declaredBytes(headers)).catch((error: unknown) => {
+          given ??= bodyBroke(error)
           asked.destroy()
         })
       }

@@ -1,7 +1,9 @@
 /** Dialogues with proxies, byte by byte and with proxies that say anything; AKE_SEED repeats a run that failed. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
+import { seeded } from '../base/seeded.test-support.ts'
 import { type ForwardProxy, proxyFor } from './proxychoice.ts'
 import { greetingOf } from './proxygreeting.ts'
 import { DialFault } from './reason.ts'
@@ -83,11 +85,7 @@ test('a refusal says what the operator can do about it', () => {
 test('[L4] a proxy that says anything is refused or waited for within its limit, and never let through by chance', () => {
   const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
   for (let seed = firstSeed; seed < firstSeed + lives(3_000); seed++) {
-    let state = seed
-    const random = (below: number) => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-      return Math.floor((state / 2 ** 32) * below)
-    }
+    const random = seeded(seed)
     const proxy = at(['http://p', 'socks5://p', 'socks5://a:b@p'][random(3)] as string)
     const greeting = greetingOf(proxy, api)
     let heard = Buffer.alloc(0)

@@ -4,8 +4,8 @@
  */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
 import type { Clock } from '../base/clock.ts'
-import { Flow, pour } from './flow.ts'
-import { answerHeaders, type SentHeaders } from './headers.ts'
+import { bodyBroke, Flow, pour } from './flow.ts'
+import { answerHeaders, declaredBytes, type SentHeaders } from './headers.ts'
 import type { UpstreamLimits } from './limits.ts'
 import type { Patience } from './patience.ts'
 import { reasonOf } from './reason.ts'
@@ -158,7 +158,7 @@ export class Session {
       patience.signal.removeEventListener('abort', leave)
       patience.done()
     })
-    if (body !== undefined) this.#send(stream, body, (why) => (given ??= why))
+    if (body !== undefined) this.#send(stream, { headers, body }, (why) => (given ??= why))
     const why = () => given ?? this.#why ?? (failed === undefined ? 'connection closed' : reasonOf(failed))
 
     return new Promise((resolve, reject) => {
@@ -228,17 +228,21 @@ export class Session {
     })
   }
 
-  #send(stream: ClientHttp2Stream, body: Buffer | AsyncIterable<Buffer>, broke: (why: string) => void): void {
+  #send(
+    stream: ClientHttp2Stream,
+    { headers, body }: { readonly headers: SentHeaders; readonly body: Buffer | AsyncIterable<Buffer> },
+    broke: (why: string) => void,
+  ): void {
     this.#sending++
     let over = () => {
       this.#sending--
       over = () => {}
     }
     stream.once('close', () => over())
-    pour(body, stream).then(
+    pour(body, stream, declaredBytes(headers)).then(
       () => over(),
-      () => {
-        broke('the body of the request broke off')
+      (error: unknown) => {
+        broke(bodyBroke(error))
         stream.close(constants.NGHTTP2_CANCEL)
         stream.destroy()
       },

@@ -10,6 +10,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Caller } from '../kube/caller.ts'
 import type { CredentialLife } from './credential.ts'
+import type { ToldSigns } from './told.ts'
 
 /** In whose name a request goes up: no request has more rights there than its caller (I1). */
 export type Identity =
@@ -20,10 +21,15 @@ export type Identity =
   /** A credential configured for callers whose certificate bears this common name; `caller` is whom that certificate names. */
   | { readonly kind: 'certificate'; readonly name: string; readonly caller?: Caller }
   | { readonly kind: 'anonymous' }
-  /** Named by a certificate that no credential goes with: the edge asks about it, and nothing goes up in its name. */
-  | { readonly kind: 'named'; readonly caller: Caller }
+  /**
+   * Named by a certificate that no credential goes with: the edge asks about it. Something goes up in its name only where an upstream
+   * speaks for it, which is shown `chain`: the certificate with those between it and an authority (`tunnel/credentials`).
+   */
+  | NamedIdentity
   /** Known here alone, as one who is impersonated while the cloud is away: nothing goes up in its name. */
   | { readonly kind: 'local'; readonly caller: Caller }
+
+export type NamedIdentity = { readonly kind: 'named'; readonly caller: Caller; readonly chain?: string }
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -81,6 +87,12 @@ export class Unreachable extends Error {
   }
 }
 
+/** `why` is '' where there is none to be told. */
+export type Speaking = { readonly yes: boolean; readonly why: string }
+
+/** The hub on the way does not speak for this caller, and did not ask the API server: what it says is no word of that. */
+export class Unspoken extends Error {}
+
 export type ReachabilityState =
   /** The last probe was answered, and traffic flows. */
   | 'reachable'
@@ -120,7 +132,7 @@ export type Arrival = {
   readonly server: string
   /** Whether it is one of the edge's own, over which the edge can ask. */
   readonly isOwn: boolean
-  /** By whom the server's certificate has to be signed, as digests of their public keys. */
+  /** The authorities that may have signed the server's certificate, as digests of their public keys. */
   readonly authorities: readonly string[]
   /** A GET as the edge: over this very connection if it is one of the edge's own, else over one of those. */
   get(path: string): Promise<{ readonly status: number; readonly body: Buffer }>
@@ -136,9 +148,13 @@ export interface Gate {
 
 export interface Upstream {
   readonly reachability: Reachability
+  /** What the other end says of the cluster's documents; missing where it says nothing of the kind. */
+  readonly told?: ToldSigns
   /** Nothing goes up in the name of the machine's administrator, who is refused; without it the edge's own credential does. */
   readonly keepsAdministrator?: boolean
-  /** The API server's answer, whatever its status. Rejects with `Unreachable`. */
+  /** Whether requests of a caller that is known by its certificate alone can go up, and why not; without it they cannot. */
+  speaksFor?(identity: NamedIdentity): Speaking
+  /** The API server's answer, whatever its status. Rejects with `Unreachable`, or `Unspoken` for a caller who is known by a certificate alone. */
   ask(asked: UpstreamRequest): Promise<UpstreamResponse>
   /** Asks for an upgrade; an answer that is none has its own status and its body in `socket`. */
   connect(asked: UpstreamRequest): Promise<Connected>
@@ -163,7 +179,7 @@ export type CallerCertificate =
 export interface EdgeUpstream extends Upstream {
   /** What is wrong with the files it was given, a sentence each with what to do. */
   readonly complaints: readonly string[]
-  /** Another text whenever the credential of that common name is another one; who stands behind it may be, too. */
+  /** Another text whenever the credential of that common name is another one; the caller who stands behind it may be, too. */
   credentialVersion(name: string): string
   /** What goes with callers of that common name. */
   certificateOf(name: string): CallerCertificate

@@ -46,7 +46,7 @@ test('without a field manager the program’s name counts', async () => {
   assert.equal(await named('ü'.repeat(100)), 'ü'.repeat(64))
 })
 
-test('a write that changes nothing is no new version, whoever sends it', async () => {
+test('a write that changes nothing is no new version, whichever client sends it', async () => {
   const world = new FakeWorld()
   const { body } = await world.send('POST', `${configMaps}?fieldManager=a`, {
     metadata: { name: 'm' },
@@ -149,7 +149,7 @@ test('a Scale takes the replicas', async () => {
   ])
 })
 
-test('the server’s own changes belong to nobody; defaults to whoever wrote the object', async () => {
+test('the server’s own changes have no owner; defaults belong to the manager that wrote the object', async () => {
   const world = new FakeWorld()
   const { body } = await world.send('POST', '/api/v1/namespaces?fieldManager=a', { metadata: { name: 'n' } })
   assert.deepEqual(owners(body), ['a Update {"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/metadata.name":{}}}}'])

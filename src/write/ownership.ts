@@ -53,7 +53,7 @@ export function recordIn(
   old: JsonObject | undefined,
   next: JsonObject,
 ): Managed {
-  // Who has never been asked to keep owners does not begin with a change.
+  // An object whose owners were never kept does not begin to have them with a change.
   if (managed.owners.size === 0 && text(old, 'metadata', 'uid') !== '') return unmanaged
   const live = old === undefined ? nothingOf(kind) : liveOf(kind, old)
   const now = timestamp(engine.clock.now())

@@ -40,7 +40,7 @@ test('[A8] a write of much lets others in between its steps, one of little is no
   assert.deepEqual([item.data, item.metadata.annotations.by], [much.data, 'apply-patch+yaml'])
 })
 
-test('[A8] whoever has paused looks again whether there is a definition still', async () => {
+test('[A8] a write that has paused looks again whether there is a definition still', async () => {
   const world = new FakeWorld()
   world.serve(...widgets({ unscaled: true }))
   const object = { apiVersion: 'we.dev/v1', kind: 'Widget', metadata: { name: 'a', annotations: much.data } }

@@ -15,7 +15,7 @@ import { attributeFaults, localFaults, metaFaults, refuse, selectorFaults, subje
 import { carrying } from './warnings.ts'
 import type { WriteRequest, WriteResult } from './write.ts'
 
-/** Who knows what callers may do. What it does not know it throws as a refusal: a review is never answered by a guess. */
+/** What knows which rights callers have. What it does not know it throws as a refusal: a review is never answered by a guess. */
 export interface ReviewJudge {
   access(caller: Caller, asked: ReviewedAccess): AccessTold | Promise<AccessTold>
   /** In one namespace, and everywhere. */

@@ -1,6 +1,6 @@
 /**
  * TokenRequest: a token for a service account, for some audiences and a time, bound to the account and, if asked, to a pod, a
- * node or a secret: it ends with them. What is claimed is kube-apiserver's; who signs it is the surroundings' to say.
+ * node or a secret: it ends with them. What is claimed is kube-apiserver's; which key signs it is for the composition to say.
  */
 import { quoted } from '../kube/json/gotext.ts'
 import { fromPlain, isObject, type Json, type JsonObject, parseJson, printJson, text } from '../kube/json/json.ts'
@@ -16,7 +16,7 @@ import { recordNew } from './ownership.ts'
 import { carrying } from './warnings.ts'
 import type { StoredObject, WriteRequest, WriteResult } from './write.ts'
 
-/** Who signs. */
+/** What signs tokens, under the name of a server. */
 export interface TokenIssuer {
   /** Its name; also the audience of a token that is for no other. */
   readonly issuer: string

@@ -31,7 +31,7 @@ export function unenforcedWarnings(resource: GroupResource, tree: JsonObject, ol
   const told = always[groupResource(resource)]
   if (told !== undefined) return [told]
   if (isResource(resource, apiServices)) return isObject(field(tree, 'spec', 'service')) ? [services] : []
-  // A namespace is written for many reasons: only who sets a level is told.
+  // A namespace is written for many reasons: only a client that sets a level is told.
   const sets = (label: string) => {
     const level = labelOf(tree, label)
     return level !== undefined && !(old !== undefined && equalJson(level, labelOf(old, label) ?? null))

@@ -33,7 +33,7 @@ type Parts = {
   readonly guard?: WriteGuard | undefined
   /** Of the tokens of service accounts. */
   readonly issuer: TokenIssuer
-  /** Who answers reviews. */
+  /** What answers reviews. */
   readonly judge?: ReviewJudge
 }
 

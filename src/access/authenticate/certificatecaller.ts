@@ -1,4 +1,4 @@
-/** Whom a client certificate names, as kube-apiserver reads it once its chain is verified. */
+/** The caller that a client certificate names, as kube-apiserver reads it once its chain is verified. */
 import type { Caller } from '../../kube/caller.ts'
 
 export type VerifiedCertificate = {

@@ -76,7 +76,7 @@ test('[I1] names are texts in UTF-8, keys may be escaped, and none can reach a p
   assert.deepEqual(Object.keys(found?.caller.extra ?? {}), ['__proto__', 'bad%zz'])
 })
 
-test('whoever names no user impersonates nobody, and is told so in the words of kube-apiserver', () => {
+test('a caller that names no user impersonates none, and is told so in the words of kube-apiserver', () => {
   assert.equal(impersonationOf(lines([['Impersonate-User', '']])), undefined)
   assert.equal(impersonationOf([]), undefined)
   const message = (...headers: (readonly [string, string])[]) => {

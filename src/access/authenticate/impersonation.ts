@@ -38,7 +38,7 @@ export function impersonationOf(rawHeaders: readonly string[]): Impersonation | 
   return wanted && { caller: callerAs(wanted), asked: partsOf(wanted, 'impersonate', '') }
 }
 
-/** Whom the headers name, as they say it. */
+/** The caller that the headers name, as they say it. */
 export function wantedBy(rawHeaders: readonly string[]): WantedCaller | undefined {
   let [user, uid] = ['', '']
   const groups: string[] = []

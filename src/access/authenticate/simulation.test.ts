@@ -2,8 +2,10 @@
  * Pods that come and go, keys that rotate, a mirror that lags or falls out of step, a line that is cut: no token opens anything
  * longer than half a minute after the API server would have refused it, and every one that it would take does.
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { chanceOf } from '../../base/seeded.test-support.ts'
 import { fromPlain } from '../../kube/json/json.ts'
 import { type Bench, FakeCloud, openBench, settle } from '../access.test-support.ts'
 import { makeQuestion } from '../question.ts'
@@ -34,11 +36,7 @@ class Model {
   opened = { online: 0, offline: 0, saved: 0 }
 
   constructor(seed: number) {
-    let state = seed
-    this.next = () => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-      return state / 2 ** 32
-    }
+    this.next = chanceOf(seed)
   }
 
   async open(): Promise<void> {

@@ -5,6 +5,7 @@
  * tokens of all callers. Where the edge may not read them, nothing is verified here.
  */
 import { type Clock, sleep } from '../../base/clock.ts'
+import { signOf } from '../../upstream/told.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { PublicKeys } from './publickeys.ts'
 
@@ -43,6 +44,8 @@ export class TokenKeys {
   #confirmedAt = Number.NEGATIVE_INFINITY
   #notBefore = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | undefined
+  /** Of both documents as they last came. */
+  #sign: Buffer | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -85,12 +88,19 @@ export class TokenKeys {
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, upstream } = this.#parts
-    const deaf = upstream.reachability.observe(() => void this.refresh())
+    // What the hub says to be as it is known need not be asked for until it has to count for a token.
+    const look = () => (this.#isTold() ? Promise.resolve() : this.refresh())
+    const stops = [upstream.reachability.observe(() => void look()), upstream.told?.observe(() => void look())]
     while (!signal.aborted) {
-      await this.refresh()
+      await look()
       await sleep(clock, this.#record === undefined ? failedMs : everyMs, signal)
     }
-    deaf()
+    for (const stop of stops) stop?.()
+  }
+
+  #isTold(): boolean {
+    const said = this.#parts.upstream.told?.of('keys')
+    return said !== undefined && this.#sign?.equals(said) === true
   }
 
   async #ask(): Promise<void> {
@@ -101,12 +111,13 @@ export class TokenKeys {
       this.#fetch('/openid/v1/jwks'),
     ])
     const issuer = typeof found === 'string' ? issuerIn(found) : undefined
-    if (issuer === undefined || typeof jwks !== 'string') {
+    if (typeof found !== 'string' || issuer === undefined || typeof jwks !== 'string') {
       const isRefused = [found, jwks].some((one) => typeof one === 'number' && one < 500)
       this.#notBefore = askedAt + (isRefused ? refusedMs : failedMs)
       return
     }
     this.#notBefore = askedAt + pauseMs
+    this.#sign = signOf(found, jwks)
     this.#take(issuer, jwks)
     this.#confirmedAt = askedAt
   }

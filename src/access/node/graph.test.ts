@@ -1,6 +1,8 @@
 /** Where objects lead as they come, change and go: always as if only what is there now had ever been told. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { seeded } from '../../base/seeded.test-support.ts'
 import { NodeGraph } from './graph.ts'
 
 const bytes = (object: object) => Buffer.from(JSON.stringify(object))
@@ -63,11 +65,7 @@ test('a volume leads where its claim does, whichever is told first, and no longe
 
 test('after any changes in any order the graph is that of what is there', () => {
   for (let seed = 1; seed <= 30; seed++) {
-    let state = seed
-    const below = (n: number) => {
-      state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff
-      return (state >> 8) % n
-    }
+    const below = seeded(seed)
     const some = (kind: string) => [`${kind}${below(4)}`, `${kind}${below(4)}`]
     const grown = new NodeGraph()
     const there = new Map<string, ['pods' | 'persistentvolumes', Buffer]>()

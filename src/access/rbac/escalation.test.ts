@@ -46,7 +46,7 @@ const bindingTo = (kind: string, name: string) => ({
 const lacks = (what: string) =>
   `403 roles.${group} "r" is forbidden: user "ann" (groups=["devs" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n${what}`
 
-test('[I2] whoever holds every right of a role may write it, in whatever parts it holds them', () => {
+test('[I2] a caller that holds every right of a role may write it, in whatever parts it holds them', () => {
   const rbac = holding(
     pods('get'),
     { ...pods('list'), resources: ['*'] },

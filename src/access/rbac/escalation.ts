@@ -11,7 +11,7 @@ import { coversPath, type PolicyRule, readRule } from './rules.ts'
 
 const group = 'rbac.authorization.k8s.io'
 
-/** What is written, by whom, as the request names it. */
+/** What is written, and its writer, as the request names them. */
 export type RoleWrite = {
   readonly resource: { readonly group: string; readonly resource: string }
   readonly namespace: string

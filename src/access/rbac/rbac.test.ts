@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { seeded } from '../../base/seeded.test-support.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { aggregatedRules, readAggregable } from './aggregation.ts'
 import { Rbac, type RbacResource } from './rbac.ts'
@@ -209,11 +210,7 @@ test('aggregated rules come by selector and name, each once, without the role it
 
 test('[I2] an index that followed random changes says what one built from the outcome says (seeds 1 to 20)', () => {
   for (let seed = 1; seed <= 20; seed++) {
-    let state = seed
-    const below = (limit: number) => {
-      state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
-      return (state >> 8) % limit
-    }
+    const below = seeded(seed)
     const followed = new Rbac()
     const present = new Map<string, { resource: RbacResource; key: string; object: object }>()
     for (let i = 0; i < 300; i++) {

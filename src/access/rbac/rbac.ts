@@ -36,6 +36,17 @@ type BoundRights = {
   readonly subjects: readonly BoundSubject[]
 }
 
+/** A binding as far as it is one caller's. */
+export type ApplyingBinding = {
+  readonly key: string
+  readonly roleKind: string
+  readonly roleName: string
+  readonly subjects: readonly BoundSubject[]
+  readonly roleKey: string
+  /** Undefined: the role is not there. */
+  readonly rules: readonly PolicyRule[] | undefined
+}
+
 /** The bindings of one namespace, or of the whole cluster, by what a caller has. */
 type ScopedBindings = Readonly<Record<BoundSubject['kind'], Map<string, BoundRights[]>>>
 
@@ -109,6 +120,15 @@ export class Rbac {
       }
     }
     return { rules, faults: inOrder(missing) }
+  }
+
+  /** Every binding that applies to the caller, in any namespace, in the order in which questions come by them. */
+  *applying(caller: Caller): Generator<ApplyingBinding> {
+    for (const scope of this.#scopes.values())
+      for (const { key, roleKind, roleName, role, subjects } of distinct(bindingsOf(scope, caller))) {
+        const theirs = subjects.filter((subject) => isCaller(subject, caller))
+        yield { key, roleKind, roleName, subjects: theirs, roleKey: role.key, rules: role.rules }
+      }
   }
 
   /** Those of one role, as a binding in that namespace names it; undefined: it is not there. */

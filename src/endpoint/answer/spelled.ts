@@ -102,7 +102,7 @@ function made(answer: Answer, pieces: Iterable<Buffer>, bytes: number): Promise<
   return making.isDone ? whole(answer, joined(first)) : begin(answer, making, first)
 }
 
-/** Answers begun at the same time: each holds its first batches, and those who wait for them wait for each other. */
+/** Answers begun at the same time: each holds its first batches, and the clients that wait for them wait for each other. */
 const beginningMax = 200
 let beginning = 0
 

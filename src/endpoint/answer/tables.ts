@@ -88,7 +88,7 @@ export function tableOfOne(item: Item, choice: TableChoice): Buffer {
 
 type LastRow = { readonly item: Item; readonly row: Buffer; readonly of: string }
 
-/** The row made last of each resource: many who watch it are told of the same change one after the other. */
+/** The row made last of each resource: many watchers of it are told of the same change one after the other. */
 const lastRows = new WeakMap<Served, LastRow>()
 
 function rowOf(item: Item, choice: TableChoice): Buffer {

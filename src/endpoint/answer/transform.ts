@@ -6,8 +6,8 @@ import type { MediaChoice } from '../../kube/negotiate.ts'
 import { noFields } from '../../kube/object.ts'
 import type { ListHead } from '../../kube/protobuf/enveloping.ts'
 import type { Query } from '../../kube/request.ts'
-import type { TableResource } from '../../kube/table/printers/printers.ts'
 import {
+  loadPrinters,
   partialListAround,
   partialPieces,
   renderPartial,
@@ -15,6 +15,7 @@ import {
   renderTable,
   tableAround,
 } from '../../kube/table/table.ts'
+import type { TableResource } from '../../kube/table/tableresource.ts'
 import type { Request, Response, Served } from '../endpoint.ts'
 import { bookmarkMetadata } from '../forms/bookmark.ts'
 import type { SpelledList } from '../forms/listing.ts'
@@ -36,6 +37,11 @@ import {
 
 const comma = Buffer.from(',')
 const newline = Buffer.from('\n')
+
+/** Before anything is made in this form: what it takes is there. Undefined where it is already. */
+export function readyFor({ as }: MediaChoice): Promise<void> | undefined {
+  return as?.kind === 'Table' ? loadPrinters() : undefined
+}
 
 export function objectAs(
   media: MediaChoice,
@@ -64,6 +70,8 @@ export async function listResponse(
   list: ListParts & { readonly request: Request },
 ): Promise<Response> {
   const { as, codec } = list.media
+  const loading = readyFor(list.media)
+  if (loading !== undefined) await loading
   if (codec.name === 'protobuf') {
     const printed = await inProtobufAs(as, served).list(items, listHead(list.meta))
     return 'bytes' in printed ? spelledLater(status, printed, list) : spelled(status, printed, list)

@@ -5,12 +5,20 @@
 import type { Access } from '../../access/access.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { tooManyRequests } from '../../kube/status.ts'
-import type { Connected, Identity, Upstream, UpstreamRequest, UpstreamResponse } from '../../upstream/upstream.ts'
+import type {
+  Connected,
+  Identity,
+  NamedIdentity,
+  Speaking,
+  Upstream,
+  UpstreamRequest,
+  UpstreamResponse,
+} from '../../upstream/upstream.ts'
 import type { Request } from '../endpoint.ts'
 import { bearerIdentity } from '../identify.ts'
 import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
 
-/** Whom tokens name, by what the API server said of them. */
+/** The callers that tokens name, by what the API server said of them. */
 export function tokenCallers(access: Pick<Access, 'held' | 'caller'>): Whose {
   const identityOf = ({ peer, headers }: Request): Identity => bearerIdentity(peer, headers)
   return {
@@ -47,6 +55,10 @@ export class FairUpstream implements Upstream {
 
   get reachability(): Upstream['reachability'] {
     return this.#parts.upstream.reachability
+  }
+
+  speaksFor(identity: NamedIdentity): Speaking {
+    return this.#parts.upstream.speaksFor?.(identity) ?? { yes: false, why: '' }
   }
 
   async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
@@ -98,7 +110,8 @@ export class FairUpstream implements Upstream {
   #holderOf(identity: Identity): Holder {
     if (identity.kind === 'edge') return { standing: 'own', name: 'edge' }
     if (identity.kind === 'certificate') return { standing: 'known', name: `certificate ${identity.name}` }
-    const name = nameOf(identity.kind === 'token' ? this.#parts.access.held(identity) : undefined)
+    const isKnown = identity.kind === 'token' || identity.kind === 'named'
+    const name = nameOf(isKnown ? this.#parts.access.held(identity) : undefined)
     return name === undefined ? strangers : { standing: 'known', name }
   }
 }

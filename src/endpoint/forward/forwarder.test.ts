@@ -13,7 +13,7 @@ const node = (expiresMs = Number.MAX_SAFE_INTEGER, name = 'system:node:n1') => (
   certificate: { name, organizations: [], issuedBy: 'clients' as const, expiresMs },
 })
 
-test('[I1] a request goes up in the name of whoever sent it, and of nobody else', async () => {
+test('[I1] a request goes up in the name of the caller that sent it, and of no other', async () => {
   await using world = await EdgeWorld.open()
   world.cloud.script = ({ method }) => (method === 'PATCH' ? answered(200, '{}') : undefined)
   const rows: [Asking, object][] = [
@@ -287,7 +287,7 @@ test("what the administrator asks of an API server that refuses the edge's crede
   assert.match(await message('DELETE', pod), /cannot be reached, and nothing was written/)
 })
 
-test('whoever leaves before the answer takes the request along, and that is no sign against the API server', async () => {
+test('a client that leaves before the answer takes the request along, and that is no sign against the API server', async () => {
   await using world = await EdgeWorld.open()
   world.cloud.server.put('configmaps', 'a/c1', { value: 'one' })
   await world.synced('configmaps', 'a')

@@ -15,15 +15,16 @@ import {
   type Headers,
   type HeldObject,
   Unreachable,
+  Unspoken,
   type UpstreamResponse,
 } from '../../upstream/upstream.ts'
 import type { Call } from '../call.ts'
 import type { Request, Response } from '../endpoint.ts'
-import { answerAlone, notInItsName } from './alone.ts'
+import { answerAlone, isAlone, notInItsName } from './alone.ts'
 import { effectsOf } from './effects.ts'
 import { answerOffline, edgeRefused, notConnected, type OfflineParts } from './offline.ts'
 import type { ReadYourWrites } from './readyourwrites.ts'
-import { isReview } from './reviews.ts'
+import { heedReview, isReview } from './reviews.ts'
 import { sentHeaders } from './sentheaders.ts'
 
 /** A reply to a write is read before it goes on: objects are at most etcd's 1.5 MB, with room for a Table around one. */
@@ -48,11 +49,12 @@ export class Forwarder {
     this.#parts = parts
   }
 
-  async pass(call: Call, options: { accept?: string } = {}): Promise<Response> {
+  /** `isRouted`: the read has another answer where no hub speaks for the caller, and hears of that as `Unspoken`. */
+  async pass(call: Call, options: { accept?: string; isRouted?: boolean } = {}): Promise<Response> {
     const { access, tokens, upstream } = this.#parts
     const { api, request, identity } = call
     if (upstream.reachability.state === 'unreachable') return await answerOffline(this.#parts, call)
-    if (identity.kind === 'named') return await answerAlone(this.#parts, call)
+    if (isAlone(call, upstream)) return await answerAlone(this.#parts, call)
     const gone = request.gone?.()
     // An anonymous or refused caller's is passed on like anything else: its body is not read here, and no token is kept.
     const isKnown = identity.kind !== 'anonymous' && !access.isRefused(identity)
@@ -67,9 +69,11 @@ export class Forwarder {
       const tap = this.#tap(call)
       const body = isAsked ? replayed(await call.body()) : (tap ?? request)
       const answer = await this.#ask(call, { ...options, gone, body })
+      if (isAsked && answer.status === 201) await heedReview(this.#parts.reviews, call)
       return await this.#reply(api, answer, tap?.sent)
     } catch (error) {
       if (gone?.aborted === true) throw hasLeft()
+      if (error instanceof Unspoken && options.isRouted !== true) return await answerAlone(this.#parts, call)
       if (!(error instanceof Unreachable)) throw error
       const { message: why } = error
       // One issued in vain does no harm: unlike any other write, it is answered from what is kept also if it may be done. As a
@@ -103,6 +107,7 @@ export class Forwarder {
     } catch (error) {
       // That says nothing about the API server.
       if (gone?.aborted === true) throw hasLeft()
+      if (error instanceof Unspoken) return undefined
       if (!(error instanceof Unreachable)) throw error
       // What the API server lets wait, of one caller or of one object, is no reason for others to go without it.
       if (!doubt.alive) reachability.suspect(error.message)
@@ -117,7 +122,7 @@ export class Forwarder {
     const { request, identity } = call
     const { reachability } = upstream
     if (reachability.state === 'unreachable') throw notConnected(call.api, reachability.why)
-    if (identity.kind === 'named') throw notInItsName(call)
+    if (isAlone(call, upstream)) throw notInItsName(call, upstream)
     const askedAt = clock.steady()
     try {
       const connected = await upstream.connect({
@@ -133,6 +138,7 @@ export class Forwarder {
       connected.socket.destroy()
       throw edgeRefused()
     } catch (error) {
+      if (error instanceof Unspoken) throw notInItsName(call, upstream)
       if (!(error instanceof Unreachable)) throw error
       throw this.#isRefusedEdge(call) ? edgeRefused() : notConnected(call.api, error.message)
     }

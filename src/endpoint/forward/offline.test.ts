@@ -165,7 +165,7 @@ test('writes that were refused are a figure by resource over every cut, from 0 o
   ])
 })
 
-test('creating what exists is 409, in JSON and in protobuf, to whoever may create', async () => {
+test('creating what exists is 409, in JSON and in protobuf, to a caller that may create', async () => {
   await using world = await offline()
   const body = { kind: 'ConfigMap', metadata: { name: 'cm' } }
   const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' }
@@ -184,7 +184,7 @@ test('creating what exists is 409, in JSON and in protobuf, to whoever may creat
   assert.notEqual(await create({ peer: admin, headers: { 'impersonate-user': 'x' } }), 409)
 })
 
-test('[I1] whoever speaks for another is answered here what that one may read, without the cloud alone', async () => {
+test('[I1] a caller that speaks for another is answered here what that one may read, without the cloud alone', async () => {
   await using world = await offline()
   world.cloud.judge.users.set('jane-token', { name: 'jane', uid: '', groups: ['system:authenticated'] })
   world.cloud.reachability.set('reachable')

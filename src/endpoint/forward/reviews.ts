@@ -15,6 +15,7 @@ import { printJson, text } from '../../kube/json/json.ts'
 import { bodyFormat, negotiate } from '../../kube/negotiate.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import type { Resource } from '../../kube/resource.ts'
+import { type ReviewedSubject, reviewedSubject } from '../../kube/reviewedsubject.ts'
 import type { StatusError } from '../../kube/status.ts'
 import type { ReviewJudge, TokenTold } from '../../write/reviews.ts'
 import { warn } from '../answer/respond.ts'
@@ -28,6 +29,8 @@ export type ReviewParts = {
   readonly access: Pick<Access, 'held' | 'isRefused' | 'decide' | 'opinion' | 'rules'>
   readonly clock: Clock
   readonly log: Log
+  /** Hears about which subjects the kubelet of this node has asked the API server. */
+  readonly heard?: (subject: ReviewedSubject) => void
 }
 
 /** Reviews ask, and write nothing. */
@@ -38,6 +41,14 @@ export function isReview({ group }: ApiRequest): boolean {
 /** Of the caller itself: to ask them takes no more right than to be known. */
 export function isSelfReview(api: ApiRequest): boolean {
   return isReview(api) && api.verb === 'create' && api.resource.startsWith('selfsubject')
+}
+
+/** The API server has answered a review of this node's kubelet. */
+export async function heedReview({ heard }: ReviewParts, call: Call): Promise<void> {
+  const { api, identity, request } = call
+  if (heard === undefined || identity.kind !== 'certificate' || api.resource !== 'subjectaccessreviews') return
+  const subject = reviewedSubject(request.headers['content-type'], await call.body())
+  if (subject !== undefined) heard(subject)
 }
 
 /** Undefined where there is no such review. `unknown` is the refusal of what only the API server can tell. */

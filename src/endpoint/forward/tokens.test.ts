@@ -198,7 +198,7 @@ test('[I1] an account or a bound object that is gone takes along every token tha
   }
 })
 
-test('[I1] whoever has an account deleted through the edge takes its tokens out of it, unless it only tries', async () => {
+test('[I1] a caller that has an account deleted through the edge takes its tokens out of it, unless it only tries', async () => {
   for (const body of [{}, { dryRun: ['All'] }]) {
     await using world = await offline()
     world.cloud.reachability.set('reachable')

@@ -77,7 +77,7 @@ export class Tokens {
     if (kept !== undefined) return kept
     const body = await call.body()
     const askedAt = clock.steady()
-    // Who asks may still have to be learned: beside the request, which waits for nothing but its own answer.
+    // The caller may still have to be learned: beside the request, which waits for nothing but its own answer.
     const caller = impersonates ? undefined : this.#callerOf(identity)
     const answer = await upstream.ask({
       method: request.method,

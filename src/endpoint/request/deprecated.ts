@@ -18,7 +18,7 @@ export interface Deprecating {
 }
 
 export function warnOfDeprecation(api: ApiRequest | undefined, response: Response, catalog: Deprecating): void {
-  // Who is not let in learns nothing about the resource.
+  // A caller that is not let in learns nothing about the resource.
   if (api === undefined || !api.isResource || response.status === 401) return
   const { group, version, resource } = api
   const warning = group === '' ? warnings.get(resource) : catalog.find(group, version, resource)?.deprecation

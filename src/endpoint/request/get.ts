@@ -6,7 +6,7 @@ import type { ApiRequest } from '../../kube/request.ts'
 import { notFound, tooLargeResourceVersion } from '../../kube/status.ts'
 import { plain } from '../answer/respond.ts'
 import { isWorthGzip, spelled, wantsPretty } from '../answer/spelled.ts'
-import { objectAs } from '../answer/transform.ts'
+import { objectAs, readyFor } from '../answer/transform.ts'
 import type { Call } from '../call.ts'
 import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
 
@@ -35,7 +35,9 @@ export function getItem(parts: ReadParts, served: Served, stored: Item, call: Ca
   if (isPlain(media, api, request) && !isWorthGzip(item.bytes.length, request)) {
     return plain(200, served.spelling.pieces(item))
   }
-  return spelled(200, objectAs(media, served, item, api.query, parts.clock.now()), { media, query: api.query, request })
+  const { query } = api
+  const print = () => spelled(200, objectAs(media, served, item, query, parts.clock.now()), { media, query, request })
+  return readyFor(media)?.then(print) ?? print()
 }
 
 export async function reach(parts: ReadParts, cache: Cache, version: number): Promise<void> {

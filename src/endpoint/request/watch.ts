@@ -7,7 +7,7 @@ import type { WatchOptions } from '../../kube/listoptions.ts'
 import type { MediaChoice } from '../../kube/negotiate.ts'
 import { failure, type Status, StatusError, tooOld } from '../../kube/status.ts'
 import { jsonHeaders } from '../answer/spelled.ts'
-import { formOf } from '../answer/transform.ts'
+import { formOf, readyFor } from '../answer/transform.ts'
 import type { Call } from '../call.ts'
 import type { ReadParts, Response, Served } from '../endpoint.ts'
 import { protobufErrorFrame } from '../forms/protobuf/document.ts'
@@ -34,6 +34,7 @@ export async function watchObjects(
   filterOf(served, cache, call, options.labels)
   const headers = watchHeaders(media)
   const errorFrame = errorFrameOf(media)
+  await readyFor(media)
   const refused = await refusalOf(parts, cache, options)
   if (refused !== undefined) return refusedWatch(media, refused)
   // From here to the watcher nothing waits: what is published next is not in the state, and not missed. The fields that

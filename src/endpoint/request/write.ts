@@ -6,11 +6,11 @@ import { bodyFormat, checkShape, type MediaChoice, negotiate, patchFormat } from
 import { noFields } from '../../kube/object.ts'
 import type { TypeMeta } from '../../kube/protobuf/enveloping.ts'
 import type { ApiRequest } from '../../kube/request.ts'
-import { scales } from '../../kube/table/printers/printers.ts'
+import { scales } from '../../kube/table/tableresource.ts'
 import type { StoredObject, WriteRequest, WriteResult } from '../../write/write.ts'
 import { warn } from '../answer/respond.ts'
 import { spelled } from '../answer/spelled.ts'
-import { computedAs, listResponse, objectAs } from '../answer/transform.ts'
+import { computedAs, listResponse, objectAs, readyFor } from '../answer/transform.ts'
 import type { Call } from '../call.ts'
 import type { EndpointParts } from '../composition.ts'
 import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
@@ -78,6 +78,7 @@ export async function printResult(
   media = negotiate(request.headers.accept, { shape: 'object', resource: served.resource, unshaped: true }),
 ): Promise<Response> {
   checkShape(media, result.list === undefined ? 'object' : 'list', served.resource)
+  await readyFor(media)
   const choice = { media, query: api.query, request }
   const response = await (result.list === undefined
     ? spelled(result.code, pieces(result, media, served, api, parts), choice)

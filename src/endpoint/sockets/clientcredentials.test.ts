@@ -166,7 +166,7 @@ test('a certificate that maps to no credential is told with its reason, once for
   )
 })
 
-test('[I1] the node that a hub stands for is whoever the authorities of callers name so, by exactly its subject', () =>
+test('[I1] the node that a hub stands for is the caller that the authorities of callers name so, by exactly its subject', () =>
   serving(
     () => ({ organizations: ['system:nodes'] }),
     async (server) => {

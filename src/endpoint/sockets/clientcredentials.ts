@@ -7,11 +7,10 @@
  * authorities of callers vouch for under that node's subject, as at the API server itself.
  */
 import { X509Certificate } from 'node:crypto'
+import { namesOf, subjectUids } from '../../kube/certificatesubject.ts'
 import type { CallerCertificate } from '../../upstream/upstream.ts'
 import type { Peer } from '../endpoint.ts'
 import type { CertificateStanding } from '../identify.ts'
-import { namesOf } from './peer.ts'
-import { subjectUids } from './subjectuids.ts'
 
 type Presented = NonNullable<Peer['certificate']>
 
@@ -39,7 +38,7 @@ export class ClientCredentials {
     if (configured === 'unusable') return 'credential' // and its caller is told why nothing goes up
     const before = this.#judged.get(presented)
     if (before !== undefined && before.against === configured) return before.standing
-    // The files were renewed, perhaps by another authority: who was taken for it on this connection still is.
+    // The files were renewed, perhaps by another authority: a caller that was taken for it on this connection still is.
     const why = strangeness(configured, presented, before?.standing === 'credential')
     const isOthers = configured !== undefined && !isSignedAlike(configured, presented)
     const standing = why === undefined ? 'credential' : isOthers ? 'stranger' : 'named'

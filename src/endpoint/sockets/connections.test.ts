@@ -59,7 +59,7 @@ test('[A8] any number of connections that ask for nothing leave the administrato
   assert.equal(cut.includes('token'), false)
 })
 
-test('[A8] callers are pushed out by no stranger, and among them by whoever has the most', () => {
+test('[A8] callers are pushed out by no stranger, and among them the one that has the most goes', () => {
   const { connections, cut, admit, known } = crowd()
   const modest = known('modest', caller('modest'))
   connections.begin(modest)

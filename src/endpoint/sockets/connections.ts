@@ -1,7 +1,7 @@
 /**
  * Every connection and what it is worth, for the moment when there are too many. A newcomer cannot be known before it has
  * shaken hands, some not before they have asked for something: so it is let in, and the most worthless stranger goes. That
- * is who has asked for nothing for the longest, shaken hands or not, then who is idle. Strangers never push out a caller;
+ * is the one that has asked for nothing for the longest, shaken hands or not, then one that is idle. Strangers never push out a caller;
  * where callers are too many, it is one of the caller's who has the most.
  */
 
@@ -9,7 +9,7 @@ import { type Holder, strangers } from '../shares.ts'
 import type { Connection } from './peer.ts'
 
 export type Visit = {
-  /** Whom its certificate names, or the first token on it that the API server accepts, as it holds shares. */
+  /** The caller that its certificate names, or the first token on it that the API server accepts, as it holds shares. */
   holder: Holder
   /** The same for all connections of one caller. */
   caller: string
@@ -32,7 +32,7 @@ export type Visit = {
 /** Whose a connection is, and what it is worth. */
 export type VisitingConnection = Connection & { readonly visit: Visit }
 
-/** Places that callers leave to those who are still to show who they are: one of so many. */
+/** Places that callers leave to clients that are still to show who they are: one of so many. */
 const newcomersDivisor = 64
 
 export class Connections {
@@ -71,7 +71,7 @@ export class Connections {
     return visit
   }
 
-  /** It has shaken hands; `holder` is whom its certificate names. */
+  /** It has shaken hands; `holder` is the caller that its certificate names. */
   greeted(visit: Visit, holder: Holder | undefined): void {
     if (holder === undefined) return
     visit.certified = true

@@ -203,7 +203,7 @@ export class Exchanges {
   #slot({ request, visit }: Exchange, response: Response): (() => void) | Response | undefined {
     const shares = this.sender.sharesOf(response)
     if (shares === undefined) {
-      // Who asked may be known by now: then its connection is worth more.
+      // The caller may be known by now: then its connection is worth more.
       if (visit.holder.standing === 'stranger') this.holderOf(visit, request)
       return undefined
     }

@@ -234,7 +234,7 @@ test('[A8] a connection that sends nothing but PINGs or SETTINGS is cut', () =>
     }
   }))
 
-test('[A8] whoever is refused as nobody has few streams at once, and its HTTP/2 connection ends, as at kube-apiserver', () => {
+test('[A8] a client that is refused as no caller has few streams at once, and its HTTP/2 connection ends, as at kube-apiserver', () => {
   const { promise: gate, resolve: go } = Promise.withResolvers<void>()
   const handle = async ({ headers }: Request): Promise<Response> => {
     await gate

@@ -1,10 +1,10 @@
 /** What one client, and all of them, may ask of the server's sockets. Over a limit there is a clear answer, for that one only. */
 
 export const standardLimits = {
-  /** A TLS connection costs some 80 KB: together about 300 MB at worst. Beyond, `connections` says who goes. */
+  /** A TLS connection costs some 80 KB: together about 300 MB at worst. Beyond, `connections` says which goes. */
   connectionsMax: 4_096,
   /**
-   * Requests that wait for the beginning of their answers, divided into shares: most are answered at once, and who waits
+   * Requests that wait for the beginning of their answers, divided into shares: most are answered at once, and one that waits
    * for the cloud, a first sync or a body holds some 20 KB, and with a body what is unread of it. With a long selector one
    * counts for more.
    */

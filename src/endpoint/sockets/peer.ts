@@ -5,16 +5,16 @@
  */
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
+import { namesOf, subjectUids } from '../../kube/certificatesubject.ts'
 import type { Peer } from '../endpoint.ts'
-import { subjectUids } from './subjectuids.ts'
 
 export type Connection = { readonly peer: Peer }
 
 /** A peer without a certificate that counts. */
 export const stranger: Connection = { peer: {} }
 
-/** Whose key signed a certificate that an intermediate authority issued, and the key of the authority above that. */
-type Issued = { readonly signer: KeyObject; readonly authority: KeyObject }
+/** Whose key signed a certificate, the key of the authority above that, and the certificates in between. */
+type Issued = { readonly signer: KeyObject; readonly authority: KeyObject; readonly between: readonly Buffer[] }
 
 /** Callers of intermediate authorities on one node: beyond it the one that came least recently shakes hands anew to be known. */
 const issuedMax = 1024
@@ -43,42 +43,46 @@ export class ClientAuthorities {
     const shown = socket.getPeerX509Certificate()
     if (shown === undefined) return { peer: {} }
     const { subject, valid_to } = socket.getPeerCertificate()
-    const signer = socket.authorized ? this.#signerOf(socket) : undefined
-    if (subject === undefined || signer === undefined) return { peer: { unverified: true } }
+    const issued = socket.authorized ? this.#issuedOf(socket) : undefined
+    if (subject === undefined || issued === undefined) return { peer: { unverified: true } }
+    const { signer, between } = issued
     const issuedBy = signer.equals(this.#own.publicKey) ? 'own' : 'clients'
     const uids = subjectUids(shown.raw)
     const fingerprint = shown.fingerprint256.replaceAll(':', '').toLowerCase()
     const expiresMs = Date.parse(valid_to)
-    return { peer: { certificate: { ...namesOf(subject), uids, fingerprint, issuedBy, expiresMs, signer } } }
+    const chain = [shown.raw, ...between]
+    return { peer: { certificate: { ...namesOf(subject), uids, fingerprint, issuedBy, expiresMs, signer, chain } } }
   }
 
   /** Whether any of these stands behind the connection's certificate, by signatures alone. */
   vouchesFor(socket: TLSSocket): boolean {
-    return this.#signerOf(socket) !== undefined
+    return this.#issuedOf(socket) !== undefined
   }
 
-  /** Whose key signed the certificate itself; undefined for one whose authority went while it shook hands. */
-  #signerOf(socket: TLSSocket): KeyObject | undefined {
+  /** The authority that issued the certificate; undefined for one whose authority went while it shook hands. */
+  #issuedOf(socket: TLSSocket): Issued | undefined {
     const shown = socket.getPeerX509Certificate()
     if (shown === undefined) return undefined
     const issued =
       this.#issuedBy(shown) ?? (socket.isSessionReused() ? this.#issued.get(shown.fingerprint256) : undefined)
     if (issued === undefined || !this.#all.some(({ publicKey }) => publicKey.equals(issued.authority))) return undefined
     if (!issued.signer.equals(issued.authority)) this.#remember(shown.fingerprint256, issued)
-    return issued.signer
+    return issued
   }
 
   /** By the chain that came with it. */
   #issuedBy(shown: X509Certificate): Issued | undefined {
     let certificate = shown
     let signer: KeyObject | undefined
+    const between: Buffer[] = []
     for (;;) {
       const signed = certificate
       const authority = this.#all.find((one) => signed.verify(one.publicKey))?.publicKey
-      if (authority !== undefined) return { signer: signer ?? authority, authority }
+      if (authority !== undefined) return { signer: signer ?? authority, authority, between }
       const issuer = certificate.issuerCertificate
       if (issuer === undefined || !signed.verify(issuer.publicKey)) return undefined
       signer ??= issuer.publicKey
+      between.push(issuer.raw)
       certificate = issuer
     }
   }
@@ -88,14 +92,6 @@ export class ClientAuthorities {
     this.#issued.set(fingerprint, issued)
     if (this.#issued.size > issuedMax) this.#issued.delete(this.#issued.keys().next().value as string)
   }
-}
-
-/** As kube-apiserver reads a subject: of several common names the last, every organization. */
-export function namesOf({ CN = '', O = [] }: { CN?: string | string[]; O?: string | string[] }): {
-  name: string
-  organizations: string[]
-} {
-  return { name: [CN].flat().at(-1) ?? '', organizations: [O].flat() }
 }
 
 function certificatesIn(pem: string): X509Certificate[] {

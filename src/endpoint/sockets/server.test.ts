@@ -65,7 +65,7 @@ for (const version of [1, 2] as const) {
     })
   })
 
-  test(`HTTP/${version}: whoever waits for an answer elsewhere hears that its client has left`, () => {
+  test(`HTTP/${version}: a request that waits for an answer elsewhere hears that its client has left`, () => {
     const { promise: heard, resolve: hear } = Promise.withResolvers<boolean>()
     const { promise: asked, resolve: note } = Promise.withResolvers<AbortSignal>()
     const handle = async ({ gone }: Request): Promise<Response> => {

@@ -20,7 +20,7 @@ export type ViewRecords = {
 
 /**
  * Callers times what each asks for of what it sees otherwise: a kubelet watches one
- * ConfigMap of each namespace that it has pods of. Beyond it who listed first is forgotten, and may have to list once more.
+ * ConfigMap of each namespace that it has pods of. Beyond it the caller that listed first is forgotten, and may have to list once more.
  */
 const toldMax = 2_000
 

@@ -1,5 +1,6 @@
 /** What callers behind edges prove to a hub, over links in memory: the hub's own peers, sources and mirror, and a cloud that answers reviews. */
 import assert from 'node:assert/strict'
+import type { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { FakeCloud, FakeRecords } from '../../access/access.test-support.ts'
 import { accountCaller } from '../../access/authenticate/accounttoken.ts'
@@ -15,9 +16,11 @@ import { TunnelPair } from '../../tunnel/pair.test-support.ts'
 import { proofPurpose } from '../../tunnel/proof/proof.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import { showProof } from '../../upstream/linked/showproof.ts'
+import { nowMs, shownBy, TestAuthority } from '../callers/certificates.test-support.ts'
 import { HubWorld, type TestEdge } from '../peers/hub.test-support.ts'
 import { CallerProofs } from './callerproofs.ts'
 import { NodeRights } from './noderights.ts'
+import { SetPolicies } from './policies.test-support.ts'
 import { proofLimits } from './prooflimits.ts'
 import { ProvenRights } from './provenrights.ts'
 
@@ -33,7 +36,7 @@ type Granted = Record<string, readonly string[]>
 
 const reads = (what: string): string[] => ['list', 'watch'].map((verb) => `${verb} ${what}`)
 
-async function opened(granted: Granted = { proxy: reads('endpointslices@') }) {
+async function opened(granted: Granted = { proxy: reads('endpointslices@') }, more: object = {}) {
   const cloud = new FakeCloud()
   const rights: Granted = { ...granted }
   cloud.users.set('', { name: 'hub', uid: '', groups: [] })
@@ -56,10 +59,12 @@ async function opened(granted: Granted = { proxy: reads('endpointslices@') }) {
   const records = new FakeRecords()
   const callers = await openHubCallers({
     ...{ upstream: cloud, interests: mirror.interests, sources, records, clock, log, audiences: [issuer] },
+    warnings: { warn: () => undefined },
     catalog: { find: () => undefined, observe: () => () => undefined },
+    ...more,
   })
   const nodes = new NodeRights({ sources, clock })
-  const proven = new ProvenRights({ nodes, callers: callers.proofs, trustsEdges: false })
+  const proven = new ProvenRights({ nodes, callers: callers.proofs, trustsEdges: false, policies: new SetPolicies() })
   nodes.start()
   const ending = new AbortController()
   const running = callers.run(ending.signal)
@@ -75,7 +80,7 @@ async function opened(granted: Granted = { proxy: reads('endpointslices@') }) {
       return edge
     },
     prove: (edge: TestEdge, interest: string, token = 'token-1') =>
-      showProof({ streams: edge.streams, interest, token, clock }),
+      showProof({ streams: edge.streams, interest, shown: { token }, clock }),
     async again(edge: TestEdge, interest = edge.copy().name) {
       const copy = edge.copy(interest)
       copy.refusal = undefined
@@ -111,13 +116,47 @@ test('[L24, I1] a pod’s token opens what its account may list and watch, to th
     assert.match(edge.copy().refusal?.sentence ?? '', /needs the credential of a caller who may, and none was shown/)
   }
   const answer = await hub.prove(one, slices)
-  assert.deepEqual(answer, { verdict: 'allowed', forMs: proofLimits.lifeMs, sentence: '' })
+  assert.deepEqual(answer, { verdict: 'allowed', forMs: proofLimits.lifeMs, sentence: '', denied: 0 })
   assert.deepEqual((await hub.again(one)).names, ['a/web'])
   assert.equal((await hub.again(other)).refusal?.reason, 'forbidden')
   assert.deepEqual(other.copy().names, [])
   cloud.users.set('token-2', account('proxy', 'pod-2'))
   assert.equal((await hub.prove(other, slices, 'token-2')).verdict, 'allowed')
   assert.deepEqual((await hub.again(other)).names, ['a/web'])
+})
+
+test('[L24, L26, L27] a certificate proves what its caller may where a policy lets its edge speak for it, as long as all of that is so', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const policy = { edge: 'n1', now: nowMs }
+  const speaking = {
+    authorities: () => [cluster.certificate],
+    speaksFor: (edge: string) => ({ yes: edge === policy.edge, by: 'the policy' }),
+    isConstrained: () => true,
+    allowsLegacy: false,
+  }
+  await using hub = await opened({ jane: reads('endpointslices@') }, { speaking })
+  hub.server.put('endpointslices', 'a/web')
+  const { clock } = hub.world.mirror.server
+  clock.jump(nowMs - clock.now())
+  const [one, other] = [await hub.linked('n1', slices), await hub.linked('n2', slices)]
+  const prove = ({ streams }: TestEdge, certificate: X509Certificate) =>
+    showProof({ streams, interest: slices, shown: { certificate: shownBy(certificate).text }, clock })
+  const jane = cluster.issue('jane', 'dev', { notAfter: nowMs + 3_600_000 })
+  const refused = await prove(other, jane)
+  assert.deepEqual([refused.verdict, refused.denied], ['refused', 0])
+  assert.match(refused.sentence, /does not let node "n2" speak for it/)
+  for (const certificate of [
+    new TestAuthority('kubernetes').issue('jane', 'dev'),
+    cluster.issue('jane', 'system:masters'),
+  ])
+    assert.equal((await prove(one, certificate)).verdict, 'refused')
+  const bob = await prove(one, cluster.issue('bob', 'dev'))
+  assert.deepEqual([bob.verdict, bob.denied], ['refused', 1])
+  assert.equal((await prove(one, jane)).verdict, 'allowed')
+  assert.deepEqual((await hub.again(one)).names, ['a/web'])
+  policy.edge = 'n3'
+  await hub.world.pass(90_000)
+  assert.match(one.copy().refusal?.sentence ?? '', /the last one may no more: its hub does not let node "n1"/)
 })
 
 test('[L24] what the node of the link may have needs no proof', async () => {
@@ -353,7 +392,7 @@ test('[L8, L24] what is judged for all edges together is bounded, and a proof th
   const hostile = linked('hostile')
   for (let at = 0; at < 8; at++) hostile.open({ purpose: proofPurpose, token: 'x' })?.write(Buffer.from([5]))
   const shown = ['a', 'b', 'c'].map((name) => {
-    const answered = showProof({ streams: linked(name), interest: slices, token: name, clock })
+    const answered = showProof({ streams: linked(name), interest: slices, shown: { token: name }, clock })
     return answered.then(({ sentence }) => sentence)
   })
   assert.match(await Promise.race(shown), /too many proofs wait/)

@@ -16,24 +16,31 @@ import { Counter, gauge } from '../../base/metrics.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import type { Interest } from '../../mirror/interest.ts'
-import type { CarriedToken } from '../../tunnel/credentials.ts'
+import { CarriedCertificate, type CarriedToken, type HeldCredential } from '../../tunnel/credentials.ts'
 import { sentenceOf } from '../../tunnel/frames.ts'
 import { decodeProof, encodeProofAnswer, type ProofAnswer, proofPurpose, takeProof } from '../../tunnel/proof/proof.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { Identity } from '../../upstream/upstream.ts'
+import { unbound } from '../callers/callers.ts'
+import type { SpokenCallers } from '../callers/spoken.ts'
 import { AskingRate } from '../forwarding/rate.ts'
 import type { JudgedEdge } from '../peers/rights.ts'
 import { wantedOf } from '../sources/wanted.ts'
-import { LinkProofs } from './linkproofs.ts'
+import { type CallerProof, LinkProofs } from './linkproofs.ts'
 import { type ProofLimits, proofLimits } from './prooflimits.ts'
 import { waysTo } from './waysto.ts'
 
 type Parts = {
   readonly access: Pick<Access, 'recheck' | 'refusal'>
   readonly recheckCaller: OpenAccess['recheckCaller']
+  /** The callers for whom edges may speak by certificates; without it no certificate is taken. */
+  readonly spoken?: Pick<SpokenCallers, 'judge'> | undefined
   readonly clock: Clock
   readonly limits?: Partial<ProofLimits>
 }
+
+/** A token, or a certificate for whose caller this edge may speak. */
+type ProvingCredential = CallerProof['credential']
 
 type ProvingLink = {
   readonly proofs: LinkProofs
@@ -46,7 +53,8 @@ type ProvingLink = {
 
 type Judged =
   | { readonly verdict: 'allowed'; readonly caller: string }
-  | { readonly verdict: 'refused' | 'unknown'; readonly sentence: string }
+  /** `isDenied`: the API server says that this caller may not. */
+  | { readonly verdict: 'refused' | 'unknown'; readonly sentence: string; readonly isDenied?: boolean }
 
 export class CallerProofs {
   readonly #parts: Parts
@@ -65,7 +73,7 @@ export class CallerProofs {
   acceptFor(edge: JudgedEdge, next: (incoming: IncomingStream) => void): (incoming: IncomingStream) => void {
     return (incoming) => {
       if (incoming.purpose !== proofPurpose) next(incoming)
-      else this.#accept(this.#linkOf(edge), incoming)
+      else this.#accept(edge, incoming)
     }
   }
 
@@ -74,7 +82,7 @@ export class CallerProofs {
     const link = this.#links.get(edge)
     let why = 'it needs the credential of a caller who may, and none was shown over this link'
     for (const proof of link?.proofs.of(wanted.name, this.#parts.clock.steady()) ?? []) {
-      const judged = await this.#judge(proof.credential, wanted)
+      const judged = await this.#judge(edge, proof.credential, wanted)
       // What cannot be told now was told before.
       if (judged.verdict !== 'refused') return undefined
       link?.proofs.end(proof)
@@ -116,20 +124,21 @@ export class CallerProofs {
     return link
   }
 
-  #accept(link: ProvingLink, incoming: IncomingStream): void {
+  #accept(edge: JudgedEdge, incoming: IncomingStream): void {
+    const link = this.#linkOf(edge)
     if (link.waiting >= this.#limits.waitingMax) {
       incoming.stream.giveUp('busy', 'too many proofs of this edge wait to be judged')
       return
     }
     link.waiting++
     // Until it is judged, and not only until its edge has left: otherwise leaving at once would be a way around the limit.
-    void this.#serve(link, incoming).finally(() => link.waiting--)
+    void this.#serve(edge, link, incoming).finally(() => link.waiting--)
   }
 
-  async #serve(link: ProvingLink, { stream, token }: IncomingStream): Promise<void> {
+  async #serve(edge: JudgedEdge, link: ProvingLink, { stream, ...shown }: IncomingStream): Promise<void> {
     try {
       const interest = decodeProof(await takeProof(stream))
-      const answer = await this.#answer(link, interest, token)
+      const answer = await this.#answer(edge, link, { interest, shown })
       this.#counter.add(`verdict="${answer.verdict}"`)
       if (!stream.destroyed) stream.end(encodeProofAnswer({ ...answer, sentence: sentenceOf(answer.sentence) }))
     } catch (error) {
@@ -139,32 +148,48 @@ export class CallerProofs {
     }
   }
 
-  async #answer(link: ProvingLink, interest: string, token: CarriedToken | undefined): Promise<ProofAnswer> {
+  async #answer(
+    edge: JudgedEdge,
+    link: ProvingLink,
+    { interest, shown }: { readonly interest: string; readonly shown: HeldCredential },
+  ): Promise<ProofAnswer> {
     const { refusedRetryMs, unknownRetryMs, lifeMs, waitingTotalMax } = this.#limits
     const waitMs = link.rate.take()
-    if (waitMs > 0) return { verdict: 'unknown', forMs: Math.ceil(waitMs), sentence: 'this edge proves too often' }
+    if (waitMs > 0) return answerOf('unknown', Math.ceil(waitMs), 'this edge proves too often')
     const wanted = wantedOf(interest)
-    if (wanted === undefined) return { verdict: 'refused', forMs: lifeMs, sentence: 'no interest is called so' }
-    if (token === undefined) return { verdict: 'refused', forMs: lifeMs, sentence: 'no credential was shown' }
-    if (this.#waiting >= waitingTotalMax) return { verdict: 'unknown', forMs: unknownRetryMs, sentence: waiting }
-    const credential = identityOf(link, token)
+    if (wanted === undefined) return answerOf('refused', lifeMs, 'no interest is called so')
+    const credential = credentialOf(link, shown)
+    if (credential === undefined) return answerOf('refused', lifeMs, 'no credential was shown')
+    if (this.#waiting >= waitingTotalMax) return answerOf('unknown', unknownRetryMs, waiting)
     this.#waiting++
-    const judged = await this.#judge(credential, wanted).finally(() => this.#waiting--)
-    if (judged.verdict !== 'allowed')
-      return { ...judged, forMs: judged.verdict === 'refused' ? refusedRetryMs : unknownRetryMs }
-    if (link.isOver) return { verdict: 'unknown', forMs: 0, sentence: 'the link has ended' }
+    const judged = await this.#judge(edge, credential, wanted).finally(() => this.#waiting--)
+    if (judged.verdict !== 'allowed') {
+      const { verdict, sentence, isDenied = false } = judged
+      return answerOf(verdict, verdict === 'refused' ? refusedRetryMs : unknownRetryMs, sentence, isDenied)
+    }
+    if (link.isOver) return answerOf('unknown', 0, 'the link has ended')
     const { caller } = judged
     const full = link.proofs.hold({ interest: wanted.name, caller, credential }, this.#parts.clock.steady())
-    if (full !== undefined) return { verdict: 'unknown', forMs: refusedRetryMs, sentence: full }
-    return { verdict: 'allowed', forMs: lifeMs, sentence: '' }
+    if (full !== undefined) return answerOf('unknown', refusedRetryMs, full)
+    return answerOf('allowed', lifeMs, '')
   }
 
-  async #judge(credential: Identity, wanted: Interest): Promise<Judged> {
-    const { access, recheckCaller } = this.#parts
-    const found = await recheckCaller(credential)
+  /** Who stands behind a credential now. */
+  async #callerOf(edge: JudgedEdge, credential: ProvingCredential): Promise<{ readonly caller: Caller } | Judged> {
+    if (credential instanceof CarriedCertificate) {
+      const judged = this.#parts.spoken?.judge(edge.name, credential) ?? { sentence: 'the hub takes no certificates' }
+      return 'caller' in judged ? judged : { verdict: 'refused', sentence: judged.sentence }
+    }
+    const found = await this.#parts.recheckCaller(credential)
     if (found === 'refused') return { verdict: 'refused', sentence: 'the API server does not accept this credential' }
-    if (found === 'unknown') return unjudged
-    const caller = unbound(found)
+    return found === 'unknown' ? unjudged : { caller: found }
+  }
+
+  async #judge(edge: JudgedEdge, credential: ProvingCredential, wanted: Interest): Promise<Judged> {
+    const { access } = this.#parts
+    const found = await this.#callerOf(edge, credential)
+    if ('verdict' in found) return found
+    const caller = unbound(found.caller)
     const named: Identity = { kind: 'named', caller }
     let [isUnknown, sentence] = [false, '']
     for (const way of waysTo(wanted)) {
@@ -176,25 +201,24 @@ export class CallerProofs {
       const denied = questions[verdicts.indexOf('denied')]
       if (denied !== undefined) sentence = access.refusal(named, denied, 'denied').message
     }
-    return isUnknown ? unjudged : { verdict: 'refused', sentence }
+    return isUnknown ? unjudged : { verdict: 'refused', sentence, isDenied: true }
   }
+}
+
+function answerOf(verdict: ProofAnswer['verdict'], forMs: number, sentence: string, isDenied = false): ProofAnswer {
+  return { verdict, forMs, sentence, denied: isDenied ? 1 : 0 }
 }
 
 const waiting = 'too many proofs wait to be judged'
 const unjudged: Judged = { verdict: 'unknown', sentence: 'the hub cannot tell now what this caller may do' }
 
-function identityOf({ identities }: ProvingLink, token: CarriedToken): Identity {
+function credentialOf(
+  { identities }: ProvingLink,
+  { token, certificate }: HeldCredential,
+): ProvingCredential | undefined {
+  if (token === undefined) return certificate
   const known = identities.get(token)
   const identity: Identity = known ?? { kind: 'token', token: token.tell() }
   identities.set(token, identity)
   return identity
-}
-
-const binding = 'authentication.kubernetes.io/'
-
-/** The same for every pod of one account. What other authenticators said of a caller may be why it is allowed or not. */
-function unbound({ name, uid, groups, extra = {} }: Caller): Caller {
-  const others = Object.entries(extra).filter(([key]) => !key.startsWith(binding))
-  const caller = { name, uid, groups }
-  return others.length === 0 ? caller : { ...caller, extra: Object.fromEntries(others) }
 }

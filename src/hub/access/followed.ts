@@ -1,10 +1,11 @@
 /**
- * A whole resource as a part of the hub reads it, by the same source that edges have views of: its objects as they are, then every
+ * A whole resource, or what of it is wanted, as a part of the hub reads it, by the same source that edges have views of: its objects as they are, then every
  * change in the turn that publishes it. What cannot be had is asked for again.
  */
 import type { Clock } from '../../base/clock.ts'
 import { pieceMsMax, turns } from '../../base/turns.ts'
-import type { SessionRefusal } from '../../link/session/hub.ts'
+import type { Scope } from '../../kube/scope.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import type { InterestView, LinkEvent, LinkObject } from '../../link/session/session.ts'
 import { interestOf } from '../../mirror/interest.ts'
 import type { HubSources } from '../sources/sources.ts'
@@ -12,7 +13,8 @@ import type { SourceReader } from '../sources/view.ts'
 
 type Parts = {
   readonly sources: Pick<HubSources, 'open'>
-  readonly of: { readonly group: string; readonly version: string; readonly resource: string }
+  /** Of all namespaces and names, unless it says otherwise. */
+  readonly of: Pick<Scope, 'group' | 'version' | 'resource'> & Partial<Scope>
   readonly clock: Clock
   readonly put: (object: LinkObject) => void
   readonly remove: (key: string) => void
@@ -35,6 +37,8 @@ export class FollowedObjects implements SourceReader {
   #isKnown = false
   #refusal: SessionRefusal | undefined
   #isOver = false
+  /** It was refused, and is asked for again later. */
+  #isPausing = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -51,8 +55,17 @@ export class FollowedObjects implements SourceReader {
   }
 
   start(): void {
-    const wanted = interestOf({ ...this.#parts.of, namespace: '' })
-    this.#letGo = this.#parts.sources.open(wanted, this)
+    this.#isPausing = false
+    const wanted = interestOf({ namespace: '', ...this.#parts.of })
+    const opened = this.#parts.sources.open(wanted, this)
+    this.#letGo = () => opened?.leave(wanted, this)
+  }
+
+  /** What could not be had may be there now. */
+  hurry(): void {
+    if (!this.#isPausing || this.#isOver) return
+    this.#cancelRetry()
+    this.start()
   }
 
   stop(): void {
@@ -78,6 +91,7 @@ export class FollowedObjects implements SourceReader {
     this.#refusal = refusal
     this.#parts.clear()
     this.#parts.told()
+    this.#isPausing = true
     this.#cancelRetry = this.#parts.clock.setTimer(Math.max(retryMsMin, refusal.retryAfterMs), () => this.start())
   }
 

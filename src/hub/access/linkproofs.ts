@@ -1,4 +1,5 @@
 /** What was proved over one link, and by whom: in memory, within limits, each for a while. Only what was allowed is here. */
+import type { CarriedCertificate } from '../../tunnel/credentials.ts'
 import type { Identity } from '../../upstream/upstream.ts'
 import type { ProofLimits } from './prooflimits.ts'
 
@@ -7,7 +8,7 @@ export type CallerProof = {
   readonly interest: string
   /** The same text for all credentials of one caller. */
   readonly caller: string
-  readonly credential: Identity
+  readonly credential: Identity | CarriedCertificate
 }
 
 type HeldProof = CallerProof & { readonly provedAt: number }

@@ -1,9 +1,12 @@
 /** Whom a hub gives what: by the name of an edge's node, judged as the API server would, over the hub's own mirror. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { LinkFrame } from '../../link/frames/frames.ts'
+import type { Interest } from '../../mirror/interest.ts'
 import { HubWorld } from '../peers/hub.test-support.ts'
 import type { CallerProofs } from './callerproofs.ts'
 import { NodeRights } from './noderights.ts'
+import { SetPolicies } from './policies.test-support.ts'
 import { ProvenRights } from './provenrights.ts'
 
 /** No caller has shown anything. */
@@ -12,14 +15,16 @@ const noCallerProofs: Pick<CallerProofs, 'judge' | 'left'> = {
   left: () => undefined,
 }
 
-type Wishes = { readonly trustsEdges?: boolean }
+type Wishes = { readonly trustsEdges?: boolean; readonly policies?: SetPolicies }
 
-function proven({ trustsEdges = false }: Wishes = {}) {
+function proven({ trustsEdges = false, policies = new SetPolicies() }: Wishes = {}) {
   return HubWorld.open({
+    policies,
     rights: ({ mirror, sources }) => {
       const nodes = new NodeRights({ sources, clock: mirror.server.clock })
       nodes.start()
-      return new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges })
+      const isNamespaced = ({ resource }: Interest) => resource !== 'nodes'
+      return new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges, policies, isNamespaced })
     },
   })
 }
@@ -129,3 +134,122 @@ test('a hub that trusts its edges gives them what they ask for', async () => {
   await world.until(() => edge.copy().version > 0)
   assert.deepEqual(edge.copy().names, ['a/s'])
 })
+
+test('[I1] a policy gives an edge more than its node may read, trusts one altogether, and what it forbids nothing gives', async () => {
+  const interests = [{ apiGroups: [''], resources: ['configmaps'], namespaces: ['shop-*'] }]
+  const neverMirrored = [{ apiGroups: [''], resources: ['secrets'], namespaces: ['vault'] }]
+  await using world = await proven({
+    policies: new SetPolicies({
+      more: { nodes: { names: ['n1'] }, interests },
+      gateway: { nodes: { names: ['g*'] }, trust: true },
+      vault: { neverMirrored },
+    }),
+  })
+  const { server } = world.mirror
+  for (const key of ['shop-1/c', 'other/c']) server.put('configmaps', key)
+  for (const key of ['shop-1/s', 'vault/s']) server.put('secrets', key)
+  const wanted = [
+    'v1/configmaps@shop-1',
+    'v1/configmaps@other',
+    'v1/configmaps',
+    'v1/secrets@shop-1',
+    'v1/secrets@vault',
+  ]
+  const given = async (name: string) => {
+    const edge = world.edge(name, ...wanted, 'v1/secrets')
+    edge.connect()
+    await world.until(() => edge.copies.every(({ version, refusal }) => version > 0 || refusal !== undefined))
+    const never = edge.copies.filter(({ refusal }) =>
+      /policy\/vault spec.neverMirrored\[0\]/.test(refusal?.sentence ?? ''),
+    )
+    assert.deepEqual(
+      never.map((copy) => copy.name),
+      ['v1/secrets@vault', 'v1/secrets'],
+    )
+    return edge.copies.filter(({ refusal }) => refusal === undefined).map((copy) => copy.name)
+  }
+  assert.deepEqual(await given('n1'), ['v1/configmaps@shop-1'])
+  assert.deepEqual(await given('n2'), [])
+  assert.deepEqual(await given('gate-7'), wanted.slice(0, 4))
+})
+
+test('[I1] a policy that changes gives and takes at once, without a new link, and says by which rule', async () => {
+  const policies = new SetPolicies()
+  await using world = await proven({ policies })
+  const { server } = world.mirror
+  server.put('configmaps', 'a/c')
+  server.put('nodes', 'n1')
+  const edge = world.edge('n1', 'v1/configmaps@a', 'v1/nodes?&metadata.name=n1')
+  const [more, own] = edge.copies
+  assert.ok(more !== undefined && own !== undefined)
+  edge.connect()
+  await world.until(() => more.refusal !== undefined && own.version > 0)
+  const change = async (specs: Readonly<Record<string, object>>) => {
+    policies.set(specs)
+    await world.peers.policed()
+    await world.settle()
+  }
+  const interests = [{ apiGroups: [''], resources: ['configmaps'], namespaces: ['a'] }]
+  await change({ p: { interests } })
+  edge.resubscribe(more)
+  await world.until(() => more.version > 0)
+  assert.deepEqual(more.names, ['a/c'])
+
+  await change({ p: { interests: [{ ...interests[0], namespaces: ['b'] }] } })
+  assert.equal(more.refusal?.reason, 'forbidden')
+  server.put('configmaps', 'a/unheard')
+  await world.settle()
+  assert.deepEqual(more.names, ['a/c'])
+
+  await change({ p: { interests }, q: { neverMirrored: [{ apiGroups: ['*'], resources: ['*'], namespaces: ['a'] }] } })
+  edge.resubscribe(more)
+  await world.settle()
+  assert.equal(more.refusal?.reason, 'never')
+  assert.match(more.refusal?.sentence ?? '', /policy\/q spec.neverMirrored\[0\]/)
+  assert.equal(edge.line?.isOver, false)
+
+  // Also what its node may have by itself.
+  assert.ok(own.version > 0 && own.refusal === undefined)
+  await change({ q: { neverMirrored: [{ apiGroups: [''], resources: ['nodes'] }] } })
+  assert.equal(edge.copies[1]?.refusal?.reason, 'never')
+})
+
+test('[I1] before policies were read nothing is given: they may forbid it', async () => {
+  const policies = new SetPolicies()
+  policies.isKnown = false
+  await using world = await proven({ trustsEdges: true, policies })
+  world.mirror.server.put('secrets', 'a/s')
+  const edge = world.edge('n1', 'v1/secrets')
+  edge.connect()
+  await world.until(() => edge.copy().refusal !== undefined)
+  assert.equal(edge.copy().refusal?.reason, 'busy')
+  assert.match(edge.copy().refusal?.sentence ?? '', /cannot tell which policies there are: not read yet/)
+  assert.deepEqual(terms(edge), [])
+  policies.isKnown = true
+  await world.peers.policed()
+  edge.resubscribe(edge.copy())
+  await world.until(() => edge.copy().version > 0)
+  assert.equal(terms(edge).length, 1)
+})
+
+test('[L13] an edge is told what policies say of it behind the welcome, and again only when that changes', async () => {
+  const policies = new SetPolicies({ p: { offline: { tokenAge: '1h', serveAge: '2h' } } })
+  await using world = await proven({ policies })
+  const edge = world.edge('n1')
+  edge.connect()
+  await world.settle()
+  const limits = { kind: 'terms', tokenAgeMs: 3_600_000, serveAgeMs: 7_200_000 }
+  assert.deepEqual(edge.received.map(({ kind }) => kind).slice(0, 2), ['welcome', 'terms'])
+  assert.deepEqual(terms(edge), [{ ...limits, trusts: 0 }])
+  await world.peers.policed()
+  await world.settle()
+  assert.equal(terms(edge).length, 1)
+  policies.set({ p: { trust: true } })
+  await world.peers.policed()
+  await world.settle()
+  assert.deepEqual(terms(edge).at(-1), { kind: 'terms', trusts: 1, tokenAgeMs: 0, serveAgeMs: 0 })
+})
+
+function terms({ received }: { readonly received: readonly LinkFrame[] }): LinkFrame[] {
+  return received.filter(({ kind }) => kind === 'terms')
+}

@@ -1,10 +1,12 @@
 /**
  * Why an edge may have an interest. The link's certificate names a node: what that node may read by itself is proved by it, and
- * nothing else is. Where the hub trusts its edges the name proves all. Everything else needs the credential of a caller who may.
+ * what policies let it hold beyond that. Where the hub, or a policy, trusts the edge the name proves all. Everything else needs the
+ * credential of a caller who may. What policies never let be mirrored nothing proves.
  */
 import type { Opinion } from '../../access/rbac/rbac.ts'
-import type { SessionRefusal } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import type { Interest } from '../../mirror/interest.ts'
+import type { EdgeRules } from '../../policy/policy.ts'
 import type { EdgeRights, JudgedEdge } from '../peers/rights.ts'
 import type { CallerProofs } from './callerproofs.ts'
 import type { NodeRights } from './noderights.ts'
@@ -15,10 +17,24 @@ type Parts = {
   /** Callers behind an edge whose credentials the hub was shown over its link. */
   readonly callers: Pick<CallerProofs, 'judge' | 'left'>
   readonly trustsEdges: boolean
+  readonly policies: EdgePolicies
+  /** Whether what is wanted lies in namespaces; unless it is said, it does. */
+  readonly isNamespaced?: (wanted: Interest) => boolean
+}
+
+/** As far as interests go. */
+export type EdgePolicies = {
+  /** They were read, or are known not to exist. */
+  readonly isKnown: boolean
+  readonly why: string
+  first(): Promise<void>
+  rulesOf(node: string): Pick<EdgeRules, 'trusts' | 'holds' | 'isNeverMirrored'>
 }
 
 /** A pod may be bound to the node a moment later. */
 const forbiddenRetryMs = 10_000
+/** A policy may change any time: its author waits for this. */
+const neverRetryMs = 60_000
 
 export class ProvenRights implements EdgeRights {
   readonly #parts: Parts
@@ -28,8 +44,16 @@ export class ProvenRights implements EdgeRights {
   }
 
   async judge(edge: JudgedEdge, wanted: Interest): Promise<SessionRefusal | undefined> {
-    const { nodes, callers, trustsEdges } = this.#parts
-    if (trustsEdges) return undefined
+    const { nodes, callers, trustsEdges, policies, isNamespaced = () => true } = this.#parts
+    if (!policies.isKnown) await policies.first()
+    if (!policies.isKnown) return unpoliced(policies.why)
+    const rules = policies.rulesOf(edge.name)
+    const never = rules.isNeverMirrored({ ...wanted, isNamespaced: isNamespaced(wanted) })
+    if (never.yes) return { reason: 'never', retryAfterMs: neverRetryMs, sentence: `never mirrored, by ${never.by}` }
+    if (trustsEdges || rules.trusts) return undefined
+    const name = wanted.fields.required('metadata.name') ?? ''
+    const { group, resource, namespace } = wanted
+    if (rules.holds({ group, resource, namespace, name }).yes) return undefined
     const found = await this.#ofNode(edge.name, wanted)
     if (found?.allowed === true) return undefined
     const without = await callers.judge(edge, wanted)
@@ -57,5 +81,14 @@ export class ProvenRights implements EdgeRights {
     }
     if (against.includes(undefined)) return undefined
     return against.find((one) => one?.reason !== '') ?? against[0]
+  }
+}
+
+/** What policies forbid is not given before they were read. */
+function unpoliced(why: string): SessionRefusal {
+  return {
+    reason: 'busy',
+    retryAfterMs: forbiddenRetryMs,
+    sentence: `the hub cannot tell which policies there are: ${why}`,
   }
 }

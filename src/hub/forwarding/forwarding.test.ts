@@ -2,24 +2,44 @@
 import assert from 'node:assert/strict'
 import { type Duplex, duplexPair, PassThrough } from 'node:stream'
 import { test } from 'node:test'
+import { forbiddenStatus } from '../../access/refusal.ts'
+import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { createLog } from '../../base/log.ts'
-import { encodeRequestHead, requestPurpose } from '../../tunnel/request/request.ts'
+import { Warnings } from '../../base/warnings.ts'
+import type { Caller } from '../../kube/caller.ts'
+import { encodeRequestHead, requestPurpose, type TunnelledActor } from '../../tunnel/request/request.ts'
 import { requestHeaders, upgradeHeaders } from '../../upstream/headers.ts'
 import { LinkedRequests } from '../../upstream/linked/linked.ts'
-import { type Identity, Unreachable, type UpstreamRequest, type UpstreamResponse } from '../../upstream/upstream.ts'
+import {
+  type Identity,
+  Unreachable,
+  Unspoken,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../../upstream/upstream.ts'
+import { SetPolicies } from '../access/policies.test-support.ts'
+import { nowMs, shownBy, TestAuthority } from '../callers/certificates.test-support.ts'
+import { CallerCertificates } from '../callers/certificates.ts'
+import { SpokenCallers } from '../callers/spoken.ts'
 import { HubWorld, type TestEdge } from '../peers/hub.test-support.ts'
 import { EdgeForwarding } from './forwarding.ts'
 import type { ForwardingLimits } from './limits.ts'
 import { passable } from './passable.ts'
 import { comparedBytesMax } from './same.ts'
 
-type Wishes = { readonly trustsEdges?: boolean; readonly limits?: Partial<ForwardingLimits> }
+type Wishes = {
+  readonly trustsEdges?: boolean
+  readonly limits?: Partial<ForwardingLimits>
+  readonly policies?: SetPolicies
+  readonly spoken?: ConstructorParameters<typeof EdgeForwarding>[0]['spoken']
+}
 
 /** An API server that answers with what it was asked. */
 class EchoingCloud {
   readonly asked: UpstreamRequest[] = []
   /** What an upgrade leads to, where it is not an echo. */
   far: Duplex | undefined
+  status = 200
   /** Holds answers back. */
   isStuck = false
   answer: (asked: UpstreamRequest) => Promise<UpstreamResponse> = async (asked) => {
@@ -30,7 +50,7 @@ class EchoingCloud {
       yield Buffer.concat(body)
       while (isStuck()) await new Promise(setImmediate)
     })()
-    return { status: 200, headers: { 'x-echo': asked.path }, body: stream, heardAt: () => 0 }
+    return { status: this.status, headers: { 'x-echo': asked.path }, body: stream, heardAt: () => 0 }
   }
 
   ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
@@ -56,10 +76,11 @@ async function opened(wishes: Wishes = {}) {
   const cloud = new EchoingCloud()
   const lines: string[] = []
   const log = createLog({ level: 'debug', write: (line) => void lines.push(line) })
+  const warnings = new Warnings({ clock: fakeClock(), log, kinds: [] })
   let forwarding: EdgeForwarding | undefined
   const world = await HubWorld.open({
     accept: (edge) => (incoming) => {
-      forwarding ??= new EdgeForwarding({ upstream: cloud, trustsEdges: false, clock, log, ...wishes })
+      forwarding ??= new EdgeForwarding({ upstream: cloud, trustsEdges: false, clock, log, warnings, ...wishes })
       accepting.getOrInsertComputed(edge, () => (forwarding as EdgeForwarding).acceptFor(edge))(incoming)
     },
   })
@@ -184,9 +205,10 @@ test('[I1] the node of the link is impersonated, by the name in its certificate 
 async function raw(
   edge: TestEdge,
   headers: { name: string; value: string }[],
-  more: { method?: string; path?: string } = {},
+  more: { method?: string; path?: string; actor?: TunnelledActor } = {},
+  credential: { token?: string; certificate?: string } = {},
 ) {
-  const stream = edge.streams?.open({ purpose: requestPurpose })
+  const stream = edge.streams?.open({ purpose: requestPurpose, ...credential })
   assert.ok(stream !== undefined)
   const asked = { method: 'GET', path: '/api', actor: 'node', hasBody: 0, headers, version: 0, uid: '' } as const
   stream.end(encodeRequestHead({ ...asked, ...more }))
@@ -197,6 +219,84 @@ async function raw(
   const at = (answer[0] as number) < 0x80 ? 1 : 2
   return (answer[at] as number) - 0x80 + (answer[at + 1] as number) * 0x80
 }
+
+/** A policy that lets n1 speak for jane of dev, at an API server that constrains impersonation. */
+function speaking(cluster: TestAuthority) {
+  return new SpokenCallers({
+    certificates: new CallerCertificates({ authorities: () => [cluster.certificate], clock: { now: () => nowMs } }),
+    speaksFor: (edge, { name }) => ({ yes: edge === 'n1' && name === 'jane', by: 'a policy' }),
+    isConstrained: () => true,
+    allowsLegacy: false,
+    access: { recheck: async () => 'denied', refusal: (_, question) => forbiddenStatus(jane, question) },
+    warnings: { warn: () => undefined },
+  })
+}
+
+const jane: Caller = { name: 'jane', uid: '', groups: ['dev', 'system:authenticated'] }
+
+test('[I1, L26, L27] a caller goes up by the certificate that was shown, whatever else its edge writes', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const { world, cloud, edge, requests } = await opened({ spoken: speaking(cluster) })
+  await using _ = world
+  const { text: chain } = shownBy(cluster.issue('jane', 'dev'))
+  const identity: Identity = { kind: 'named', caller: { ...jane, name: 'admin' }, chain }
+  assert.equal((await requests.ask({ ...get, identity, passedOn: true })).status, 200)
+  assert.deepEqual(cloud.asked[0]?.identity, { kind: 'edge' })
+  const sent = cloud.lastSent
+  const { 'impersonate-extra-authentication.kubernetes.io%2fcredential-id': credentialId, ...named } = sent
+  assert.match(String(credentialId), /^X509SHA256=/)
+  assert.deepEqual(named, { 'impersonate-user': 'jane', 'impersonate-group': 'dev' })
+
+  const as = (headers: { name: string; value: string }[], actor: TunnelledActor = 'certificate', shown = {}) =>
+    raw(edge, headers, { actor }, { certificate: chain, ...shown })
+  // Whatever it writes about whose request it is, it is asked about first, in any spelling.
+  for (const name of ['Impersonate-User', 'IMPERSONATE-USER', 'impersonate-user']) {
+    const before = cloud.asked.length
+    assert.equal(await as([{ name, value: 'admin' }]), 403)
+    assert.equal(cloud.asked.length, before)
+  }
+  assert.equal(await as([{ name: 'Connection', value: 'impersonate-user, impersonate-group' }]), 200)
+  assert.deepEqual(cloud.lastSent['impersonate-user'], 'jane')
+  assert.deepEqual(cloud.lastSent['impersonate-group'], 'dev')
+  for (const [name, value] of [
+    ['impersonate-user ', 'admin'],
+    ['x-a', 'b\r\nimpersonate-user: admin'],
+  ] as const)
+    assert.equal(await as([{ name, value }]), 400, name)
+  // A certificate is no token, a token no certificate, and neither is there where none was shown.
+  const before = cloud.asked.length
+  await assert.rejects(as([], 'token'))
+  await assert.rejects(raw(edge, [], { actor: 'certificate' }))
+  await assert.rejects(raw(edge, [], { actor: 'certificate' }, { token: 'abc' }))
+  assert.equal(cloud.asked.length, before)
+  await as([], 'node')
+  assert.equal(cloud.lastSent['impersonate-user'], 'system:node:n1')
+})
+
+test('[I1, L27] for whom a hub does not speak its edge is told so, and nobody is asked', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const { world, cloud, requests } = await opened({ spoken: speaking(cluster) })
+  await using _ = world
+  const ask = (shown: ReturnType<typeof shownBy>) =>
+    requests.ask({ ...get, identity: { kind: 'named', caller: jane, chain: shown.text }, passedOn: true })
+  for (const [name, group, why] of [
+    ['bob', 'dev', /does not let node "n1" speak for it \(a policy\)/],
+    ['jane', 'system:masters', /speaks for no member of system:masters/],
+  ] as const)
+    await assert.rejects(
+      ask(shownBy(cluster.issue(name, group))),
+      (error) => error instanceof Unspoken && why.test(error.message),
+    )
+  const foreign = new TestAuthority('kubernetes')
+  assert.equal((await ask(shownBy(foreign.issue('jane', 'dev')))).status, 401)
+  assert.equal((await ask(shownBy(cluster.issue('jane', 'dev', { notAfter: nowMs - 1 })))).status, 401)
+  assert.deepEqual(cloud.asked, [])
+  const silent = await opened()
+  await using _other = silent.world
+  const { text: chain } = shownBy(cluster.issue('jane', 'dev'))
+  const identity: Identity = { kind: 'named', caller: jane, chain }
+  await assert.rejects(silent.requests.ask({ ...get, identity }), Unspoken)
+})
 
 test('[I1, I3] the administrator does not go up, with a sentence; who shows nothing goes up as nobody', async () => {
   const { world, cloud, requests, lines } = await opened()
@@ -214,7 +314,27 @@ test('[I1, I3] the administrator does not go up, with a sentence; who shows noth
     Object.keys(cloud.lastSent ?? {}).some((name) => name.startsWith('impersonate-')),
     false,
   )
-  assert.deepEqual(lines, [])
+  assert.equal(lines.length, 1)
+  assert.match(lines[0] ?? '', /warn edge.refused edge=n1 request="GET \/api\/v1\/pods\?…" why=".*does not trust edges/)
+})
+
+test('what the hub, or the API server, refuses to a node is in the log once, without what a query may have in it', async () => {
+  const { world, cloud, edge, requests, lines } = await opened()
+  await using _ = world
+  for (let at = 0; at < 50; at++) await raw(edge, [{ name: 'impersonate-user', value: `admin-${at}` }])
+  assert.equal(lines.filter((line) => / warn edge\.refused edge=n1 .*no impersonation by node/.test(line)).length, 1)
+  assert.doesNotMatch(lines.join(''), /admin-/)
+  await raw(edge, [{ name: 'x-a', value: 'b\r\nx' }])
+  assert.match(lines.at(-1) ?? '', / warn edge\.refused edge=n1 .*why="the header .*unsaid=49/)
+  cloud.status = 403
+  await requests.ask({ ...get, path: '/api/v1/secrets?watch=secretly', identity: asNode })
+  assert.match(
+    lines.at(-1) ?? '',
+    / warn edge\.refused edge=n1 request="GET \/api\/v1\/secrets\?…" why="the API server/,
+  )
+  const before = lines.length
+  await requests.ask({ ...get, identity: { kind: 'token', token: 't' }, passedOn: true })
+  assert.equal(lines.length, before)
 })
 
 test('a hub that trusts its edges passes their administrator on as itself, and says so', async () => {
@@ -224,6 +344,66 @@ test('a hub that trusts its edges passes their administrator on as itself, and s
   assert.deepEqual(cloud.asked[0]?.identity, { kind: 'edge' })
   assert.deepEqual({ ...cloud.lastSent }, {})
   assert.ok(lines.some((line) => line.includes('warn hub.trusts')))
+})
+
+test('[I1] the administrator of a trusted edge is nobody else, however it asks for that', async () => {
+  const { world, cloud, edge, requests } = await opened({ trustsEdges: true })
+  await using _ = world
+  const asJane = {
+    ...get,
+    identity: { kind: 'edge' },
+    headers: { 'impersonate-user': 'jane' },
+    passedOn: true,
+  } as const
+  const reply = await requests.ask(asJane)
+  assert.equal(reply.status, 403)
+  assert.match(await textOf(reply), /no impersonation by the administrator/)
+  const spellings = ['Impersonate-User', 'impersonate-group', 'IMPERSONATE-EXTRA-scopes', 'impersonate-uid']
+  for (const name of spellings)
+    assert.equal(await raw(edge, [{ name, value: 'jane' }], { actor: 'administrator' }), 403, name)
+  assert.deepEqual(cloud.asked, [])
+})
+
+test('[I1] a policy trusts single edges, as long as it is there', async () => {
+  const policies = new SetPolicies({ p: { nodes: { names: ['n1'] }, trust: true } })
+  const { world, cloud, requests } = await opened({ policies })
+  await using _ = world
+  const asAdministrator = async () =>
+    (await requests.ask({ ...get, identity: { kind: 'edge' }, passedOn: true })).status
+  assert.equal(await asAdministrator(), 200)
+  assert.deepEqual(cloud.asked[0]?.identity, { kind: 'edge' })
+  policies.set({ p: { nodes: { names: ['n2'] }, trust: true } })
+  assert.equal(await asAdministrator(), 403)
+  policies.set({ p: { trust: true } })
+  policies.isKnown = false
+  assert.equal(await asAdministrator(), 403)
+})
+
+test('[A8] rates of a policy count in the place of the options, from the next request on', async () => {
+  const limits = { edgePerSecond: 100, edgeBurst: 200, callerPerSecond: 50, callerBurst: 100 }
+  const policies = new SetPolicies()
+  const { world, requests } = await opened({ limits, policies })
+  await using _ = world
+  const passed = async (token: string, times: number) => {
+    let answered = 0
+    for (let at = 0; at < times; at++) {
+      const reply = await requests.ask({ ...get, identity: { kind: 'token', token } })
+      await textOf(reply)
+      if (reply.status === 200) answered++
+    }
+    return answered
+  }
+  assert.equal(await passed('a', 30), 30)
+  // Bursts stand to rates as they do without a policy.
+  policies.set({ p: { rates: { callerRequestsPerSecond: 5 } } })
+  assert.equal(await passed('b', 30), 10)
+  policies.set({ p: { rates: { edgeRequestsPerSecond: 4 } } })
+  assert.equal(await passed('c', 30), 8)
+  await world.pass(1_000)
+  assert.equal(await passed('c', 30), 4)
+  policies.set({ p: { rates: { edgeRequestsPerSecond: 1_000, callerRequestsPerSecond: 1_000 } } })
+  await world.pass(2_000)
+  assert.equal(await passed('d', 300), 300)
 })
 
 test('an upgrade leads to bytes both ways', async () => {
@@ -309,6 +489,18 @@ test('[A8] edges and callers have limits of their own, told as 429 with the time
   for (const reply of open) await textOf(reply)
   await world.settle()
   assert.equal(await statusOf('g'), '200')
+})
+
+test('[A8] a link shows only so many new certificates, and those that it has shown go on', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const limits = { certificatesPerSecond: 1, certificatesBurst: 2 }
+  const { world, edge } = await opened({ spoken: speaking(cluster), limits })
+  await using _ = world
+  const shown = Array.from({ length: 3 }, () => shownBy(cluster.issue('jane', 'dev')).text)
+  const statusOf = (at: number) => raw(edge, [], { actor: 'certificate' }, { certificate: shown[at] as string })
+  assert.deepEqual([await statusOf(0), await statusOf(1), await statusOf(2), await statusOf(0)], [200, 200, 429, 200])
+  await world.pass(1_500)
+  assert.equal(await statusOf(2), 200)
 })
 
 test('[I4] of a token nothing is logged', async () => {

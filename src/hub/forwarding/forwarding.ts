@@ -1,12 +1,15 @@
 /**
  * Requests of edges, passed on to the API server as their callers (I1): a bearer token unchanged; the link's own node impersonated, by the
- * name in the certificate of its link and no other; the edge's administrator with the hub's own credential only where the hub
- * trusts its edges; a caller without a credential anonymously. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
+ * name in the certificate of its link and no other; a caller with a certificate where this edge may speak for it (`hub/callers`); the
+ * edge's administrator with the hub's own credential only where the hub trusts its edges; a caller without a credential anonymously. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import type { Warnings } from '../../base/warnings.ts'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
+import type { EdgeRules } from '../../policy/policy.ts'
+import type { CarriedCertificate } from '../../tunnel/credentials.ts'
 import { headerLines } from '../../tunnel/request/request.ts'
 import {
   RequestFailed,
@@ -20,12 +23,15 @@ import {
   type Headers,
   type Identity,
   Unreachable,
+  Unspoken,
   type Upstream,
   type UpstreamRequest,
 } from '../../upstream/upstream.ts'
+import type { ReviewedSubjects } from '../callers/reviewedsubjects.ts'
+import type { SpokenCallers } from '../callers/spoken.ts'
 import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
-import { asNode, impersonates, isPublic, passable } from './passable.ts'
+import { asNode, impersonates, isPublic, passable, unimpersonating } from './passable.ts'
 import { AskingRate, AskingRates } from './rate.ts'
 import { unlessSame } from './same.ts'
 
@@ -39,15 +45,29 @@ export interface DocumentsForNodes {
   ): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Buffer } | undefined>
 }
 
+/** As far as requests go. */
+type ForwardingPolicies = {
+  readonly isKnown: boolean
+  rulesOf(node: string): Pick<EdgeRules, 'trusts' | 'rates'>
+}
+
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'>
   readonly trustsEdges: boolean
+  /** What is said of single edges; without it nothing is. */
+  readonly policies?: ForwardingPolicies
   /** How a node is named; without it, with its group. */
   readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
+  /** For which callers edges may speak by certificates; without it for none. */
+  readonly spoken?: Pick<SpokenCallers, 'request'> | undefined
+  /** Hears about which subjects nodes ask the API server. */
+  readonly reviewed?: Pick<ReviewedSubjects, 'overhear'> | undefined
   /** For nodes that may read them: each of thousands wants the same megabytes. */
   readonly documents?: DocumentsForNodes
   readonly clock: Clock
   readonly log: Log
+  /** Of what is refused to an edge; what a caller with a certificate is refused `spoken` tells. */
+  readonly warnings: Pick<Warnings, 'warn'>
   readonly limits?: Partial<ForwardingLimits>
 }
 
@@ -55,7 +75,15 @@ type Parts = {
 type ForwardingResult = 'answered' | 'refused' | 'limited' | 'failed'
 
 /** One edge, as far as its requests go. */
-type AskingEdge = { readonly name: string; readonly rate: AskingRate; underWay: number }
+type AskingEdge = {
+  readonly link: object
+  readonly name: string
+  readonly rate: AskingRate
+  /** How often one comes that was not used before, and those that were. */
+  readonly newCertificates: AskingRate
+  readonly certificates: WeakSet<CarriedCertificate>
+  underWay: number
+}
 
 type AskedHeaders = { readonly headers: Headers }
 
@@ -74,8 +102,7 @@ export class EdgeForwarding {
     const limits = { ...forwardingLimits, ...parts.limits }
     this.#limits = limits
     const { clock, trustsEdges, log } = parts
-    const rate = () => new AskingRate(clock, limits.callerPerSecond, limits.callerBurst)
-    this.#callers = new AskingRates(limits.callersMax, rate)
+    this.#callers = new AskingRates(clock, limits.callersMax)
     if (trustsEdges)
       log.warn('hub.trusts', {
         why: 'every edge may have whatever this hub may read, and its administrator acts with the credential of this hub',
@@ -83,10 +110,16 @@ export class EdgeForwarding {
   }
 
   /** Takes the streams of one link. */
-  acceptFor({ name }: { readonly name: string }): (incoming: IncomingStream) => void {
+  acceptFor(link: { readonly name: string }): (incoming: IncomingStream) => void {
+    const { name } = link
     const { clock } = this.#parts
-    const { edgePerSecond, edgeBurst, callerRequestsMax } = this.#limits
-    const edge: AskingEdge = { name, rate: new AskingRate(clock, edgePerSecond, edgeBurst), underWay: 0 }
+    const { callerRequestsMax, certificatesPerSecond, certificatesBurst } = this.#limits
+    const { edgePerSecond, edgeBurst } = this.#ratesOf(name)
+    const edge: AskingEdge = {
+      ...{ link, name, rate: new AskingRate(clock, edgePerSecond, edgeBurst), underWay: 0 },
+      newCertificates: new AskingRate(clock, certificatesPerSecond, certificatesBurst),
+      certificates: new WeakSet(),
+    }
     const server = new RequestServer({ callerRequestsMax, handle: (request) => this.#handle(edge, request) })
     return (incoming) => {
       edge.underWay++
@@ -103,6 +136,10 @@ export class EdgeForwarding {
       this.counts.answered++
       return reply
     } catch (error) {
+      if (error instanceof Unspoken) {
+        this.counts.refused++
+        return { ...said(forbidden(error.message)), isUnspoken: true }
+      }
       const isSaid = error instanceof StatusError
       this.counts[isSaid ? (error.status.code === 429 ? 'limited' : 'refused') : 'failed']++
       if (isSaid) return said(error)
@@ -117,9 +154,11 @@ export class EdgeForwarding {
   ): Promise<TunnelledReply> {
     this.#count(edge)
     const checked = passable({ method, path, headers: given })
-    if (typeof checked === 'string') throw badRequest(checked)
-    const { caller, ...as } = this.#as(edge.name, identity, { method, path, headers: checked.headers })
-    this.#admit(this.#callers.take(caller), 'this caller asks')
+    if (typeof checked === 'string') throw this.#refused(edge.name, { method, path }, badRequest(checked))
+    const wanted = { method, path, headers: checked.headers }
+    const { caller, ...as } = await this.#as(edge, identity, wanted)
+    const { callerPerSecond, callerBurst } = this.#ratesOf(edge.name)
+    this.#admit(this.#callers.take(caller, callerPerSecond, callerBurst), 'this caller asks')
     const { upstream, documents } = this.#parts
     const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
     const kept = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
@@ -130,7 +169,7 @@ export class EdgeForwarding {
       ...as,
       signal,
       passedOn: true,
-      ...(body === undefined ? {} : { body }),
+      ...(body === undefined ? {} : { body: this.#heard(edge, identity, { ...wanted, body }) }),
     }
     if (isUpgrade) {
       const { status, rawHeaders, socket, head } = await upstream.connect(asked)
@@ -139,14 +178,51 @@ export class EdgeForwarding {
     }
     const answer = await upstream.ask(asked)
     const { status } = answer
+    // A kubelet asks for what its node may have: an operator wants to hear of a process that asks for more with its certificate.
+    if (identity.kind === 'node' && status === 403)
+      this.#warn(edge.name, { method, path }, 'the API server does not allow that to this node')
     const isCompared = held !== undefined && method === 'GET'
     const found = isCompared ? await unlessSame(answer, held) : answer.body
     if (found === undefined) return { status, headers: [], isSame: true, body: nothing }
     return { status, headers: headerLines(answer.headers), body: found }
   }
 
-  #count({ rate, underWay }: AskingEdge): void {
+  /** What goes up, of which a node's reviews are listened to. */
+  #heard(
+    { link }: AskingEdge,
+    { kind }: TunnelledIdentity,
+    {
+      method,
+      path,
+      headers,
+      body,
+    }: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders & { body: AsyncIterable<Buffer> },
+  ): AsyncIterable<Buffer> {
+    const { reviewed } = this.#parts
+    if (kind !== 'node' || reviewed === undefined) return body
+    return reviewed.overhear(link, { method, path, contentType: String(headers['content-type'] ?? ''), body })
+  }
+
+  /** Where a policy says how often may be asked, that counts in the place of what the options say; bursts go with it. */
+  #ratesOf(edge: string): Pick<ForwardingLimits, 'edgePerSecond' | 'edgeBurst' | 'callerPerSecond' | 'callerBurst'> {
+    const limits = this.#limits
+    const { edgePerSecond = limits.edgePerSecond, callerPerSecond = limits.callerPerSecond } =
+      this.#rulesOf(edge)?.rates ?? {}
+    return {
+      ...{ edgePerSecond, edgeBurst: edgePerSecond * (limits.edgeBurst / limits.edgePerSecond) },
+      ...{ callerPerSecond, callerBurst: callerPerSecond * (limits.callerBurst / limits.callerPerSecond) },
+    }
+  }
+
+  #rulesOf(edge: string): ReturnType<ForwardingPolicies['rulesOf']> | undefined {
+    const { policies } = this.#parts
+    return policies?.isKnown === true ? policies.rulesOf(edge) : undefined
+  }
+
+  #count({ name, rate, underWay }: AskingEdge): void {
     if (underWay > this.#limits.edgeRequestsMax) this.#admit(1, 'this edge has too many requests under way, or asks')
+    const { edgePerSecond, edgeBurst } = this.#ratesOf(name)
+    rate.set(edgePerSecond, edgeBurst)
     this.#admit(rate.take(), 'this edge asks')
   }
 
@@ -157,11 +233,12 @@ export class EdgeForwarding {
 
   /** Throws where nothing goes up for such a caller. */
   #as(
-    edge: string,
+    asking: AskingEdge,
     identity: TunnelledIdentity,
     asked: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders,
-  ): PassedAs {
+  ): PassedAs | Promise<PassedAs> {
     const { headers } = asked
+    const { name: edge } = asking
     switch (identity.kind) {
       case 'token': {
         const { token } = identity
@@ -169,31 +246,75 @@ export class EdgeForwarding {
         return { identity: { kind: 'token', token }, headers, caller: `token ${hash('sha256', token, 'base64url')}` }
       }
       case 'node':
-        // It may do so in no other name: what its request asked for would take the place of whom the hub names.
-        if (impersonates(headers)) throw refused(403, 'Forbidden', `a hub passes on no impersonation by node "${edge}"`)
+        // It may do so in no other name: what its request asked for would take the place of the caller that the hub names.
+        if (impersonates(headers))
+          throw this.#refused(edge, asked, forbidden(`a hub passes on no impersonation by node "${edge}"`))
         return {
           identity: { kind: 'edge' },
           headers: isPublic(asked) ? headers : asNode(headers, edge, this.#parts.impersonation?.namesGroup ?? true),
           caller: `node ${edge}`,
         }
+      case 'certificate':
+        return this.#asSpoken(asking, identity.certificate, asked)
       case 'administrator':
-        if (!this.#parts.trustsEdges) throw refused(403, 'Forbidden', untrusted)
+        if (!this.#parts.trustsEdges && this.#rulesOf(edge)?.trusts !== true)
+          throw this.#refused(edge, asked, forbidden(untrusted))
+        // The hub may be any node and, where it speaks for callers, any user: that is no part of what the administrator of an edge is trusted with.
+        if (impersonates(headers)) throw this.#refused(edge, asked, forbidden(asAnother))
         return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }
       case 'anonymous':
-        // What that may do the API server says, as to any who knocks there without a credential.
+        // What that may do the API server says, as to any client without a credential.
         return { identity: { kind: 'anonymous' }, headers, caller: `anonymous ${edge}` }
+    }
+  }
+
+  #refused(edge: string, asked: Pick<UpstreamRequest, 'method' | 'path'>, error: StatusError): StatusError {
+    this.#warn(edge, asked, error.message)
+    return error
+  }
+
+  #warn(edge: string, { method, path }: Pick<UpstreamRequest, 'method' | 'path'>, why: string): void {
+    const what = `${method.slice(0, pathCharsMax)} ${shortened(path)}`
+    const about = { who: edge, kind: 'request', same: `${what} ${why}` }
+    this.#parts.warnings.warn('edge.refused', about, { edge, request: what, why })
+  }
+
+  async #asSpoken(
+    { name: edge, newCertificates, certificates }: AskingEdge,
+    certificate: CarriedCertificate,
+    asked: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders,
+  ): Promise<PassedAs> {
+    const { spoken } = this.#parts
+    if (spoken === undefined) throw new Unspoken('its hub speaks for no caller with a certificate')
+    if (!certificates.has(certificate))
+      this.#admit(newCertificates.take(), 'this edge shows other certificates and asks')
+    certificates.add(certificate)
+    const { caller, headers } = await spoken.request(edge, certificate, asked)
+    return {
+      identity: { kind: 'edge' },
+      headers: { ...unimpersonating(asked.headers), ...headers },
+      caller: `user ${caller.name}`,
     }
   }
 }
 
 const listenersMax = 16
+/** As the log has it. */
+const pathCharsMax = 256
 const nothing = Buffer.alloc(0)
 
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
+const asAnother =
+  'a hub passes on no impersonation by the administrator of an edge: ask the API server with a credential of your own'
 
-function refused(code: number, reason: string, sentence: string): StatusError {
-  return failure(code, reason, sentence)
+function forbidden(sentence: string): StatusError {
+  return failure(403, 'Forbidden', sentence)
+}
+
+/** Without what was asked beside it: a query may have anything in it. */
+function shortened(path: string): string {
+  return path.replace(/\?.*/s, '?…').slice(0, pathCharsMax)
 }
 
 function secondsOf(ms: number): number {

@@ -30,6 +30,11 @@ export class NodeImpersonation {
     this.#parts = parts
   }
 
+  /** The API server constrains impersonation, and lets this hub be any node in that way. */
+  get isConstrained(): boolean {
+    return !this.#namesGroup
+  }
+
   /** The group of nodes has to be named. */
   get namesGroup(): boolean {
     return this.#namesGroup

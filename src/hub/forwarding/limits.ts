@@ -8,6 +8,9 @@ export const forwardingLimits = {
   /** Of one edge: a kubelet asks at most 50 times a second, its pods about as often. */
   edgePerSecond: 100,
   edgeBurst: 500,
+  /** Certificates that one link shows and did not before: each is read and verified once. After a cut all that a link carries come again. */
+  certificatesPerSecond: 10,
+  certificatesBurst: 128,
   /** Of one caller at all edges together: as client-go limits itself (50, or fewer). */
   callerPerSecond: 50,
   callerBurst: 200,

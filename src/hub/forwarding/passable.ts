@@ -15,6 +15,7 @@ const pathForm = /^\/[\x21-\x7e]*$/
 const nameForm = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 /** A line break would begin another header. */
 const valueForm = /^[\t\x20-\x7e\x80-\xff]*$/
+const lengthForm = /^\d{1,15}$/
 
 /** The headers by lower-case name, or a sentence that says why it is not passed on. */
 export function passable({ method, path, headers }: Asked): { readonly headers: Headers } | string {
@@ -31,12 +32,22 @@ export function passable({ method, path, headers }: Asked): { readonly headers: 
       return `the header "${name}" of the request has a value that is none`
     passed.set(name, [...(passed.get(name) ?? []), ...values])
   }
+  const framing = ['transfer-encoding', 'expect'].find((name) => passed.has(name))
+  if (framing !== undefined) return `the header "${framing}" is not passed on: over a link the end of a body is told`
+  const lengths = passed.get('content-length') ?? []
+  if (lengths.length > 1 || !lengths.every((length) => lengthForm.test(length)))
+    return 'the header "content-length" of the request is no single number'
   return {
     headers: Object.fromEntries([...passed].map(([name, values]) => [name, values.length === 1 ? values[0] : values])),
   }
 }
 
 const impersonating = /^impersonate-/
+
+/** Without those that say whose request it is. */
+export function unimpersonating(headers: Headers): Headers {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !impersonating.test(name)))
+}
 
 export function impersonates(headers: Headers): boolean {
   return Object.keys(headers).some((name) => impersonating.test(name))
@@ -47,9 +58,8 @@ export function impersonates(headers: Headers): boolean {
  * it does not add the group of nodes (`impersonation.ts`).
  */
 export function asNode(headers: Headers, node: string, namesGroup: boolean): Headers {
-  const others = Object.entries(headers).filter(([name]) => !impersonating.test(name))
   return {
-    ...Object.fromEntries(others),
+    ...unimpersonating(headers),
     'impersonate-user': `system:node:${node}`,
     ...(namesGroup ? { 'impersonate-group': 'system:nodes' } : {}),
   }

@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts'
 
 export class AskingRate {
   readonly #clock: Clock
-  readonly #perMs: number
-  readonly #burst: number
+  #perMs: number
+  #burst: number
   #left: number
   #at: number
 
@@ -14,6 +14,12 @@ export class AskingRate {
     this.#burst = burst
     this.#left = burst
     this.#at = clock.steady()
+  }
+
+  /** From here on; what was saved up counts as far as the burst now goes. */
+  set(perSecond: number, burst: number): void {
+    this.#perMs = perSecond / 1_000
+    this.#burst = burst
   }
 
   /** 0: now; otherwise the milliseconds after which one more may be asked for. */
@@ -29,20 +35,22 @@ export class AskingRate {
 
 /** Those of many callers, by whatever names them; the one that asked longest ago is forgotten first. */
 export class AskingRates {
-  readonly #make: () => AskingRate
+  readonly #clock: Clock
   readonly #max: number
   readonly #rates = new Map<string, AskingRate>()
 
-  constructor(max: number, make: () => AskingRate) {
+  constructor(clock: Clock, max: number) {
+    this.#clock = clock
     this.#max = max
-    this.#make = make
   }
 
-  take(name: string): number {
-    const rate = this.#rates.get(name) ?? this.#make()
+  /** One caller may ask through several edges, each of which lets it ask this often. */
+  take(name: string, perSecond: number, burst: number): number {
+    const rate = this.#rates.get(name) ?? new AskingRate(this.#clock, perSecond, burst)
     this.#rates.delete(name)
     this.#rates.set(name, rate)
     if (this.#rates.size > this.#max) this.#rates.delete(this.#rates.keys().next().value as string)
+    rate.set(perSecond, burst)
     return rate.take()
   }
 }

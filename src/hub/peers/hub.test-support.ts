@@ -1,6 +1,7 @@
 /** A hub over the model API server, and edges with real sessions before it, on lines in memory that can be held up or cut. */
 import assert from 'node:assert/strict'
 import { createLog, type Log } from '../../base/log.ts'
+import { Warnings } from '../../base/warnings.ts'
 import { planFor } from '../../cache/filter.ts'
 import { builtinFacts } from '../../kube/builtin.ts'
 import { selectableFields } from '../../kube/fields.ts'
@@ -24,7 +25,7 @@ import type { EdgePeer } from '../sockets/edgepeer.ts'
 import { HubSources } from '../sources/sources.ts'
 import type { PeerSocket } from './linkededge.ts'
 import { HubPeers } from './peers.ts'
-import type { EdgeRights } from './rights.ts'
+import type { EdgeRights, PeerPolicies } from './rights.ts'
 
 const digestKey = Buffer.from('a secret of the hubs')
 const allRights: EdgeRights = { judge: () => Promise.resolve(undefined), left: () => undefined }
@@ -167,10 +168,18 @@ export class TestEdge {
     return this.copies.find((copy) => copy.name === name) as EdgeCopy
   }
 
-  connect(more: { endsAtMs?: number } = {}): MemoryLine {
+  connect(more: { endsAtMs?: number; issuedAtMs?: number } = {}): MemoryLine {
     const { clock } = this.#world.mirror.server
     const endsAtMs = more.endsAtMs ?? clock.now() + 365 * 24 * 3_600_000
-    const certificate = { serial: '1', fingerprint: 'aa', endsAtMs }
+    const certificate = {
+      serial: '1',
+      fingerprint: 'aa',
+      signer: 'hub' as const,
+      authority: '',
+      issuedAtMs: more.issuedAtMs ?? 0,
+      vouchedAtMs: 0,
+      endsAtMs,
+    }
     const line = new MemoryLine({ name: this.name, certificate, resumed: false, from: '10.0.0.1' }, this)
     this.#begin(line)
     this.#world.peers.accept(line)
@@ -180,7 +189,15 @@ export class TestEdge {
 
   /** Over another line, which takes what the edge sends; what comes is told by `receive`. */
   over(send: (bytes: Buffer) => void): MemoryLine {
-    const certificate = { serial: '', fingerprint: '', endsAtMs: 0 }
+    const certificate = {
+      serial: '',
+      fingerprint: '',
+      signer: 'hub' as const,
+      authority: '',
+      issuedAtMs: 0,
+      vouchedAtMs: 0,
+      endsAtMs: 0,
+    }
     const line = new MemoryLine({ name: this.name, certificate, resumed: false, from: '' }, this)
     line.begin({ frame: send, ready: () => undefined, closed: () => undefined })
     this.#begin(line)
@@ -338,6 +355,8 @@ function put(copy: EdgeCopy, changes: readonly StagedChange[]): void {
 type HubWorldParts = {
   readonly rights?: (world: Pick<HubWorld, 'mirror' | 'sources'>) => EdgeRights
   readonly accept?: (edge: EdgePeer) => (incoming: IncomingStream) => void
+  readonly policies?: PeerPolicies
+  readonly hooks?: Pick<ConstructorParameters<typeof HubPeers>[0], 'revoked' | 'refused' | 'came'>
 }
 
 export class HubWorld {
@@ -347,7 +366,7 @@ export class HubWorld {
   readonly lines: string[] = []
   readonly #ending = new AbortController()
 
-  private constructor(mirror: MirrorWorld, { rights = () => allRights, accept }: HubWorldParts) {
+  private constructor(mirror: MirrorWorld, { rights = () => allRights, accept, policies, hooks }: HubWorldParts) {
     this.mirror = mirror
     const { clock } = mirror.server
     const { unknown } = mirror
@@ -358,7 +377,9 @@ export class HubWorld {
     const log: Log = createLog({ level: 'debug', write: (line) => void this.lines.push(line) })
     this.peers = new HubPeers({
       ...{ hub: 'hub-1', release: '1', cluster: 'c1', epoch: 1, lost: 0, digestKey },
-      ...{ sources: this.sources, rights: rights(this), acceptFor: accept ?? refuse, clock, log },
+      ...{ sources: this.sources, rights: rights(this), acceptFor: accept ?? refuse, clock, log, ...hooks },
+      warnings: new Warnings({ clock, log, kinds: [] }),
+      ...(policies === undefined ? {} : { policies }),
     })
     const { signal } = this.#ending
     void this.sources.run(signal)

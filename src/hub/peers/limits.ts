@@ -1,6 +1,8 @@
 /** How a hub treats its links, each with its reason. */
 
 export const peerLimits = {
+  /** How long a link may go on beside one with a newer certificate of its edge, from the same address. */
+  handOverMsMax: 5_000,
   /** Of streams' bytes, what waits to be sent: an event that comes meanwhile waits for that (0.25 s at 1 Mbit/s). */
   tunnelBytesMax: 32 * 1024,
   /** How soon it is looked whether those were taken, where the socket does not tell. */
@@ -15,4 +17,6 @@ export const peerLimits = {
   promptMax: 256,
   /** For an edge whose name another link has, or whose certificate is over: an operator has to act. */
   replacedRetryMs: 60_000,
+  /** For one whose Node was deleted: its kubelet may make another one through it. */
+  endedRetryMs: 2_000,
 }

@@ -6,9 +6,11 @@
 import type { Clock } from '../../base/clock.ts'
 import { reasonOf } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
+import type { Warnings } from '../../base/warnings.ts'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import { decodeFrame, encodeFrame } from '../../link/frames/frames.ts'
-import { HubSession, type HubSessionParts, type SessionRefusal } from '../../link/session/hub.ts'
+import { HubSession, type HubSessionParts } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import { sessionLimits } from '../../link/session/limits.ts'
 import type { HubEffect } from '../../link/session/session.ts'
 import type { LinkClose, LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
@@ -20,7 +22,7 @@ import type { HubSources } from '../sources/sources.ts'
 import { wantedOf } from '../sources/wanted.ts'
 import { peerLimits } from './limits.ts'
 import { PeerInterest, sayable } from './peerinterest.ts'
-import type { EdgeRights } from './rights.ts'
+import type { EdgeRights, PeerPolicies } from './rights.ts'
 
 export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
 
@@ -32,6 +34,7 @@ type LinkedEdgeParts = {
   readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs'>
   readonly sources: Pick<HubSources, 'open' | 'heardAt'>
   readonly rights: EdgeRights
+  readonly policies?: PeerPolicies
   /** Takes the streams that this edge opens. */
   readonly accept: (incoming: IncomingStream) => void
   /** Whether it may stay beside others of its name; undefined: it is in. */
@@ -43,6 +46,7 @@ type LinkedEdgeParts = {
   readonly all: PeerTraffic
   readonly clock: Clock
   readonly log: Log
+  readonly warnings: Pick<Warnings, 'warn'>
 }
 
 export class LinkedEdge {
@@ -54,8 +58,12 @@ export class LinkedEdge {
   #streams: TunnelStreams | undefined
   #hasRoom = true
   #isOver = false
+  #isJudging = false
+  #isJudgedAgain = false
   #timer: { readonly at: number; readonly cancel: () => void } | undefined
   #cancelLook: (() => void) | undefined
+  /** What policies said of it when it was last told. */
+  #rules: ReturnType<PeerPolicies['rulesOf']> | undefined
 
   constructor(parts: LinkedEdgeParts) {
     this.#parts = parts
@@ -72,6 +80,7 @@ export class LinkedEdge {
       ready: () => this.#ready(),
       closed: (end) => this.#closed(end),
     })
+    this.policed()
     if (!this.#isOver) this.#wait()
   }
 
@@ -85,12 +94,12 @@ export class LinkedEdge {
   }
 
   get figures() {
-    const { name: edge, from } = this.edge
+    const { name: edge, from, certificate } = this.edge
     const livedMs = this.#parts.clock.steady() - this.#cameAt
     const { heldBytes, state, release, behind } = this.#session
     const { bufferedBytes } = this.#parts.link
     const held = { interests: this.#interests.size, heldBytes, bufferedBytes, behind }
-    return { edge, from, release, state, livedMs, ...held, ...this.#traffic }
+    return { edge, from, certificate, release, state, livedMs, ...held, ...this.#traffic }
   }
 
   /** An event of one of its interests. */
@@ -120,11 +129,48 @@ export class LinkedEdge {
 
   /** Whether it may still have what it has. What cannot be told now was told before. */
   async judgeAgain(): Promise<void> {
+    this.#isJudgedAgain = true
+    // One at a time: policies may change faster than all interests can be judged.
+    if (this.#isJudging) return
+    this.#isJudging = true
+    try {
+      while (this.#isJudgedAgain && !this.#isOver) {
+        this.#isJudgedAgain = false
+        await this.#judgeAll()
+      }
+    } finally {
+      this.#isJudging = false
+    }
+  }
+
+  async #judgeAll(): Promise<void> {
     for (const interest of [...this.#interests.values()]) {
       const refusal = await this.#judge(interest)
       if (refusal === undefined || refusal.reason === 'busy') continue
-      if (this.#interests.get(interest.number) === interest) interest.refused(refusal)
+      if (this.#interests.get(interest.number) !== interest) continue
+      this.#refused(interest.wanted.name, refusal.sentence)
+      interest.refused(refusal)
     }
+  }
+
+  /** Policies may say something else of it: what it has is judged again, and it is told what concerns it. */
+  policed(): void {
+    const { policies, session } = this.#parts
+    if (policies?.isKnown !== true || this.#isOver) return
+    const rules = policies.rulesOf(this.edge.name)
+    if (rules === this.#rules) return
+    const isFirst = this.#rules === undefined
+    this.#rules = rules
+    const { tokenAgeMs = 0, serveAgeMs = 0 } = rules.offline
+    this.#session.terms({ trusts: session.trustsEdges === true || rules.trusts, tokenAgeMs, serveAgeMs })
+    this.wake()
+    if (!isFirst) void this.judgeAgain()
+  }
+
+  /** Documents of the cluster have changed. */
+  signed(): void {
+    this.#session.signed()
+    this.wake()
   }
 
   lost(epoch: number, version: number): void {
@@ -133,7 +179,7 @@ export class LinkedEdge {
   }
 
   drain(withinMs: number, sentence: string): void {
-    // Who has not said hello has nothing here, and is told by a refusal.
+    // An edge that has not said hello has nothing here, and is told by a refusal.
     if (this.#session.state === 'greeting') this.close({ reason: 'busy', retryAfterMs: withinMs, sentence })
     this.#session.drain(withinMs, sentence, this.#now)
     this.#tick()
@@ -195,7 +241,9 @@ export class LinkedEdge {
   #open(number: number, name: string): void {
     const wanted = wantedOf(name)
     if (wanted === undefined) {
-      this.#session.refuse(number, { reason: 'unknown', retryAfterMs: 0, sentence: 'no interest is called so' })
+      const sentence = 'no interest is called so'
+      this.#refused(name, sentence)
+      this.#session.refuse(number, { reason: 'unknown', retryAfterMs: 0, sentence })
       this.wake()
       return
     }
@@ -205,9 +253,19 @@ export class LinkedEdge {
       if (this.#interests.get(number) !== interest) return
       this.#guarded(() => {
         if (refusal === undefined) interest.open(this.#parts.sources)
-        else interest.refused(refusal)
+        else {
+          if (refusal.reason !== 'busy') this.#refused(wanted.name, refusal.sentence)
+          interest.refused(refusal)
+        }
       })
     })
+  }
+
+  #refused(name: string, why: string): void {
+    const { name: edge, from } = this.edge
+    const interest = name.slice(0, nameCharsMax)
+    const about = { who: edge, kind: 'interest', same: `${interest} ${why}` }
+    this.#parts.warnings.warn('edge.refused', about, { edge, from, interest, why })
   }
 
   /** What cannot be judged is not given. */
@@ -306,19 +364,23 @@ export class LinkedEdge {
   }
 
   #leave(reason: string, why: string): void {
-    const { log, rights, ended } = this.#parts
+    const { log, warnings, rights, ended } = this.#parts
     const { name: edge, from } = this.edge
     this.#isOver = true
     this.#timer?.cancel()
     this.#cancelLook?.()
     this.#streams?.close(why)
     for (const interest of [...this.#interests.values()]) this.forget(interest)
-    const level = faults.has(reason) ? 'warn' : 'debug'
-    log[level]('edge.left', { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) })
+    const fields = { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) }
+    if (faults.has(reason)) warnings.warn('edge.left', { who: edge, kind: 'link', same: `${reason} ${why}` }, fields)
+    else log.debug('edge.left', fields)
     rights.left(this.edge)
     ended(this)
   }
 }
+
+/** Of an interest's name, as the log has it. */
+const nameCharsMax = 256
 
 const codes: Readonly<Partial<Record<string, LinkClose>>> = {
   ...{ frame: 'fault', drained: 'away', busy: 'away', other: 'broken' },

@@ -1,9 +1,10 @@
 /** One interest of an edge at this hub: what its source says goes to the session of its link, in the turn in which it is said. */
-import type { HubSession, SessionRefusal } from '../../link/session/hub.ts'
+import type { HubSession } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import type { InterestView, LinkEvent } from '../../link/session/session.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { sentenceOf } from '../../tunnel/frames.ts'
-import type { HubSources } from '../sources/sources.ts'
+import type { HubSources, OpenedSource } from '../sources/sources.ts'
 import type { SourceReader } from '../sources/view.ts'
 
 /** The link it belongs to. */
@@ -23,7 +24,7 @@ export class PeerInterest implements SourceReader {
   readonly wanted: Interest
   readonly #peer: InterestOwner
   readonly #session: HubSession
-  #letGo: (() => void) | undefined
+  #opened: OpenedSource | undefined
   #isOver = false
   source = 0
 
@@ -36,10 +37,10 @@ export class PeerInterest implements SourceReader {
 
   open(sources: Pick<HubSources, 'open'>): void {
     if (this.#isOver) return
-    const letGo = sources.open(this.wanted, this)
+    const opened = sources.open(this.wanted, this)
     // It may have been refused on the spot.
-    if (this.#isOver) letGo()
-    else this.#letGo = letGo
+    if (this.#isOver) opened?.leave(this.wanted, this)
+    else this.#opened = opened
   }
 
   opened(view: InterestView): void {
@@ -67,8 +68,8 @@ export class PeerInterest implements SourceReader {
 
   release(): void {
     this.#isOver = true
-    this.#letGo?.()
-    this.#letGo = undefined
+    this.#opened?.leave(this.wanted, this)
+    this.#opened = undefined
   }
 }
 

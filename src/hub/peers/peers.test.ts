@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { planFields } from '../../kube/object.ts'
 import { Unreachable } from '../../upstream/upstream.ts'
 import { HubWorld, type TestEdge } from './hub.test-support.ts'
+import { peerLimits } from './limits.ts'
 
 const reasonOf = (edge: TestEdge) => edge.ended?.reason
 const big = hash('sha512', 'anything').repeat(30)
@@ -173,6 +174,60 @@ test('[L8] what cannot be had is refused to those who asked, with a reason, and 
   assert.deepEqual(secrets.names, ['a/s'])
 })
 
+test('what an edge may not have, when it asks and later, is in the log, each once', async () => {
+  let allowed = ['v1/pods']
+  const rights = () => ({
+    judge: async (_: object, { name }: { readonly name: string }) =>
+      allowed.includes(name) ? undefined : { reason: 'forbidden' as const, retryAfterMs: 0, sentence: 'not this one' },
+    left: () => undefined,
+  })
+  await using world = await HubWorld.open({ rights })
+  const edge = world.edge('n1', 'v1/pods', 'v1/secrets@a', 'v1/configmaps@a', 'pods')
+  edge.connect()
+  await world.until(() => edge.copies.every(({ version, refusal }) => version > 0 || refusal !== undefined))
+  const told = () =>
+    world.lines
+      .filter((line) => line.includes(' warn edge.refused '))
+      .map((line) => line.split(' ').slice(3, 6).join(' '))
+  const first = ['v1/secrets@a', 'v1/configmaps@a', 'pods']
+  assert.deepEqual(told().sort(), first.map((name) => `edge=n1 from=10.0.0.1 interest=${name}`).sort())
+  for (const copy of edge.copies.slice(1)) edge.resubscribe(copy)
+  await world.settle()
+  assert.equal(told().length, 3)
+  allowed = []
+  await world.pass(60_000)
+  assert.ok(told().includes('edge=n1 from=10.0.0.1 interest=v1/pods'))
+})
+
+test('policies that change a thousand times have an edge judged a few times, and by the last of them', async () => {
+  let version = 0
+  let judged = 0
+  const seen: number[] = []
+  const rights = () => ({
+    judge: async (_: object, { name }: { readonly name: string }) => {
+      judged++
+      const at = version
+      await new Promise(setImmediate)
+      if (name === 'v1/pods') seen.push(at)
+      return undefined
+    },
+    left: () => undefined,
+  })
+  const policies = { isKnown: true, rulesOf: () => ({ trusts: false, offline: {}, version: version }) }
+  await using world = await HubWorld.open({ rights, policies })
+  const edge = world.edge('n1', 'v1/pods', 'v1/configmaps@a', 'v1/services')
+  edge.connect()
+  await world.until(() => edge.copies.every((copy) => copy.version > 0))
+  judged = 0
+  for (let at = 0; at < 1_000; at++) {
+    version++
+    void world.peers.policed()
+  }
+  await world.settle()
+  await world.until(() => seen.at(-1) === 1_000)
+  assert.ok(judged < 50, String(judged))
+})
+
 test('a source is followed while an edge wants it and some minutes longer, Secrets by namespace', async () => {
   await using world = await HubWorld.open()
   const { server } = world.mirror
@@ -255,21 +310,83 @@ test('[L8] the certificate says who an edge is, and of two links of one name the
   await world.settle()
   assert.equal(liar.ended?.reason, 'identity')
   const [first, second, third, old] = [0, 1, 2, 3].map(() => world.edge('n1', 'v1/pods'))
-  first?.connect({ endsAtMs: at })
+  first?.connect({ issuedAtMs: at })
   await world.settle()
-  second?.connect({ endsAtMs: at })
+  second?.connect({ issuedAtMs: at })
   await world.settle()
   assert.equal(first?.ended?.reason, 'replaced')
   assert.match(first?.ended?.sentence ?? '', /same certificate/)
-  third?.connect({ endsAtMs: at + 1 })
+  third?.connect({ issuedAtMs: at + 1, endsAtMs: at })
   await world.settle()
+  assert.equal(world.peers.size, 2, 'what the older was asked may be answered')
+  await world.pass(peerLimits.handOverMsMax)
   assert.match(second?.ended?.sentence ?? '', /newer certificate/)
-  old?.connect({ endsAtMs: at })
+  old?.connect({ issuedAtMs: at })
   await world.settle()
   assert.equal(old?.ended?.reason, 'replaced')
   assert.equal(third?.ended, undefined)
   assert.equal(world.peers.size, 1)
   assert.ok(world.lines.some((line) => line.includes('warn edge.left') && line.includes('reason=replaced')))
+})
+
+test('[L23] a Node that is deleted, or revoked, while its edge moves from one link to the next ends both, and no other', async () => {
+  let revoked = false
+  const hooks = { revoked: ({ name }: { name: string }) => (revoked && name === 'n1' ? 'it was revoked' : undefined) }
+  for (const way of ['other', 'identity']) {
+    await using world = await HubWorld.open({ hooks })
+    const [before, after, other] = [
+      world.edge('n1', 'v1/pods'),
+      world.edge('n1', 'v1/pods'),
+      world.edge('n2', 'v1/pods'),
+    ]
+    before.connect({ issuedAtMs: 1 })
+    other.connect()
+    await world.settle()
+    after.connect({ issuedAtMs: 2 })
+    await world.settle()
+    assert.equal(world.peers.size, 3, 'both are there')
+    revoked = way === 'identity'
+    if (revoked) world.peers.judgeCertificates()
+    else world.peers.end('n1', 'its Node is gone')
+    await world.settle()
+    assert.deepEqual([before, after, other].map(reasonOf), [way, way, undefined])
+    assert.equal(world.peers.size, 1)
+  }
+})
+
+test('[L23] what was revoked ends the link that there is, at once, and refuses the next one, also between its handshake and its hello', async () => {
+  const revoked = new Set<string>()
+  const told: string[] = []
+  await using world = await HubWorld.open({
+    hooks: {
+      revoked: ({ name }) => (revoked.has(name) ? `"${name}" was revoked` : undefined),
+      refused: ({ name }) => void told.push(name),
+    },
+  })
+  world.mirror.server.put('pods', 'a/p')
+  const [stolen, other] = [world.edge('n1', 'v1/pods'), world.edge('n2', 'v1/pods')]
+  stolen.connect()
+  other.connect()
+  await world.until(() => stolen.copy().version > 0 && other.copy().version > 0)
+  revoked.add('n1')
+  world.peers.judgeCertificates()
+  await world.settle()
+  assert.deepEqual([stolen.ended?.reason, stolen.ended?.sentence], ['identity', '"n1" was revoked'])
+  assert.equal(other.ended, undefined)
+  assert.deepEqual(told, ['n1'])
+  stolen.connect()
+  await world.settle()
+  assert.equal(reasonOf(stolen), 'identity')
+  revoked.clear()
+  stolen.connect()
+  await world.settle()
+  assert.equal(reasonOf(stolen), undefined)
+  world.peers.end('n1', 'its Node is gone')
+  await world.settle()
+  assert.equal(reasonOf(stolen), 'other')
+  stolen.connect()
+  await world.settle()
+  assert.equal(reasonOf(stolen), undefined)
 })
 
 test('a link ends when its certificate does, also when the clock was set meanwhile', async () => {
@@ -365,7 +482,15 @@ test('other fields that become selectable change nothing for the views that are 
 test('a link that ended before it began is not kept', async () => {
   await using world = await HubWorld.open()
   const { clock } = world.mirror.server
-  const certificate = { serial: '', fingerprint: '', endsAtMs: clock.now() + 1e9 }
+  const certificate = {
+    serial: '',
+    fingerprint: '',
+    signer: 'hub' as const,
+    authority: '',
+    issuedAtMs: 0,
+    vouchedAtMs: 0,
+    endsAtMs: clock.now() + 1e9,
+  }
   const timers = clock.pending()
   world.peers.accept({
     ...{ peer: { name: 'n1', certificate, resumed: false, from: '' }, bufferedBytes: 0 },

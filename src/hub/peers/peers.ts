@@ -1,29 +1,43 @@
 /**
- * All edges at this hub. A name has one link: of two the newer certificate wins, which is the one that ends later, and with
+ * All edges at this hub. A name has one link: of two the newer certificate wins, which is the one that was issued later, and with
  * equal ones the newer link, since the older is most often one that broke and was not noticed yet. What is told to many edges in
  * one turn is sent behind it, so that each gets one frame, and a moment at a time, so that thousands of them do not delay the rest.
  */
 import { type Clock, sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { pieceMsMax, turns } from '../../base/turns.ts'
-import type { HubSessionParts, SessionRefusal } from '../../link/session/hub.ts'
+import type { Warnings } from '../../base/warnings.ts'
+import type { HubSessionParts } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import { SharedChanges } from '../../link/session/sharedchanges.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
 import { peerLimits } from './limits.ts'
 import { LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
-import type { EdgeRights } from './rights.ts'
+import type { EdgeRights, PeerPolicies } from './rights.ts'
 
-type Parts = Pick<HubSessionParts, 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' | 'limits'> & {
+type SharedParts = 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' | 'signs' | 'limits'
+type Parts = Pick<HubSessionParts, SharedParts> & {
   readonly epoch: number
   readonly lost: number
   readonly sources: Pick<HubSources, 'open' | 'versions' | 'heardAt'>
   readonly rights: EdgeRights
-  /** Who takes the streams of an edge. */
+  /** Without it there are none. */
+  readonly policies?: PeerPolicies
+  /** A sentence for an edge whose certificate counts no more. */
+  readonly revoked?: (edge: EdgePeer) => string | undefined
+  /** An edge that proved its name was refused, or its link ended for that. */
+  readonly refused?: (edge: EdgePeer, why: string) => void
+  /** An edge was let in, and has left. */
+  readonly came?: (edge: EdgePeer) => void
+  readonly gone?: (edge: EdgePeer) => void
+  /** What takes the streams of an edge. */
   readonly acceptFor: (edge: EdgePeer) => (incoming: IncomingStream) => void
   readonly clock: Clock
   readonly log: Log
+  /** Of what edges are refused, and of links that end by their fault. */
+  readonly warnings: Pick<Warnings, 'warn'>
 }
 
 export class HubPeers {
@@ -42,6 +56,8 @@ export class HubPeers {
   #epoch: number
   #lost: number
   #leaveAt: number | undefined
+  #isPolicing = false
+  #isPolicedAgain = false
   /** Since it was made, also of links that have ended. */
   readonly traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
 
@@ -55,18 +71,29 @@ export class HubPeers {
     return this.#all.size
   }
 
+  /** Of the edges that were let in. */
+  names(): Iterable<string> {
+    return this.#byName.keys()
+  }
+
+  /** Whether a link of that node is here. */
+  has(node: string): boolean {
+    return this.#byName.has(node)
+  }
+
   figures(): readonly LinkedEdge['figures'][] {
     return [...this.#byName.values()].map(({ figures }) => figures)
   }
 
   /** A link that was just made. */
   accept(link: PeerSocket): void {
-    const { hub, release, cluster, digestKey, trustsEdges = false, limits } = this.#parts
-    const { sources, rights, acceptFor, clock, log } = this.#parts
-    const shared = limits === undefined ? {} : { limits }
+    const { hub, release, cluster, digestKey, trustsEdges = false, signs, limits } = this.#parts
+    const { sources, rights, policies, acceptFor, clock, log, warnings } = this.#parts
+    const shared = { ...(limits && { limits }), ...(signs && { signs }) }
     const session = { hub, release, cluster, digestKey, trustsEdges, changes: this.#changes, ...shared }
     const peer = new LinkedEdge({
-      ...{ link, sources, rights, clock, log, accept: acceptFor(link.peer) },
+      ...{ link, sources, rights, clock, log, warnings, accept: acceptFor(link.peer) },
+      ...(policies === undefined ? {} : { policies }),
       session: { ...session, epoch: this.#epoch, lost: this.#lost },
       admit: (one) => this.#admit(one),
       wake: (one) => this.#wake(one),
@@ -78,11 +105,61 @@ export class HubPeers {
     this.#nextPart = (this.#nextPart + 1) % peerLimits.marksParts
   }
 
+  /** Documents of the cluster have changed: edges hear it by their signs. */
+  signed(): void {
+    for (const peer of this.#all.keys()) peer.signed()
+  }
+
   /** The cluster was put back: what edges hold is of a past that no longer exists. */
   lost(epoch: number, version: number): void {
     this.#epoch = epoch
     this.#lost = version
     for (const peer of this.#all.keys()) peer.lost(epoch, version)
+  }
+
+  /** Policies have changed: edges of which they say something else are told, and judged again, a moment at a time. */
+  async policed(): Promise<void> {
+    this.#isPolicedAgain = true
+    if (this.#isPolicing) return
+    this.#isPolicing = true
+    try {
+      while (this.#isPolicedAgain) {
+        this.#isPolicedAgain = false
+        await this.#policeAll()
+      }
+    } finally {
+      this.#isPolicing = false
+    }
+  }
+
+  async #policeAll(): Promise<void> {
+    let beganAt = performance.now()
+    for (const peer of [...this.#all.keys()]) {
+      peer.policed()
+      if (performance.now() - beganAt < pieceMsMax) continue
+      await turns.take()
+      beganAt = performance.now()
+    }
+  }
+
+  /** What was taken back may be another now: links that it concerns end. */
+  judgeCertificates(): void {
+    for (const peer of [...this.#all.keys()]) {
+      const refusal = this.#revokedOf(peer)
+      if (refusal !== undefined) peer.close(refusal)
+    }
+  }
+
+  /** A newer link of its name is at another replica. */
+  replace(edge: EdgePeer, sentence: string): void {
+    const peer = this.#byName.get(edge.name)
+    if (peer?.edge === edge) peer.close(replaced(sentence))
+  }
+
+  /** Ends the links of this name, also one that is being handed over to another; a new one may come. */
+  end(name: string, sentence: string): void {
+    for (const peer of [...this.#all.keys()])
+      if (peer.edge.name === name) peer.close({ reason: 'other', retryAfterMs: peerLimits.endedRetryMs, sentence })
   }
 
   /** Tells edges how far their sources are, and looks whether they may still have what they have. */
@@ -117,16 +194,33 @@ export class HubPeers {
       const retryAfterMs = Math.max(1_000, wholeMs(this.#leaveAt - this.#parts.clock.steady()))
       return { reason: 'busy', retryAfterMs, sentence: 'this hub ends' }
     }
+    const revoked = this.#revokedOf(peer)
+    if (revoked !== undefined) return revoked
     const { name, certificate, from } = peer.edge
     const other = this.#byName.get(name)
-    if (other !== undefined && other.edge.certificate.endsAtMs > certificate.endsAtMs)
+    if (other !== undefined && other.edge.certificate.issuedAtMs > certificate.issuedAtMs)
       return replaced(`a link with a newer certificate of "${name}" is here, from ${other.edge.from}`)
     this.#byName.set(name, peer)
-    const isNewer = other !== undefined && other.edge.certificate.endsAtMs < certificate.endsAtMs
+    const isNewer = other !== undefined && other.edge.certificate.issuedAtMs < certificate.issuedAtMs
     const what = isNewer ? 'a newer certificate' : 'the same certificate'
-    other?.close(replaced(`a newer link with ${what} of "${name}" has come, from ${from}`))
+    const refusal = replaced(`a newer link with ${what} of "${name}" has come, from ${from}`)
+    // An edge that has renewed its certificate ends the link before by itself, once what runs over that has been answered.
+    if (other !== undefined && isNewer && other.edge.from === from)
+      this.#parts.clock.setTimer(peerLimits.handOverMsMax, () => {
+        if (!other.isOver) other.close(refusal)
+      })
+    else other?.close(refusal)
     this.#parts.log.debug('edge.came', { edge: name, from })
+    this.#parts.came?.(peer.edge)
     return undefined
+  }
+
+  #revokedOf({ edge }: LinkedEdge): SessionRefusal | undefined {
+    const { revoked, refused } = this.#parts
+    const sentence = revoked?.(edge)
+    if (sentence === undefined) return undefined
+    refused?.(edge, sentence)
+    return { reason: 'identity', retryAfterMs: peerLimits.replacedRetryMs, sentence }
   }
 
   #ended(peer: LinkedEdge): void {
@@ -134,6 +228,7 @@ export class HubPeers {
     this.#woken.delete(peer)
     const { name } = peer.edge
     if (this.#byName.get(name) === peer) this.#byName.delete(name)
+    this.#parts.gone?.(peer.edge)
     if (this.#leaveAt === undefined || this.#all.size > 0) return
     for (const end of this.#ends) end()
     this.#ends.clear()

@@ -1,6 +1,15 @@
-/** Why an edge may have an interest, as those who drive its link ask for it. */
-import type { SessionRefusal } from '../../link/session/hub.ts'
+/** Why an edge may have an interest, as what drives its link asks for it. */
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import type { Interest } from '../../mirror/interest.ts'
+import type { EdgeRules } from '../../policy/policy.ts'
+
+/** What policies say of an edge, by its node. */
+export type PeerPolicies = {
+  /** They were read, or are known not to exist. */
+  readonly isKnown: boolean
+  /** The same object as long as they say the same. */
+  rulesOf(node: string): Pick<EdgeRules, 'trusts' | 'offline'>
+}
 
 /** One link of an edge, by its node: the same object as long as it lives, and another one for the next link. */
 export type JudgedEdge = { readonly name: string }

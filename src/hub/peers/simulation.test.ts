@@ -3,24 +3,16 @@
  * that end for want of readers. Wherever an edge claims a version its copy is what the cluster had then, and in the end all have
  * what they want. AKE_SEED repeats a run that failed, AKE_LIVES says how many there are.
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lives } from '../../base/lives.test-support.ts'
+import { seeded } from '../../base/seeded.test-support.ts'
 import { type EdgeCopy, HubWorld, type TestEdge } from './hub.test-support.ts'
 
 const runs = lives(20)
 const stepsPerRun = 80
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
-
-type Random = (below: number) => number
-
-function seeded(seed: number): Random {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return (state >>> 8) % below
-  }
-}
 
 type Held = {
   readonly key: string

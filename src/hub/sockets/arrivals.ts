@@ -1,6 +1,6 @@
 /**
  * Connections on their way to a link, from the first byte of TCP on. A handshake costs the hub more than anything an edge does
- * later, so it is begun in its turn: those that show a ticket have a line of their own, and who finds a line too long gets
+ * later, so it is begun in its turn: those that show a ticket have a line of their own, and an edge that finds a line too long gets
  * TLS's internal_error, which an edge takes for "later". Of those that say nothing the oldest goes when there are too many.
  */
 import type { Socket } from 'node:net'

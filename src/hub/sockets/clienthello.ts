@@ -1,6 +1,6 @@
 /**
  * What a connection asks for before any cryptography: whether its ClientHello (RFC 8446, 4.1.2) shows a ticket. It may show one
- * that is worth nothing, so this decides only who waits in which line.
+ * that is worth nothing, so this decides only which connection waits in which line.
  */
 
 export type HelloKind =

@@ -4,7 +4,9 @@
  */
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import { type CertificateFault, faultOf, isAboutTime } from '../../pki/verdict.ts'
+import { issuedAtOf, vouchedAtOf } from '../../pki/certificate.ts'
+import { type CertificateFault, faultOf, isAboutTime, signerOf } from '../../pki/verdict.ts'
+import { leafDays } from '../state/certificates.ts'
 
 export type EdgePeer = {
   /** Of its node. */
@@ -20,35 +22,71 @@ export type EdgeCertificate = {
   readonly serial: string
   /** SHA-256 in hexadecimal digits with colons. */
   readonly fingerprint: string
-  /** Of two of one edge the newer ends later. */
   readonly endsAtMs: number
+  /** Signed by an authority of this hub, or by one of the cluster's. */
+  readonly signer: 'hub' | 'cluster'
+  /** The SHA-256 of that authority, as of the certificate. */
+  readonly authority: string
+  /** Of two of one edge the newer was issued later. */
+  readonly issuedAtMs: number
+  /** When an operator, or the cluster, vouched for the bearer: renewal at the hub leaves that as it was. A revocation goes by it. */
+  readonly vouchedAtMs: number
+}
+
+/** Whose certificates count as those of edges. */
+export type EdgeTrust = {
+  readonly hub: readonly X509Certificate[]
+  readonly cluster: readonly X509Certificate[]
 }
 
 /** Why a certificate does not count, in a sentence that the edge's operator is shown. */
-export type EdgeRefusal = { readonly sentence: string }
+export type EdgeRefusal = {
+  readonly sentence: string
+  /** Of its node, where the certificate was signed for it and does not count any more, or not for this. */
+  readonly name?: string
+}
 
 const faults: Readonly<Record<CertificateFault, string>> = {
-  authority: 'the certificate is not signed by the authority of this hub: issue one with "ake hub issue"',
+  authority:
+    'the certificate is not signed by an authority of this hub or its cluster: issue one with "ake hub issue", or join again',
   expired: 'the certificate has expired: issue a new one with "ake hub issue"',
   early: 'the certificate is not valid yet: check the clock of the hub',
   use: 'the certificate is not one of a client: issue one with "ake hub issue"',
 }
 
-export function edgePeerOf(socket: TLSSocket, authority: X509Certificate, now: number): EdgePeer | EdgeRefusal {
+export function edgePeerOf(socket: TLSSocket, trust: EdgeTrust, now: number): EdgePeer | EdgeRefusal {
   const raw = socket.getPeerCertificate()?.raw
   if (raw === undefined) return { sentence: 'no certificate was shown: give the edge the file of "ake hub issue"' }
-  // What OpenSSL says of time is by the clock of the machine, and of a resumed session old.
-  const code = socket.authorized ? undefined : String(socket.authorizationError)
+  const resumed = socket.isSessionReused()
+  // What OpenSSL says of time is by the clock of the machine; of a resumed session all that it says is by the authorities of then.
+  const code = socket.authorized || resumed ? undefined : String(socket.authorizationError)
   if (code !== undefined && !isAboutTime(code)) return { sentence: faults.authority }
   const certificate = new X509Certificate(raw)
-  const fault = faultOf({ certificate, authority, use: 'client', now })
-  if (fault !== undefined) return { sentence: faults[fault] }
+  const living = [...trust.hub, ...trust.cluster].filter(({ validToDate }) => validToDate.getTime() >= now)
+  const fault = faultOf({ certificate, authorities: living, use: 'client', now })
   const name = nodeOf(certificate)
+  if (fault !== undefined)
+    return { sentence: faults[fault], ...(fault !== 'authority' && name !== undefined && { name }) }
   if (name === undefined) return { sentence: 'the certificate names no node: issue one with "ake hub issue"' }
-  const { serialNumber: serial, fingerprint256: fingerprint, validToDate } = certificate
-  const known = { serial, fingerprint, endsAtMs: validToDate.getTime() }
-  return { name, certificate: known, resumed: socket.isSessionReused(), from: socket.remoteAddress ?? '' }
+  return { name, certificate: knownOf(certificate, trust), resumed, from: socket.remoteAddress ?? '' }
 }
+
+function knownOf(certificate: X509Certificate, trust: EdgeTrust): EdgeCertificate {
+  const { serialNumber: serial, fingerprint256: fingerprint, validToDate, validFromDate } = certificate
+  const endsAtMs = validToDate.getTime()
+  const own = signerOf(certificate, trust.hub)
+  if (own === undefined) {
+    const authority = signerOf(certificate, trust.cluster)?.fingerprint256 ?? ''
+    const issuedAtMs = validFromDate.getTime()
+    return { serial, fingerprint, endsAtMs, signer: 'cluster', authority, issuedAtMs, vouchedAtMs: issuedAtMs }
+  }
+  // Those of earlier releases do not say when: they ended two years after it at the latest.
+  const issuedAtMs = issuedAtOf(serial) ?? endsAtMs - leafDays * dayMs
+  const vouchedAtMs = vouchedAtOf(serial) ?? issuedAtMs
+  return { serial, fingerprint, endsAtMs, signer: 'hub', authority: own.fingerprint256, issuedAtMs, vouchedAtMs }
+}
+
+const dayMs = 24 * 3600 * 1000
 
 /** As kube-apiserver knows a kubelet: system:node:NAME of the group system:nodes. */
 function nodeOf(certificate: X509Certificate): string | undefined {

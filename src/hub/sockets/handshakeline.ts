@@ -6,7 +6,7 @@ type Parts = { readonly perSecond: number; readonly lineMsMax: number; readonly 
 export class HandshakeLine {
   readonly #parts: Parts
   readonly #lineMax: number
-  /** A set, since those who leave do so from anywhere in it. */
+  /** A set, since connections leave from anywhere in it. */
   readonly #line = new Set<() => void>()
   #allowed: number
   #countedAtMs: number

@@ -1,19 +1,24 @@
 /** A hub's listener and edges before it, over real TLS on loopback, with nothing behind them. */
+import type { X509Certificate } from 'node:crypto'
 import { after } from 'node:test'
+import type { WebSocket } from 'ws'
 import type { Clock } from '../../base/clock.ts'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import type { LinkLimits } from '../../link/socket/limits.ts'
 import type { LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
+import type { KeyPair } from '../../pki/certificate.ts'
 import { credentialText, parseCredential } from '../../pki/credentialfile.ts'
 import { dialTcp } from '../../upstream/dial.ts'
 import { dialHub, type HubDialParts } from '../../upstream/linked/hubdial.ts'
 import { HubTicketPouch } from '../../upstream/linked/tickets.ts'
+import { authoritiesOf } from '../state/authorities.ts'
 import { edgePair, hubPair } from '../state/certificates.ts'
 import { type HubState, makeState } from '../state/state.ts'
 import type { EdgePeer } from './edgepeer.ts'
 import type { HubSocketLimits } from './limits.ts'
 import { HubListener } from './listener.ts'
+import type { PlainAnswer, PlainRequest } from './plain.ts'
 
 /** A link and what came of it. */
 export class Heard<Peer> {
@@ -45,7 +50,11 @@ export type HubParts = {
   readonly clock?: Clock
   readonly limits?: Partial<HubSocketLimits>
   readonly linkLimits?: Partial<LinkLimits>
+  readonly clusterAuthorities?: readonly X509Certificate[]
   readonly revoked?: (peer: EdgePeer) => string | undefined
+  readonly unusable?: (edge: { readonly name: string; readonly from: string }, why: string) => void
+  readonly replica?: (line: WebSocket) => void
+  readonly plain?: (asked: PlainRequest) => Promise<PlainAnswer>
   readonly now?: number
 }
 
@@ -72,11 +81,18 @@ export async function startHub(parts: HubParts = {}) {
     return listener.close('the test ends')
   }
   const address = (host = '127.0.0.1') => new URL(`wss://${host}:${at?.port}`)
-  return { state, listener, links, address, port: at?.port ?? 0, close }
+  const adopt = (other: HubState) => listener.setState(other, hubPair(other, hosts, now))
+  return { state, listener, links, address, adopt, port: at?.port ?? 0, close }
 }
 
 export function credentialOf(state: HubState, name = 'edge-1', now = Date.now()) {
-  return parseCredential(credentialText({ ca: state.ca.cert, pair: edgePair(state, name, now), title: '' }), 'test')
+  return credentialWith(state, edgePair(state, name, now))
+}
+
+/** Of whatever authority signed the pair. */
+export function credentialWith(state: HubState, pair: KeyPair) {
+  const ca = authoritiesOf(state).map(({ pem }) => pem)
+  return parseCredential(credentialText({ ca: ca.join(''), pair, title: '' }), 'test')
 }
 
 function dialling(state: HubState, more: Partial<HubDialParts> & { readonly address: URL }): HubDialParts {

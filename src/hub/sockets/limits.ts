@@ -19,8 +19,10 @@ export const standardHubLimits = {
   headerBytesMax: 8 * 1024,
   /** For a refusal to be read before the connection is cut. */
   lastWordsMsMax: 1_000,
-  /** What who is one too many is asked to wait for, at least; as much again by chance. */
+  /** How long an edge that is one too many is asked to wait, at least; as much again by chance. */
   crowdedMs: 15_000,
+  /** How long an edge that comes before the hub can judge edges is asked to wait: the hub reads what it goes by within a moment. */
+  unjudgedMs: 2_000,
 }
 
 export type HubSocketLimits = Readonly<typeof standardHubLimits>

@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
 import { until } from '../../base/until.test-support.ts'
 import { type CertificateName, issueCertificate } from '../../pki/certificate.ts'
-import { HubRefusal } from '../../upstream/linked/hubdial.ts'
+import { dialTcp } from '../../upstream/dial.ts'
+import { type HubDialParts, HubRefusal } from '../../upstream/linked/hubdial.ts'
 import { HubTicketPouch } from '../../upstream/linked/tickets.ts'
 import { makeState, makeTickets } from '../state/state.ts'
 import { connect, credentialOf, type HubParts, startHub } from './hub.test-support.ts'
@@ -107,7 +108,7 @@ test('a hub that rotates its ticket key while it runs, or renews its certificate
     const after = await connect(hub.state, { address: hub.address(), tickets, credential })
     assert.equal(after.link.peer.resumed, true, 'tickets outlive the serving certificate')
     const { key } = makeTickets(0)
-    hub.listener.setTicketKey(key)
+    hub.adopt({ ...hub.state, tickets: { key, madeAtMs: 0 } })
     assert.equal((await connect(hub.state, { address: hub.address(), tickets, credential })).link.peer.resumed, false)
     await withHub({ state: { ...hub.state, tickets: { key, madeAtMs: 0 } } }, async (other) => {
       await until(() => tickets.get('127.0.0.1'))
@@ -134,7 +135,8 @@ test('a name has tickets of its own: the certificate was judged under it', () =>
 test("[L23] an edge's certificate that ended is refused on a resumed session too, by the hub's clock", async () => {
   let nowMs = Date.now()
   const clock = { ...systemClock, now: () => nowMs }
-  await withHub({ clock }, async (hub) => {
+  const told: string[] = []
+  await withHub({ clock, unusable: ({ name }) => void told.push(name) }, async (hub) => {
     const { tickets, credential } = await ticketed(hub)
     nowMs += 3 * year
     const late = connect(hub.state, { address: hub.address(), tickets, credential })
@@ -145,6 +147,10 @@ test("[L23] an edge's certificate that ended is refused on a resumed session too
     })
     assert.equal(hub.listener.counts.resumed, 1)
     assert.equal(hub.links.length, 1)
+    assert.equal(told.length, 1, 'the hub hears whose it is')
+    // What another authority signed says nothing of a node.
+    await assert.rejects(connect(makeState(Date.now()), { address: hub.address() }))
+    assert.equal(told.length, 1)
   })
 })
 
@@ -170,13 +176,13 @@ test('another authority is refused by either side, with a sentence', () =>
     const foreign = credentialOf(makeState(Date.now()))
     await assert.rejects(
       connect(hub.state, { address: hub.address(), credential: foreign }),
-      /its certificate is not signed by the authority of the credential/,
+      /its certificate is not signed by an authority of the credential/,
     )
     const own = credentialOf(hub.state)
-    const mixed = { ...foreign, ca: own.ca, authority: own.authority }
+    const mixed = { ...foreign, ca: own.ca, authorities: own.authorities }
     await assert.rejects(
       connect(hub.state, { address: hub.address(), credential: mixed }),
-      /\(401\).*not signed by the authority of this hub/,
+      /\(401\).*not signed by an authority of this hub or its cluster/,
     )
     assert.equal(hub.links.length, 0)
   }))
@@ -263,4 +269,24 @@ test('[L22] a hub that drains, or is full, says when to come back; what it has s
     hub.listener.drain(20_000)
     await refused(40_000)
     assert.equal(edge.end, undefined)
+  }))
+
+test('[L5] what is sent in one turn is one record of TLS', () =>
+  withHub({}, async (hub) => {
+    const lines: Awaited<ReturnType<HubDialParts['dial']>>[] = []
+    const dial: HubDialParts['dial'] = async (...asked) => {
+      const line = await dialTcp()(...asked)
+      lines.push(line)
+      return line
+    }
+    const edge = await connect(hub.state, { address: hub.address(), dial })
+    const [there] = hub.links
+    there?.link.send(Buffer.of(1))
+    await until(() => edge.frames.length === 1)
+    // Tickets come behind the handshake.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    const before = lines[0]?.bytesRead ?? 0
+    for (let at = 0; at < 10; at++) there?.link.send(Buffer.of(at))
+    await until(() => edge.frames.length === 11)
+    assert.equal((lines[0]?.bytesRead ?? 0) - before, 22 + 10 * 3)
   }))

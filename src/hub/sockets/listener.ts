@@ -2,20 +2,24 @@
  * Where edges reach a hub: WebSocket over TLS 1.3 with client certificates, on any number of addresses. Every process with the
  * same state resumes the sessions of the others. What a link says is its driver's affair.
  */
-import { X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../../base/clock.ts'
+import { reasonOf } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
 import { type LinkLimits, linkPath, webSocketOptions } from '../../link/socket/limits.ts'
 import { LinkSocket } from '../../link/socket/linksocket.ts'
 import type { KeyPair } from '../../pki/certificate.ts'
+import { authoritiesOf } from '../state/authorities.ts'
 import type { HubState } from '../state/state.ts'
 import { Arrivals } from './arrivals.ts'
-import { type EdgePeer, edgePeerOf } from './edgepeer.ts'
+import { type EdgePeer, type EdgeTrust, edgePeerOf } from './edgepeer.ts'
 import { type HubSocketLimits, standardHubLimits } from './limits.ts'
+import { answerPlain, type PlainAnswer, type PlainRequest } from './plain.ts'
 import { refuse } from './refusal.ts'
+import { replicaFaultOf, replicaPath } from './replicapeer.ts'
 
 /** By `getBuiltinModule`, as `base/http` says why. */
 const { createServer } = process.getBuiltinModule('node:https')
@@ -23,11 +27,23 @@ const { createServer } = process.getBuiltinModule('node:https')
 type Parts = {
   readonly addresses: readonly { readonly host: string; readonly port: number }[]
   readonly state: HubState
+  /** Those by which the cluster knows clients: what edges that joined show is signed by one of them. */
+  readonly clusterAuthorities?: readonly X509Certificate[]
   readonly serving: KeyPair
   readonly clock: Clock
   readonly log: Log
-  /** A sentence for who shows a certificate that was taken back. */
+  /** Why no edge can be judged yet; undefined: each can. */
+  readonly notYet?: () => string | undefined
+  /** A sentence for an edge that shows a certificate which was taken back. */
   readonly revoked?: (peer: EdgePeer) => string | undefined
+  /** Answers requests that are none for a link: of machines that would join. */
+  readonly plain?: (asked: PlainRequest) => Promise<PlainAnswer>
+  /** An edge that proved its name was refused all the same. */
+  readonly refused?: (peer: EdgePeer, why: string) => void
+  /** A certificate that was signed for an edge was refused: it has expired, or is not one of a client. */
+  readonly unusable?: (edge: { readonly name: string; readonly from: string }, why: string) => void
+  /** Another replica of this hub has dialled. */
+  readonly replica?: (line: WebSocket) => void
   /** It begins the link at once. */
   readonly accepted: (link: LinkSocket<EdgePeer>) => void
   readonly limits?: Partial<HubSocketLimits>
@@ -40,7 +56,8 @@ const sessionSeconds = 7 * 24 * 3600
 export class HubListener {
   readonly #parts: Parts
   readonly #limits: HubSocketLimits
-  readonly #authority: X509Certificate
+  #state: HubState
+  #trust: EdgeTrust
   readonly #arrivals: Arrivals
   readonly #links = new Set<LinkSocket<EdgePeer>>()
   readonly #webSockets = new WebSocketServer({ ...webSocketOptions, noServer: true, clientTracking: false })
@@ -48,7 +65,6 @@ export class HubListener {
   readonly #tls
   readonly #listeners: Server[] = []
   #serving: KeyPair
-  #ticketKey: Buffer
   #movedWithinMs: number | undefined
   /** Since it was made. */
   readonly counts = { full: 0, resumed: 0, refused: 0 }
@@ -56,17 +72,18 @@ export class HubListener {
   constructor(parts: Parts) {
     this.#parts = parts
     this.#limits = { ...standardHubLimits, ...parts.limits }
-    this.#authority = new X509Certificate(parts.state.ca.cert)
+    this.#state = parts.state
+    this.#trust = { hub: certificatesOf(parts.state), cluster: parts.clusterAuthorities ?? [] }
     this.#serving = parts.serving
-    this.#ticketKey = parts.state.tickets.key
     this.#tls = createServer({
       ...this.#context(),
       requestCert: true,
-      // Whom it does not know gets a sentence, and not a connection that is cut.
+      // An edge that it does not know gets a sentence, and not a connection that is cut.
       rejectUnauthorized: false,
       handshakeTimeout: this.#limits.arrivalMsMax,
       maxHeaderSize: this.#limits.headerBytesMax,
-      ALPNProtocols: ['http/1.1'],
+      // A list of protocols is copied for each connection, into a buffer that as long as this lives keeps 64 KiB from being freed.
+      ALPNCallback: ({ protocols }) => protocols.find((protocol) => protocol === 'http/1.1'),
     })
     this.#arrivals = new Arrivals({
       clock: parts.clock,
@@ -80,19 +97,36 @@ export class HubListener {
     })
     this.#tls.on('tlsClientError', (_error, socket) => socket.destroy())
     this.#tls.on('clientError', (_error, socket) => void socket.destroy())
-    this.#tls.on('request', (_request, response) => {
+    this.#tls.on('request', (request, response) => {
+      const { plain: answer } = parts
+      if (answer !== undefined && request.url !== linkPath) {
+        const node = () => this.#nodeOf(request.socket as TLSSocket)
+        answerPlain(request, response, { node, answer }).catch((error: unknown) => {
+          // Most often the client has gone.
+          if (!request.socket.destroyed) parts.log.error('hub.plain', { why: reasonOf(error) })
+          request.socket.destroy()
+        })
+        return
+      }
       response
         .writeHead(426, { connection: 'close', upgrade: 'websocket' })
         .end('this is a hub: edges speak the link here\n')
     })
     this.#tls.on('upgrade', (request, socket, head) => {
       const tls = socket as TLSSocket
+      const { replica } = parts
+      if (request.url === replicaPath && replica !== undefined) {
+        const why = replicaFaultOf(tls, this.#trust.hub, parts.clock.now())
+        if (why === undefined) {
+          this.#arrivals.arrived(tls as Socket)
+          this.#webSockets.handleUpgrade(request, socket, head, replica)
+        } else this.#refuse(tls, { status: 401, sentence: why })
+        return
+      }
       const refusal =
         request.url === linkPath ? this.#refusalOf(tls) : { status: 404, sentence: 'edges ask for the link' }
       if ('status' in refusal) {
-        this.counts.refused++
-        parts.log.debug('hub.refused', { from: tls.remoteAddress, status: refusal.status, why: refusal.sentence })
-        refuse(tls, refusal, this.#limits.lastWordsMsMax, parts.clock)
+        this.#refuse(tls, refusal)
         return
       }
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#accept(webSocket, tls, refusal.peer))
@@ -125,14 +159,25 @@ export class HubListener {
     })
   }
 
-  /** Tickets of the key before are worth nothing from now on: their edges shake hands in full, at the rate for that. */
-  setTicketKey(key: Buffer): void {
-    this.#ticketKey = key
-    this.#tls.setTicketKeys(key)
+  /**
+   * Tickets of a key before are worth nothing from now on: their edges shake hands in full, at the rate for that. A certificate of
+   * an authority that is not there any more is refused from now on; links that there are stay.
+   */
+  setState(state: HubState, serving: KeyPair): void {
+    const isOtherKey = !state.tickets.key.equals(this.#state.tickets.key)
+    this.#state = state
+    this.#trust = { ...this.#trust, hub: certificatesOf(state) }
+    if (isOtherKey) this.#tls.setTicketKeys(state.tickets.key)
+    this.setServing(serving)
   }
 
   setServing(serving: KeyPair): void {
     this.#serving = serving
+    this.#tls.setSecureContext(this.#context())
+  }
+
+  setClusterAuthorities(cluster: readonly X509Certificate[]): void {
+    this.#trust = { ...this.#trust, cluster }
     this.#tls.setSecureContext(this.#context())
   }
 
@@ -149,27 +194,52 @@ export class HubListener {
   }
 
   #context() {
-    const { state } = this.#parts
+    const { tickets, sessionIdContext } = this.#state
     return {
       ...this.#serving,
-      ca: state.ca.cert,
+      ca: [...this.#trust.hub, ...this.#trust.cluster].map(String),
+      // An authority that the cluster lists counts, also where another one signed it.
+      allowPartialTrustChain: true,
       minVersion: 'TLSv1.3' as const,
-      ticketKeys: this.#ticketKey,
-      sessionIdContext: state.sessionIdContext,
+      ticketKeys: tickets.key,
+      sessionIdContext,
       sessionTimeout: sessionSeconds,
     }
   }
 
   #refusalOf(socket: TLSSocket): { peer: EdgePeer } | { status: number; sentence: string; retryAfterMs?: number } {
-    const { clock, revoked } = this.#parts
-    const peer = edgePeerOf(socket, this.#authority, clock.now())
-    if ('sentence' in peer) return { status: 401, sentence: peer.sentence }
+    const { clock, revoked, notYet, refused, unusable } = this.#parts
+    const peer = edgePeerOf(socket, this.#trust, clock.now())
+    if ('sentence' in peer) {
+      if (peer.name !== undefined) unusable?.({ name: peer.name, from: socket.remoteAddress ?? '' }, peer.sentence)
+      return { status: 401, sentence: peer.sentence }
+    }
+    const unjudged = notYet?.()
+    if (unjudged !== undefined)
+      return { status: 503, sentence: unjudged, retryAfterMs: this.#limits.unjudgedMs * (1 + Math.random()) }
     const why = revoked?.(peer)
-    if (why !== undefined) return { status: 403, sentence: why }
+    if (why !== undefined) {
+      refused?.(peer, why)
+      return { status: 403, sentence: why }
+    }
     const retryAfterMs = this.#laterMs()
     return retryAfterMs === undefined
       ? { peer }
       : { status: 503, sentence: 'this hub takes no more edges now', retryAfterMs }
+  }
+
+  #refuse(socket: TLSSocket, refusal: Parameters<typeof refuse>[1]): void {
+    const { log, clock } = this.#parts
+    this.counts.refused++
+    log.debug('hub.refused', { from: socket.remoteAddress, status: refusal.status, why: refusal.sentence })
+    refuse(socket, refusal, this.#limits.lastWordsMsMax, clock)
+  }
+
+  /** Of a certificate that counts; undefined: none that does was shown. */
+  #nodeOf(socket: TLSSocket): string | undefined {
+    const { clock, revoked, notYet } = this.#parts
+    const peer = edgePeerOf(socket, this.#trust, clock.now())
+    return 'sentence' in peer || notYet?.() !== undefined || revoked?.(peer) !== undefined ? undefined : peer.name
   }
 
   /** Undefined: there is room. */
@@ -182,7 +252,7 @@ export class HubListener {
     const { clock, linkLimits = {}, accepted } = this.#parts
     const { firstFrameMsMax } = this.#limits
     this.#arrivals.arrived(socket as Socket)
-    const link = new LinkSocket(webSocket, peer, { clock, limits: linkLimits })
+    const link = new LinkSocket(webSocket, peer, { line: socket, clock, limits: linkLimits })
     this.#links.add(link)
     const cancelTimer = clock.setTimer(firstFrameMsMax, () => {
       if (!link.heard) link.close('refused', `no frame within ${firstFrameMsMax} ms`)
@@ -193,4 +263,8 @@ export class HubListener {
     })
     accepted(link)
   }
+}
+
+function certificatesOf(state: HubState): readonly X509Certificate[] {
+  return authoritiesOf(state).map(({ certificate }) => certificate)
 }

@@ -9,7 +9,7 @@ import { Dispatch } from '../../cache/dispatch.ts'
 import type { Event } from '../../cache/event.ts'
 import type { FieldPlan } from '../../kube/object.ts'
 import { StatusError } from '../../kube/status.ts'
-import type { SessionRefusal } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { type Mirrored, mirrorLimits } from '../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../mirror/mirrored.ts'
@@ -120,7 +120,7 @@ export class HubSource {
     this.#refuseWaiting(refusal)
   }
 
-  /** Waits for the first sync, once for all who do. */
+  /** Waits for the first sync, once for all readers that do. */
   async #ask(): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true

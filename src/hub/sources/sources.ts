@@ -4,8 +4,9 @@
  * a hub holds no Secret that none of its edges may have.
  */
 import { type Clock, sleep } from '../../base/clock.ts'
+import { isBuiltinGroup } from '../../kube/builtin.ts'
 import { StatusError } from '../../kube/status.ts'
-import type { SessionRefusal } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import { type Interest, interestOf, resourceName } from '../../mirror/interest.ts'
 import type { Interests } from '../../mirror/interests.ts'
 import type { Mirrored } from '../../mirror/mirror.ts'
@@ -23,10 +24,13 @@ const unknownRetryMs = 30_000
 
 type Parts = {
   readonly interests: Pick<Interests, 'begin' | 'end' | 'onResource'>
-  readonly find: (group: string, version: string, resource: string) => Mirrored | undefined
+  readonly find: (group: string, version: string, resource: string) => KnownMirrored | undefined
   readonly digestKey: Buffer
   readonly clock: Clock
 }
+
+/** What an interest is a part of. */
+export type OpenedSource = Pick<HubSource, 'leave'>
 
 export class HubSources {
   readonly #parts: Parts
@@ -55,15 +59,15 @@ export class HubSources {
     return this.#byNumber.get(number)?.mirrored.heardAt ?? Number.NEGATIVE_INFINITY
   }
 
-  /** Answers how to let go of it. The reader is told whether it can be had, now or later. */
-  open(wanted: Interest, reader: SourceReader): () => void {
+  /** Answers the source to tell when it is let go; undefined where it was refused. The reader is told whether it can be had, now or later. */
+  open(wanted: Interest, reader: SourceReader): OpenedSource | undefined {
     const source = this.#sourceOf(wanted)
     if (!(source instanceof HubSource)) {
       reader.refused(source)
-      return () => {}
+      return undefined
     }
     source.join(wanted, reader)
-    return () => source.leave(wanted, reader)
+    return source
   }
 
   /** The cluster was put back: no reader is told of anything that was not compared since. */
@@ -100,7 +104,7 @@ export class HubSources {
     const { group, version, resource } = wanted
     const known = find(group, version, resource)
     if (known === undefined) return { ...unknown, sentence: `there is no ${resourceName(group, version, resource)}` }
-    if (!known.mirrorable) return { ...unmirrored, sentence: `${resource} are passed on and not kept: ask for them` }
+    if (!known.mirrorable) return unkept(known)
     const misfit = misfitOf(wanted, known)
     if (misfit !== undefined) return { ...unmirrored, sentence: misfit }
     const scope = followedFor(wanted)
@@ -109,7 +113,8 @@ export class HubSources {
     if (this.#sources.size >= sourcesMax)
       return { reason: 'limit', retryAfterMs: unknownRetryMs, sentence: `the hub follows ${sourcesMax} things already` }
     const mirrored = this.#begin(scope, known)
-    if (mirrored === undefined) return { ...unknown, sentence: `the hub may not read ${scope.name}` }
+    if (mirrored === undefined)
+      return { ...unknown, reason: 'forbidden', sentence: `the hub may not read ${scope.name}` }
     const knownNow = () => find(group, version, resource) ?? known
     const source = new HubSource({ number: ++this.#numbers, known: knownNow, mirrored, digestKey, clock })
     this.#sources.set(scope.name, source)
@@ -137,6 +142,18 @@ const ending: SessionRefusal = {
 }
 const unknown = { reason: 'unknown', retryAfterMs: unknownRetryMs } as const
 const unmirrored = { reason: 'other', retryAfterMs: 10 * unknownRetryMs } as const
+
+/** Until the hub has read its definition, or that another server answers for it, it may be what is kept: that is a moment after a start. */
+const undefinedRetryMs = 2_000
+
+/** As far as it is known whose it is. */
+type KnownMirrored = Mirrored & { readonly defined?: boolean; readonly aggregated?: boolean }
+
+function unkept({ resource, defined, aggregated }: KnownMirrored): SessionRefusal {
+  const sentence = `${resource.resource} are passed on and not kept: ask for them`
+  if (defined === true || aggregated === true || isBuiltinGroup(resource.group)) return { ...unmirrored, sentence }
+  return { reason: 'busy', retryAfterMs: undefinedRetryMs, sentence }
+}
 
 /** What lies in namespaces and is secret, or may be many times larger than what edges want of it. */
 const byNamespace: ReadonlySet<string> = new Set(['v1/secrets', 'v1/configmaps'])

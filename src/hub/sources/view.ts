@@ -11,7 +11,7 @@ import type { Event } from '../../cache/event.ts'
 import type { Filter } from '../../cache/filter.ts'
 import type { Item } from '../../cache/item.ts'
 import { DigestTree } from '../../link/digest/digest.ts'
-import type { SessionRefusal } from '../../link/session/hub.ts'
+import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import { digestEntry, type InterestView, type LinkEvent, type LinkObject } from '../../link/session/session.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { afterAll } from '../../store/store.ts'
@@ -31,10 +31,11 @@ export interface SourceReader {
 export type ViewedSource = {
   readonly number: number
   readonly cache: Cache
-  /** The end of the last gap in its history that deletions were found by: who stands before it compares. */
+  /** The end of the last gap in its history that deletions were found by: an edge that stands before it compares. */
   readonly gapEnd: number
 }
 
+const nobodyElse: readonly SourceReader[] = []
 const nothingLately = [undefined, undefined] as const
 /** Objects hashed before the clock is looked at. */
 const digestsPerLook = 64
@@ -44,7 +45,9 @@ export class SharedView implements InterestView, Receiver {
   readonly #of: ViewedSource
   readonly #digestKey: Buffer
   #tree: DigestTree | undefined
-  readonly #readers = new Set<SourceReader>()
+  /** Most views have one, and a set for it would take as much as the view itself. */
+  #reader: SourceReader | undefined
+  #others: Set<SourceReader> | undefined
   /** Those that wait for the digest. */
   #opening: Set<SourceReader> | undefined
   #state: 'new' | 'preparing' | 'ready' = 'new'
@@ -93,7 +96,7 @@ export class SharedView implements InterestView, Receiver {
   }
 
   get readers(): number {
-    return this.#readers.size + (this.#opening?.size ?? 0)
+    return (this.#reader === undefined ? 0 : 1) + (this.#others?.size ?? 0) + (this.#opening?.size ?? 0)
   }
 
   *behind(key: string): Generator<LinkObject> {
@@ -121,7 +124,11 @@ export class SharedView implements InterestView, Receiver {
   add(reader: SourceReader): void {
     this.unusedSince = undefined
     if (this.#state === 'ready' || reader.skipsDigest === true) {
-      this.#readers.add(reader)
+      if (this.#reader === undefined) this.#reader = reader
+      else {
+        this.#others ??= new Set()
+        this.#others.add(reader)
+      }
       reader.opened(this)
       return
     }
@@ -132,14 +139,18 @@ export class SharedView implements InterestView, Receiver {
 
   /** Whether it was one. */
   delete(reader: SourceReader): boolean {
-    return this.#readers.delete(reader) || this.#opening?.delete(reader) === true
+    if (this.#reader !== reader) return this.#others?.delete(reader) === true || this.#opening?.delete(reader) === true
+    this.#reader = undefined
+    return true
   }
 
   /** No event is told any more. */
   end(refusal: SessionRefusal): void {
-    const all = [...this.#readers, ...(this.#opening ?? [])]
-    this.#readers.clear()
+    const [first, all] = [this.#reader, [...(this.#others ?? []), ...(this.#opening ?? [])]]
+    this.#reader = undefined
+    this.#others = undefined
     this.#opening = undefined
+    first?.refused(refusal)
     for (const reader of all) reader.refused(refusal)
   }
 
@@ -153,7 +164,8 @@ export class SharedView implements InterestView, Receiver {
       if (this.#lately[0]?.key !== item.key) this.#lately = [item, this.#lately[0]]
       else this.#lately = [item, this.#lately[1]]
     }
-    for (const reader of this.#readers) reader.event(seen)
+    this.#reader?.event(seen)
+    for (const reader of this.#others ?? nobodyElse) reader.event(seen)
   }
 
   /** What was in it before and what is in it now: leaving it is a removal. */

@@ -1,5 +1,6 @@
 /** Which objects of a source an interest means. */
 import { type Filter, makeFilter, type Term } from '../../cache/filter.ts'
+import type { Item } from '../../cache/item.ts'
 import type { FieldPlan } from '../../kube/object.ts'
 import { objectKey } from '../../kube/resource.ts'
 import type { Interest } from '../../mirror/interest.ts'
@@ -23,8 +24,30 @@ function soleName({ labels, fields }: Interest): string | undefined {
 
 const noTerms: readonly Term[] = []
 
+class KeyFilter implements Filter {
+  readonly namespace: string | undefined
+  readonly key: string
+
+  constructor(key: string, namespace: string | undefined) {
+    this.key = key
+    this.namespace = namespace
+  }
+
+  get terms(): readonly Term[] {
+    return noTerms
+  }
+
+  get selects(): boolean {
+    return true
+  }
+
+  matches({ key }: Item): boolean {
+    return key === this.key
+  }
+}
+
 /** Most interests of an edge are names, and nothing is kept for them but a key. */
 function ofKey(key: string, namespace: string): Filter {
   const place = namespace === '' ? undefined : namespace
-  return { namespace: place, key, terms: noTerms, selects: true, matches: (item) => item.key === key }
+  return new KeyFilter(key, place)
 }

@@ -12,7 +12,7 @@ import { epochIn, epochTexts, type HubEpoch, nextEpoch, type StateTexts } from '
 
 type Parts = { readonly store: StateStore; readonly clock: Clock; readonly log: Log }
 
-/** Who noticed that the cluster was put back: this process, or another one on the same state. */
+/** Which process noticed that the cluster was put back: this one, or another one on the same state. */
 type Noticed = 'here' | 'elsewhere'
 
 /** How late a hub hears what another has noticed and it has not: until then edges of the new epoch are sent away. */

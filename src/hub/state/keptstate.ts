@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
+import { authoritiesOf } from './authorities.ts'
 import { type HubState, makeState, makeTickets, readState, type StateTexts, textsOf, ticketTexts } from './state.ts'
 
 /** Where a state is kept. What goes wrong is `UsageError` (the operator's) or `Unavailable`. */
@@ -33,7 +34,7 @@ type Parts = { readonly store: StateStore; readonly clock: Clock; readonly log: 
 const ticketDays = 7
 const ticketMsMax = ticketDays * 24 * 3600 * 1000
 /** How long replicas may hold different ticket keys: an edge that moves then shakes hands in full, no more. */
-const lookEveryMs = 60_000
+const lookEveryMs = 10_000
 /** Several processes start at once: each loses to one that got further. */
 const opensMax = 5
 
@@ -70,7 +71,7 @@ export class KeptState {
     return this.#state
   }
 
-  /** Hears that there is another ticket key; answers how to stop hearing. */
+  /** Hears that there is another ticket key, or another authority; answers how to stop hearing. */
   observe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -112,16 +113,34 @@ export class KeptState {
   #checked(texts: StateTexts): HubState {
     const { name } = this.#parts.store
     const state = readState(texts, name)
-    if (state.ca.cert === this.#state.ca.cert && state.sessionIdContext === this.#state.sessionIdContext) return state
-    throw new UsageError(`the hub's state in ${name} is another one now: restart this hub, or restore it`)
+    if (state.sessionIdContext !== this.#state.sessionIdContext || !isContinued(this.#state, state))
+      throw new UsageError(`the hub's state in ${name} is another one now: restart this hub, or restore it`)
+    if (state.generation < this.#state.generation)
+      throw new UsageError(
+        `the hub's state in ${name} was put back to before its authority was changed: restore the later one, or restart this hub and issue edges new credentials`,
+      )
+    return state
   }
 
   #adopt(state: HubState): void {
-    if (state.tickets.key.equals(this.#state.tickets.key)) return
+    const { log } = this.#parts
+    const isOtherKey = !state.tickets.key.equals(this.#state.tickets.key)
+    const isOtherAuthority = state.generation !== this.#state.generation
+    if (!isOtherKey && !isOtherAuthority) return
     this.#state = state
-    this.#parts.log.info('hub.tickets', { made: new Date(state.tickets.madeAtMs).toISOString() })
+    if (isOtherKey) log.info('hub.tickets', { made: new Date(state.tickets.madeAtMs).toISOString() })
+    if (isOtherAuthority) {
+      const trusted = authoritiesOf(state).map(({ role, hash }) => `${role} ${hash}`)
+      log.info('hub.authorities', { generation: state.generation, trusted: trusted.join(', ') })
+    }
     for (const listener of this.#listeners) listener()
   }
+}
+
+/** Some authority counts in both: no state that was made anew. A hub that slept through two changes begins anew. */
+function isContinued(before: HubState, after: HubState): boolean {
+  const known = new Set(authoritiesOf(before).map(({ hash }) => hash))
+  return authoritiesOf(after).some(({ hash }) => known.has(hash))
 }
 
 function refuseExpired({ ca }: HubState, where: string, now: number): void {

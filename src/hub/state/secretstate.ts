@@ -3,8 +3,9 @@
  * API server's resourceVersion decides who was first.
  */
 import { Unavailable, UsageError } from '../../base/fault.ts'
+import { askJson, type JsonAnswer } from '../../upstream/askjson.ts'
 import { Unreachable, type Upstream } from '../../upstream/upstream.ts'
-import { AnswerTooLarge, readWhole } from '../../upstream/whole.ts'
+import { AnswerTooLarge } from '../../upstream/whole.ts'
 import type { StateStore, StoredState } from './keptstate.ts'
 import { damaged, type StateTexts } from './state.ts'
 
@@ -84,20 +85,15 @@ export class SecretState implements StateStore {
     path: string,
     content?: object,
   ): Promise<{ readonly status: number; readonly object: Secret }> {
-    let status: number
-    let text: string
+    const limits = { headMsMax: answerMsMax, bytesMax: answerBytesMax }
+    let answer: JsonAnswer
     try {
-      const answer = await this.#parts.upstream.ask({
-        ...{ method, path, identity: { kind: 'edge' }, headMsMax: answerMsMax },
-        headers: { accept: 'application/json', 'content-type': 'application/json' },
-        ...(content !== undefined && { body: Buffer.from(JSON.stringify(content)) }),
-      })
-      status = answer.status
-      text = (await readWhole(answer, answerBytesMax)).toString()
+      answer = await askJson(this.#parts.upstream, { method, path, content, ...limits })
     } catch (error) {
       if (!(error instanceof Unreachable) && !(error instanceof AnswerTooLarge)) throw error
       throw new Unavailable(`cannot ${verb} ${this.name}: ${error.message}`)
     }
+    const { status, text } = answer
     if (status === 401 || status === 403) {
       throw new UsageError(
         `the kubeconfig's user may not ${verb} ${this.name} (${status}): allow it to get, create and update that Secret`,

@@ -9,11 +9,12 @@ import { Unavailable, UsageError } from '../../base/fault.ts'
 import { createLog, silentLog } from '../../base/log.ts'
 import { faultOf } from '../../pki/verdict.ts'
 import { Unreachable, type UpstreamRequest, type UpstreamResponse } from '../../upstream/upstream.ts'
+import { withNext, withoutOld, withSwitched } from './authorities.ts'
 import { edgePair, hubPair } from './certificates.ts'
 import { FolderState } from './folderstate.ts'
 import { KeptState, type StateStore } from './keptstate.ts'
 import { SecretState } from './secretstate.ts'
-import { textsOf } from './state.ts'
+import { authorityTexts, type HubState, makeState, textsOf } from './state.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'ake-hubstate-'))
 after(() => rmSync(root, { recursive: true, force: true }))
@@ -220,15 +221,18 @@ test('what it signs: both uses, names, from 1970 on, within the authority', asyn
   assert.equal(client.subject, 'O=system:nodes\nCN=system:node:edge-1')
   assert.equal(server.checkHost('hub.example', { subject: 'never' }), 'hub.example')
   for (const now of [5_000, Date.UTC(2027, 0, 1)]) {
-    assert.equal(faultOf({ certificate: server, authority, use: 'server', now }), undefined)
-    assert.equal(faultOf({ certificate: client, authority, use: 'client', now }), undefined)
+    assert.equal(faultOf({ certificate: server, authorities: [authority], use: 'server', now }), undefined)
+    assert.equal(faultOf({ certificate: client, authorities: [authority], use: 'client', now }), undefined)
   }
-  assert.equal(faultOf({ certificate: client, authority, use: 'server', now: 5_000 }), 'use')
-  assert.equal(faultOf({ certificate: authority, authority, use: 'client', now: 5_000 }), 'use')
-  assert.equal(faultOf({ certificate: client, authority, use: 'client', now: Date.UTC(2029, 0, 1) }), 'expired')
-  assert.equal(faultOf({ certificate: client, authority, use: 'client', now: -1 }), 'early')
+  assert.equal(faultOf({ certificate: client, authorities: [authority], use: 'server', now: 5_000 }), 'use')
+  assert.equal(faultOf({ certificate: authority, authorities: [authority], use: 'client', now: 5_000 }), 'use')
+  assert.equal(
+    faultOf({ certificate: client, authorities: [authority], use: 'client', now: Date.UTC(2029, 0, 1) }),
+    'expired',
+  )
+  assert.equal(faultOf({ certificate: client, authorities: [authority], use: 'client', now: -1 }), 'early')
   const other = new X509Certificate((await open(new FolderState(newFolder()))).current.ca.cert)
-  assert.equal(faultOf({ certificate: client, authority: other, use: 'client', now: 5_000 }), 'authority')
+  assert.equal(faultOf({ certificate: client, authorities: [other], use: 'client', now: 5_000 }), 'authority')
   await assert.rejects(
     open({ ...storeOf(textsOf(current)) }, fakeClock(Date.UTC(2040, 0, 1))),
     /expired on 2035-.*: begin with a new state/,
@@ -239,3 +243,69 @@ function storeOf(texts: Readonly<Record<string, string>>): StateStore {
   const no = () => Promise.resolve(false)
   return { name: 'test', read: () => Promise.resolve({ texts, version: '' }), create: no, replace: no }
 }
+
+/** Several hubs on one state that a test changes as an operator would. */
+function shared(): StateStore & { texts: Readonly<Record<string, string>> } {
+  const store = {
+    name: 'test',
+    texts: {} as Readonly<Record<string, string>>,
+    read: async () => (store.texts.format === undefined ? undefined : { texts: store.texts, version: '' }),
+    create: async (texts: Readonly<Record<string, string>>) => {
+      store.texts = texts
+      return true
+    },
+    replace: async (_before: unknown, texts: Readonly<Record<string, string>>) => {
+      store.texts = texts
+      return true
+    },
+  }
+  return store
+}
+
+test('a hub that runs takes over each step of a rotation, and not a state that was put back', async () => {
+  const store = shared()
+  const lines: string[] = []
+  const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
+  const kept = await KeptState.open({ store, clock: fakeClock(), log })
+  let heard = 0
+  kept.observe(() => heard++)
+  const first = store.texts
+  const step = async (next: HubState) => {
+    store.texts = { ...store.texts, ...authorityTexts(next) }
+    await kept.look()
+    assert.deepEqual(textsOf(kept.current), textsOf(next))
+  }
+  await step(withNext(kept.current, 1_000))
+  const announced = store.texts
+  await step(withSwitched(kept.current, 2_000))
+  assert.equal(heard, 2)
+  const { current } = kept
+  for (const texts of [announced, first]) {
+    store.texts = texts
+    await kept.look()
+    assert.equal(kept.current, current)
+    assert.match(lines.at(-1) ?? '', /put back to before its authority was changed/)
+    store.texts = { ...texts, ...authorityTexts(current) }
+    await kept.look()
+  }
+  await step(withoutOld(kept.current))
+  assert.equal(heard, 3)
+  assert.equal(kept.current.bridge, undefined)
+  store.texts = textsOf(makeState(5_000))
+  await kept.look()
+  assert.match(lines.at(-1) ?? '', /is another one now/)
+  assert.doesNotMatch(lines.join(), /PRIVATE|BEGIN/)
+})
+
+test('half of what a rotation wrote is damage', async () => {
+  const texts = textsOf(withNext(withSwitched(withNext(makeState(0), 1), 2), 3))
+  const cases: [Record<string, string>, RegExp][] = [
+    [{ 'next.key': '' }, /it has no next\.key/],
+    [{ 'next.key': texts['ca.key'] ?? '' }, /next\.crt and next\.key are not/],
+    [{ 'next.made': 'soon' }, /next\.made is no date/],
+    [{ 'old.crt': 'x' }, /old\.crt is no authority/],
+    [{ generation: 'two' }, /generation is no number/],
+  ]
+  for (const [change, sentence] of cases) await assert.rejects(open(storeOf({ ...texts, ...change })), sentence)
+  assert.deepEqual(textsOf((await open(storeOf(texts))).current), texts)
+})

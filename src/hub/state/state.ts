@@ -5,10 +5,21 @@
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { UsageError } from '../../base/fault.ts'
-import { issueCertificate, type KeyPair } from '../../pki/certificate.ts'
+import { issueCertificate, type KeyPair, pemsIn } from '../../pki/certificate.ts'
 
 export type HubState = {
+  /** The authority that signs. */
   readonly ca: KeyPair
+  /** The one that will, once edges have heard of it (`authorities.ts`). */
+  readonly next?: { readonly pair: KeyPair; readonly madeAtMs: number }
+  /** Those that signed before and still count, the newest first. PEM. */
+  readonly old: readonly string[]
+  /** The key of `ca`, signed by the one before it, for edges that know only that. PEM. */
+  readonly bridge?: string
+  /** When `ca` began to sign, unless it is the first. */
+  readonly switchedAtMs?: number
+  /** Counts what was done to authorities: a state with a lower one was put back. */
+  readonly generation: number
   /** P-256. */
   readonly servingKey: KeyObject
   readonly tickets: HubTickets
@@ -40,8 +51,9 @@ const contextBytesMax = 32
 const digestSecretBytes = 32
 
 const dayMs = 24 * 3600 * 1000
-const authorityDays = 3650 // a new one has to be brought to every edge
-const earliestNowMs = Date.UTC(2026, 0, 1)
+export const authorityDays = 3650 // a new one has to be brought to every edge
+/** No clock that is before this is right. */
+export const earliestNowMs = Date.UTC(2026, 0, 1)
 /** From 1970 on: what an edge without a clock is shown must count there. What is made before today vouches for nothing yet. */
 export const validFromMs = 0
 
@@ -56,13 +68,19 @@ export function makeState(now: number): HubState {
   const dates = { notBefore: validFromMs, notAfter: endAfter(now, authorityDays) }
   return {
     ca: issueCertificate({ ...dates, use: 'authority', subject: authorityName }),
-    servingKey: generateKeyPairSync('ec', { namedCurve: curve }).privateKey,
+    old: [],
+    generation: 1,
+    servingKey: makeServingKey(),
     tickets: makeTickets(now),
     sessionIdContext: randomBytes(contextBytesMax / 2).toString('hex'),
     digestSecret: randomBytes(digestSecretBytes),
     // Greater than those of any state before it.
     epoch: nextEpoch(0, 0, now),
   }
+}
+
+export function makeServingKey(): KeyObject {
+  return generateKeyPairSync('ec', { namedCurve: curve }).privateKey
 }
 
 export function nextEpoch(before: number, lost: number, now: number): HubEpoch {
@@ -73,16 +91,35 @@ export function makeTickets(now: number): HubTickets {
   return { key: randomBytes(ticketKeyBytes), madeAtMs: now }
 }
 
-export function textsOf({ ca, servingKey, tickets, sessionIdContext, digestSecret, epoch }: HubState): StateTexts {
+export function textsOf(state: HubState): StateTexts {
+  const { servingKey, tickets, sessionIdContext, digestSecret, epoch } = state
   return {
     format,
-    'ca.crt': ca.cert,
-    'ca.key': ca.key,
+    ...authorityTexts(state),
     'serving.key': servingKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     'session.context': sessionIdContext,
     'digest.key': digestSecret.toString('base64'),
     ...ticketTexts(tickets),
     ...epochTexts(epoch),
+  }
+}
+
+/** What is absent stands there as an empty text, so that it takes the place of what was there. */
+export function authorityTexts({ ca, next, old, bridge, switchedAtMs, generation }: HubState): StateTexts {
+  // A state whose authority was never changed is spelled as it always was.
+  const isFirst = generation === 1
+  return {
+    'ca.crt': ca.cert,
+    'ca.key': ca.key,
+    ...(!isFirst && {
+      'ca.bridge': bridge ?? '',
+      'ca.since': switchedAtMs === undefined ? '' : new Date(switchedAtMs).toISOString(),
+      'next.crt': next?.pair.cert ?? '',
+      'next.key': next?.pair.key ?? '',
+      'next.made': next === undefined ? '' : new Date(next.madeAtMs).toISOString(),
+      'old.crt': old.join(''),
+      generation: String(generation),
+    }),
   }
 }
 
@@ -105,19 +142,34 @@ export function readState(texts: StateTexts, where: string): HubState {
   if (found.text('format') !== format) {
     throw new UsageError(`${where} was written by a later release of ake: use that one`)
   }
-  const ca = { cert: found.text('ca.crt'), key: found.text('ca.key') }
-  if (!isAuthority(ca)) throw found.fault('ca.crt and ca.key are not an authority and its key')
-  const madeAtMs = Date.parse(found.text('tickets.made'))
-  if (Number.isNaN(madeAtMs)) throw found.fault('tickets.made is no date')
+  const authorities = authoritiesIn(found)
+  const madeAtMs = found.date('tickets.made')
   const sessionIdContext = found.text('session.context')
   if (!/^[0-9a-f]{1,32}$/.test(sessionIdContext)) throw found.fault('session.context is none')
   return {
-    ca,
+    ...authorities,
     servingKey: found.key('serving.key'),
     tickets: { key: found.bytes('tickets.key', ticketKeyBytes), madeAtMs },
     sessionIdContext,
     digestSecret: found.bytes('digest.key', digestSecretBytes),
     epoch: epochIn(texts, where),
+  }
+}
+
+type AuthoritiesRead = Pick<HubState, 'ca' | 'next' | 'old' | 'bridge' | 'switchedAtMs' | 'generation'>
+
+function authoritiesIn(found: Reading): AuthoritiesRead {
+  const ca = found.pair('ca')
+  // Written by a release that knew of one, or never changed.
+  if (!found.has('generation')) return { ca, old: [], generation: 1 }
+  const old = found.has('old.crt') ? found.certificates('old.crt') : []
+  return {
+    ca,
+    old,
+    generation: found.whole('generation', 1),
+    ...(found.has('next.crt') && { next: { pair: found.pair('next'), madeAtMs: found.date('next.made') } }),
+    ...(found.has('ca.bridge') && { bridge: found.certificates('ca.bridge').join('') }),
+    ...(found.has('ca.since') && { switchedAtMs: found.date('ca.since') }),
   }
 }
 
@@ -134,6 +186,30 @@ class Reading {
     const text = this.#texts[name]
     if (typeof text === 'string' && text !== '') return text
     throw this.fault(`it has no ${name}`)
+  }
+
+  has(name: string): boolean {
+    return (this.#texts[name] ?? '') !== ''
+  }
+
+  date(name: string): number {
+    const ms = Date.parse(this.text(name))
+    if (Number.isNaN(ms)) throw this.fault(`${name} is no date`)
+    return ms
+  }
+
+  /** An authority and its key. */
+  pair(name: string): KeyPair {
+    const pair = { cert: this.text(`${name}.crt`), key: this.text(`${name}.key`) }
+    if (isAuthority(pair)) return pair
+    throw this.fault(`${name}.crt and ${name}.key are not an authority and its key`)
+  }
+
+  /** Authorities, in PEM. */
+  certificates(name: string): string[] {
+    const all = pemsIn(this.text(name))
+    if (all.length > 0 && all.every(isAuthorityCertificate)) return all
+    throw this.fault(`${name} is no authority`)
   }
 
   whole(name: string, least: number): number {
@@ -168,6 +244,14 @@ export function damaged(where: string, why: string): UsageError {
   return new UsageError(
     `the hub's state in ${where} is damaged (${why}): restore it. A new one is not made in its place, since no edge would know it`,
   )
+}
+
+function isAuthorityCertificate(cert: string): boolean {
+  try {
+    return new X509Certificate(cert).ca
+  } catch {
+    return false
+  }
 }
 
 function isAuthority({ cert, key }: KeyPair): boolean {

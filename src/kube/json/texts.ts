@@ -9,7 +9,8 @@ const places = 16_384
 /** Longer ones hardly repeat. */
 const bytesMax = 64
 
-const texts = new Array<string>(places).fill('')
+/** Made with the first of them. */
+let texts: string[] | undefined
 
 /** What stands between these quotes; undefined where it is too long, or not spelled as it reads. */
 export function sharedText(bytes: Buffer, start: number, end: number): string | undefined {
@@ -22,6 +23,7 @@ export function sharedText(bytes: Buffer, start: number, end: number): string | 
     sum = Math.imul(sum ^ byte, 0x01000193)
   }
   const place = (sum ^ (sum >>> 15)) & (places - 1)
+  texts ??= new Array<string>(places).fill('')
   const known = texts[place] as string
   if (known.length === length && isSpelled(known, bytes, start + 1)) return known
   const text = bytes.toString('latin1', start + 1, end - 1)

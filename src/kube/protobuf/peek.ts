@@ -54,6 +54,16 @@ export function wantsDryRun(raw: Buffer, { isEviction }: { isEviction: boolean }
   return found
 }
 
+/** Of a SubjectAccessReview: the user and groups of its spec. */
+export function readReviewedSubject(raw: Buffer): { name: string; groups: string[] } {
+  const subject = { name: '', groups: [] as string[] }
+  eachInside(raw, 2, (field) => {
+    if (field.number === 3) subject.name = field.text()
+    else if (field.number === 4) subject.groups.push(field.text())
+  })
+  return subject
+}
+
 export type StatusFacts = {
   readonly status: string
   readonly reason: string

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { before, test } from 'node:test'
 import { builtinFacts } from '../builtin.ts'
-import { partialListAround, renderPartial, renderTable, type TableObject, type TableParts } from './table.ts'
+import {
+  loadPrinters,
+  partialListAround,
+  renderPartial,
+  renderTable,
+  type TableObject,
+  type TableParts,
+} from './table.ts'
+
+before(loadPrinters)
 
 const namespaces = builtinFacts().resources.find((one) => one.resource === 'namespaces' && one.group === '')!
 const pods = builtinFacts().resources.find((one) => one.resource === 'pods' && one.group === '')!

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { seeded } from '../../base/seeded.test-support.ts'
 import { ByteReader, ByteWriter, LinkFault } from './bytes.ts'
 import { decodeChange, encodeChange, type LinkChange } from './change.ts'
 import { changeBytesMax, chooseProtocol, decodeFrame, encodeFrame, frameBytesMax, type LinkFrame } from './frames.ts'
@@ -31,7 +32,7 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
   }),
   refused: fields({
     interest: number,
-    reason: fc.constantFrom('other', 'protocol', 'frame', 'limit', 'identity', 'forbidden', 'replaced'),
+    reason: fc.constantFrom('other', 'protocol', 'frame', 'limit', 'identity', 'forbidden', 'replaced', 'never'),
     retryAfterMs: number,
     sentence: words(1_024),
   }),
@@ -75,6 +76,8 @@ const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<Lin
   ping: fields({ number }),
   pong: fields({ number, ageMs: number, stale: some(number) }),
   drain: fields({ withinMs: number, sentence: words(1_024) }),
+  terms: fields({ trusts: number, tokenAgeMs: number, serveAgeMs: number }),
+  documents: fields({ signs: fc.array(bytes(32), { maxLength: 8 }) }),
   tunnel: fields({ type: fc.integer({ min: 0x80, max: 0xbf }), payload: bytes(300) }),
 }
 const frames = fc.oneof(
@@ -106,7 +109,7 @@ test('[L10] a byte is written wherever it stands, also where the writer has to g
 })
 
 test('[L11] hostile bytes are a fault or a frame within its limits, and nothing else', () => {
-  const random = generator(seed)
+  const random = seeded(seed)
   const samples = fc.sample(frames, { numRuns: 400, seed }).map(encodeFrame)
   let [faults, passed] = [0, 0]
   const { stackTraceLimit } = Error
@@ -206,7 +209,7 @@ test('[L12] what the other side would refuse is not sent', () => {
 test('[L13] a frame of an unknown type is passed over where its release said so, and a fault where it did not', () => {
   for (let type = 0; type < 0x100; type++) {
     const found = attempt(() => decodeFrame(Buffer.from([type, 1, 2, 3])))
-    const known = type >= 0x01 && type <= 0x11
+    const known = (type >= 0x01 && type <= 0x11) || type === 0x40 || type === 0x50
     if (known) continue
     if (type < 0x40 || type > 0xbf) assert.equal(found, 'fault', `type ${type}`)
     else if (type < 0x80) assert.equal(found, undefined, `type ${type}`)
@@ -293,6 +296,8 @@ test('[L13] the bytes of protocol 1 stay what they are', () => {
     hex({ kind: 'hello', oldest: 1, newest: 2, edge: 'n', release: 'r', cluster: 'c', epoch: 3, window: 4 }),
     '010102016e017201630304',
   )
+  assert.equal(hex({ kind: 'terms', trusts: 1, tokenAgeMs: 300, serveAgeMs: 0 }), '4001ac0200')
+  assert.equal(hex({ kind: 'refused', interest: 1, reason: 'never', retryAfterMs: 0, sentence: '' }), '03010a0000')
 })
 
 function attempt<T>(run: () => T): T | 'fault' {
@@ -326,15 +331,4 @@ function damage(frame: Buffer, random: (below: number) => number): Buffer {
   // Half of them of a known type: others end at their first byte.
   if (random(2) === 0 && bytes.length > 0) bytes[0] = 1 + random(17)
   return bytes
-}
-
-/** mulberry32. */
-function generator(start: number): (below: number) => number {
-  let state = start
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * below)
-  }
 }

@@ -42,6 +42,8 @@ const nameBytesMax = 253
 const sentenceBytesMax = 1_024
 /** Of one message of a comparison by digests. */
 export const comparisonBytesMax = 48 * 1024
+/** Of the sign of a document. */
+const signBytesMax = 32
 /** Bytes of numbers in an entry, where later releases may add some. */
 const smallEntryBytesMax = 256
 
@@ -50,7 +52,7 @@ const small = { entriesMax, bytesMax: smallEntryBytesMax }
 
 /** Why something was refused; what a later release says is `other`, and its sentence tells. */
 const reason = oneOf(
-  ['other', 'protocol', 'frame', 'limit', 'identity', 'forbidden', 'unknown', 'busy', 'cluster', 'replaced'],
+  ['other', 'protocol', 'frame', 'limit', 'identity', 'forbidden', 'unknown', 'busy', 'cluster', 'replaced', 'never'],
   'other',
 )
 
@@ -133,6 +135,10 @@ const layouts = {
   /** `ageMs`: as old is what the hub was told at most, and all of it sent; of the interests in `stale` it does not know that. */
   pong: [0x10, record({ number: count, ageMs: later(count, 0), stale: later(list(count, small), []) })],
   drain: [0x11, record({ withinMs: count, sentence: text(sentenceBytesMax) })],
+  /** What policies say of the edge: 1 if it is trusted; how long it takes tokens, and answers, without the cloud (0: policies do not say). */
+  terms: [0x40, record({ trusts: count, tokenAgeMs: count, serveAgeMs: count })],
+  /** Of each document that edges keep (`mirror/documents/signs`), in a fixed order; empty where the hub does not know. */
+  documents: [0x50, record({ signs: list(bytes(signBytesMax), small) })],
 } as const
 
 /** Unknown ones below are a fault, from here on they are passed over: a release chooses which its new frame may be (L13). */

@@ -70,7 +70,7 @@ export function record<const Of extends FieldLayouts>(fields: Of): Layout<Record
   const entries = Object.entries(fields)
   return {
     write: (to, value) => {
-      // What would be read all the same is not written, so that a field costs those who do not use it nothing.
+      // What would be read all the same is not written, so that a field costs sides that do not use it nothing.
       let end = entries.length
       while (end > 0 && isMissing(entries[end - 1] as FieldLayout, value)) end--
       for (const [name, layout] of entries.slice(0, end)) layout.write(to, value[name])

@@ -161,6 +161,10 @@ export class ConflatedQueue {
   #drop(from: Map<string, WaitingEntry>, entry: WaitingEntry): void {
     from.delete(entry.key)
     this.#count(-entry.bytes)
+    // A map does not get smaller again, and a hub has forty of these for each edge, nearly all of them empty.
+    if (from.size > 0) return
+    if (from === this.#puts) this.#puts = nothingWaits
+    else this.#removals = nothingWaits
   }
 
   #count(bytes: number): void {

@@ -175,7 +175,9 @@ export class EdgeSession {
     } else if (frame.kind === 'drain') {
       this.#state = 'leaving'
       this.#effects.push({ effect: 'move', withinMs: frame.withinMs, sentence: frame.sentence })
-    } else if (frame.kind === 'refused' && frame.interest === 0)
+    } else if (frame.kind === 'terms') this.#effects.push({ ...frame, effect: 'terms', trusts: frame.trusts === 1 })
+    else if (frame.kind === 'documents') this.#effects.push({ effect: 'documents', signs: frame.signs })
+    else if (frame.kind === 'refused' && frame.interest === 0)
       this.#close({ reason: frame.reason, retryAfterMs: frame.retryAfterMs, sentence: frame.sentence })
     else if (this.#state === 'greeting') throw new LinkFault('refuses an interest while greeting')
     else this.#taking.put(frame)

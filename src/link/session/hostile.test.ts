@@ -69,6 +69,8 @@ const anyFrame = fc.oneof(
   fields({ ...kindOf('ping'), number }),
   fields({ ...kindOf('pong'), number, ageMs: number, stale: fc.array(number) }),
   fields({ ...kindOf('drain'), withinMs: number, sentence: key }),
+  fields({ ...kindOf('terms'), trusts: number, tokenAgeMs: number, serveAgeMs: number }),
+  fields({ ...kindOf('documents'), signs: fc.array(bytes) }),
 ) as fc.Arbitrary<LinkFrame>
 
 /** What was really said: repeated, left out and in another order it is hostile too. */

@@ -4,20 +4,18 @@
  * of the same `receive` or the next `tick`. A frame that is wrong here closes the link with its reason (L8).
  */
 import { LinkFault } from '../frames/bytes.ts'
-import { chooseProtocol, entriesMax, type LinkFrame } from '../frames/frames.ts'
+import { chooseProtocol, type LinkFrame } from '../frames/frames.ts'
+import { sayAccepted } from './hubaccepted.ts'
+import { ageOf } from './hubage.ts'
+import { misfitOf, noProtocol, type SessionRefusal } from './hubgreeting.ts'
 import { HubInterest } from './hubinterest.ts'
+import { HubLabour } from './hublabour.ts'
 import { HubSending } from './hubsending.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
 import { Liveness } from './liveness.ts'
-import type { HubEffect, InterestStart, InterestView, LinkEvent, RefusalReason } from './session.ts'
+import type { HubEffect, InterestStart, InterestView, LinkEvent, LinkTerms } from './session.ts'
 import type { SharedChanges } from './sharedchanges.ts'
 import { hubTakes, type SessionState } from './table.ts'
-
-export type SessionRefusal = {
-  readonly reason: RefusalReason
-  readonly retryAfterMs: number
-  readonly sentence: string
-}
 
 export type HubSessionParts = {
   readonly hub: string
@@ -29,9 +27,11 @@ export type HubSessionParts = {
   readonly digestKey: Buffer
   /** Edges are told whether it passes on what their administrators ask; unless it is said it does not. */
   readonly trustsEdges?: boolean
+  /** By which edges see whether the documents that they hold are those of the cluster (`mirror/documents/signs`). */
+  readonly signs?: () => readonly Buffer[]
   /** One for all links of a hub. */
   readonly changes: SharedChanges
-  /** Who may come: undefined lets the edge in. */
+  /** Whether the edge may come: undefined lets it in. */
   readonly admit: (edge: string) => SessionRefusal | undefined
   readonly now: number
   /** How long ago it was last certain that what is told of a source is what there is. */
@@ -56,9 +56,9 @@ export class HubSession {
   #lost: number
   #lastNumber = 0
   #nameBytes = 0
-  #labour: number
-  #labourAt: number
+  readonly #labour: HubLabour
   #leaveAt = Number.POSITIVE_INFINITY
+  #terms: LinkTerms | undefined
   /** Answered behind everything that there is to tell. */
   #pinged: number | undefined
   /** What runs at the other end, as its hello says; '' before that. */
@@ -68,10 +68,9 @@ export class HubSession {
     this.#parts = parts
     const limits = parts.limits ?? sessionLimits
     this.#limits = limits
-    this.#labour = limits.labourMax
+    this.#labour = new HubLabour(limits, parts.now)
     this.#epoch = parts.epoch
     this.#lost = parts.lost
-    this.#labourAt = parts.now
     this.#liveness = new Liveness(limits.keepaliveMsMax + limits.hubPatienceMs, parts.now)
     this.#sending = new HubSending(parts.changes, limits, {
       send: (frame) => this.#send(frame),
@@ -138,21 +137,8 @@ export class HubSession {
     const number = this.#pinged
     if (number === undefined || this.#state === 'closed') return
     this.#pinged = undefined
-    this.#send({ kind: 'pong', number, ...this.#age() })
-  }
-
-  /** One interest that does not come says nothing of the others. */
-  #age(): { readonly ageMs: number; readonly stale: readonly number[] } {
-    const { ageMs: ageOf = () => 0 } = this.#parts
-    const stale: number[] = []
-    let ageMs = 0
-    for (const [number, { phase, isBusy, view }] of this.#interests) {
-      if (phase !== 'live' || view === undefined) continue
-      const age = isBusy ? Number.POSITIVE_INFINITY : Math.ceil(ageOf(view.source))
-      if (age > this.#limits.staleMs) stale.push(number)
-      else ageMs = Math.max(ageMs, age)
-    }
-    return stale.length > entriesMax ? { ageMs: ageMsMax, stale: [] } : { ageMs, stale }
+    const { ageMs = () => 0 } = this.#parts
+    this.#send({ kind: 'pong', number, ...ageOf(this.#interests.values(), ageMs, this.#limits) })
   }
 
   /** The answer to `open`. From here on every event of the interest is told. */
@@ -184,6 +170,11 @@ export class HubSession {
     if (this.#sources.has(source)) this.#sending.mark(source, version)
   }
 
+  /** Documents of the cluster have changed. */
+  signed(): void {
+    if (this.#state === 'open' || this.#state === 'leaving') this.#tellSigns()
+  }
+
   /** The cluster was put back: nothing up to this version is true any more, and every interest is compared. */
   lost(epoch: number, version: number): void {
     if (this.#state === 'closed') return
@@ -197,6 +188,12 @@ export class HubSession {
       this.#sending.forgetMark(interest.view.source)
       this.#accept(interest, interest.begin())
     }
+  }
+
+  /** What policies say of the edge; it is told behind the welcome, or now. */
+  terms(terms: LinkTerms): void {
+    this.#terms = terms
+    if (this.#state === 'open' || this.#state === 'leaving') this.#tellTerms()
   }
 
   /** The edge is asked to go elsewhere; the link ends when the time is over. */
@@ -230,7 +227,8 @@ export class HubSession {
   #greet(hello: FrameFor<'hello'>): void {
     const { hub, release, cluster, digestKey, trustsEdges = false, admit } = this.#parts
     const protocol = chooseProtocol(hello)
-    const refusal = protocol === undefined ? noProtocol : (this.#misfit(hello) ?? admit(hello.edge))
+    const own = { cluster, epoch: this.#epoch, limits: this.#limits }
+    const refusal = protocol === undefined ? noProtocol : (misfitOf(hello, own) ?? admit(hello.edge))
     if (protocol === undefined || refusal !== undefined) {
       this.#refuse(refusal ?? noProtocol)
       return
@@ -243,24 +241,23 @@ export class HubSession {
     this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts })
     if (hello.cluster !== '' && hello.epoch < this.#epoch)
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
+    this.#tellTerms()
+    this.#tellSigns()
   }
 
-  #misfit({ cluster, epoch, window }: FrameFor<'hello'>): SessionRefusal | undefined {
-    if (window < this.#limits.windowMin)
-      return {
-        reason: 'limit',
-        retryAfterMs: 0,
-        sentence: `a window of ${window} bytes, at least ${this.#limits.windowMin}`,
-      }
-    if (cluster !== '' && cluster !== this.#parts.cluster)
-      return { reason: 'cluster', retryAfterMs: 0, sentence: `this is the hub of cluster ${this.#parts.cluster}` }
-    if (cluster !== '' && epoch > this.#epoch)
-      return { reason: 'busy', retryAfterMs: this.#limits.busyRetryMs, sentence: `not heard yet of epoch ${epoch}` }
-    return undefined
+  #tellTerms(): void {
+    const terms = this.#terms
+    if (terms !== undefined) this.#send({ kind: 'terms', ...terms, trusts: terms.trusts ? 1 : 0 })
+  }
+
+  /** An edge that has its documents by these asks for none of them. */
+  #tellSigns(): void {
+    const { signs = noSigns } = this.#parts
+    if (signs().length > 0) this.#send({ kind: 'documents', signs: signs() })
   }
 
   #subscribe({ interests, epoch }: FrameFor<'subscribe'>, now: number): void {
-    this.#work(interests.length, now)
+    this.#labour.spend(interests.length, now)
     const parts = { tally: this.#sending.tally, limits: this.#limits }
     for (const { interest: number, name, version, wish, partial, after } of interests) {
       if (number <= this.#lastNumber) throw new LinkFault(`interest ${number} is not a new one`)
@@ -293,7 +290,7 @@ export class HubSession {
 
   #compare({ interest: number, version, request }: FrameFor<'compare'>, now: number): void {
     if (number > this.#lastNumber || number === 0) throw new LinkFault(`interest ${number} is unknown`)
-    this.#work(Math.ceil(request.length / 64), now)
+    this.#labour.spend(Math.ceil(request.length / 64), now)
     const interest = this.#interests.get(number)
     // It has begun again, or has gone, while this was on its way.
     if (interest === undefined || interest.comparison !== version) return
@@ -310,14 +307,6 @@ export class HubSession {
     else this.#unsubscribe(interest)
   }
 
-  /** What a hostile edge could have the hub do without end. */
-  #work(units: number, now: number): void {
-    const more = Math.max(0, now - this.#labourAt) * this.#limits.labourPerMs
-    this.#labour = Math.min(this.#limits.labourMax, this.#labour + more) - units
-    this.#labourAt = now
-    if (this.#labour < 0) throw new LinkFault('asks for more than a link may')
-  }
-
   #accept(interest: HubInterest, start: InterestStart): void {
     this.#sending.abandon(interest)
     if (start === 'wait') this.#waiting.add(interest)
@@ -325,17 +314,7 @@ export class HubSession {
     // Said before anything else is sent of it, with others that begin in the same turn.
     const { source } = interest.view as InterestView
     const entry = { interest: interest.number, source, start, version: interest.startVersion }
-    const last = this.#effects.at(-1)
-    if (
-      last?.effect === 'send' &&
-      last.frame.kind === 'accepted' &&
-      last.frame.interests.length < this.#limits.batchEventsMax
-    )
-      this.#effects[this.#effects.length - 1] = {
-        effect: 'send',
-        frame: { kind: 'accepted', interests: [...last.frame.interests, entry] },
-      }
-    else this.#send({ kind: 'accepted', interests: [entry] })
+    sayAccepted(this.#effects, entry, this.#limits.batchEventsMax)
     this.#sending.wake(interest)
   }
 
@@ -409,6 +388,4 @@ export class HubSession {
   }
 }
 
-/** As good as unknown: weeks. */
-const ageMsMax = 2 ** 31
-const noProtocol: SessionRefusal = { reason: 'protocol', retryAfterMs: 0, sentence: 'no protocol that both speak' }
+const noSigns = (): readonly Buffer[] => []

@@ -5,8 +5,6 @@ import type { SessionLimits } from './limits.ts'
 import { digestEntry, type HubEffect, type InterestView, type LinkEvent, type LinkObject } from './session.ts'
 import { SharedChanges } from './sharedchanges.ts'
 
-export type SimulatedRandom = (below: number) => number
-
 const digestKey = Buffer.from('a secret of the hubs')
 
 type Entry = LinkEvent & { readonly source: number }

@@ -63,6 +63,12 @@ export const sessionLimits = {
   /** L3: silence after which the other side is asked for a sign of life, and after which it is dead, while something waits for it. */
   askAfterMs: 2_000,
   deadAfterMs: 5_000,
+  /** Between the two looks that find it dead: time to read what waited on the sockets of some thousand links. */
+  lastLookMs: 500,
+  /** A look that comes later than this says that this side had no processor, and nothing of the other. */
+  lateMs: 250,
+  /** However late this side is: as long as a socket may take nothing (`link/socket/limits`). */
+  deafMsMax: 30_000,
   /** Of an idle link; most middleboxes forget a connection after a minute or more. */
   keepaliveMsMax: 30_000,
   keepaliveMsMin: 5_000,

@@ -55,12 +55,13 @@ test('[L3] both sides notice a half-open link: the hub what is not acknowledged,
     effects.flatMap(({ effect, frame }) => (effect === 'send' ? [frame!.kind] : effect === 'close' ? ['close'] : []))
   assert.deepEqual(sent(hub.tick(pair.now)), ['events'])
   assert.deepEqual(sent(hub.tick(pair.now + 2_000)), ['ping'])
-  assert.deepEqual(sent(hub.tick(pair.now + 4_999)), [])
+  assert.deepEqual(sent(hub.tick(pair.now + 4_500)), [])
   assert.deepEqual(sent(hub.tick(pair.now + 5_000)), ['close'])
   const edge = pair.edge.session!
   edge.subscribe('s1', { epoch: 1, version: 0, wish: 'resume' })
   assert.deepEqual(sent(edge.tick(pair.now)), ['subscribe'])
   assert.deepEqual(sent(edge.tick(pair.now + 2_000)), ['ping'])
+  assert.deepEqual(sent(edge.tick(pair.now + 4_500)), [])
   assert.deepEqual(sent(edge.tick(pair.now + 5_000)), ['close'])
 })
 
@@ -68,12 +69,14 @@ test('[L3] an edge that is not answered, and a hub that is not greeted, give up 
   const pair = new SimulatedPair()
   pair.edge.connect(0)
   pair.edge.session!.tick(0)
+  pair.edge.session!.tick(4_500)
   assert.deepEqual(pair.edge.session!.tick(5_000).at(-1)?.effect, 'close')
   assert.equal(pair.edge.session!.nextKeepaliveMs(5_000), 15_000)
   const { session } = pair.hub.connect(0)
   session.tick(0)
   assert.equal(session.nextTick <= 5_000, true)
   session.tick(2_000)
+  session.tick(4_500)
   assert.deepEqual(session.tick(5_000).at(-1)?.effect, 'close')
 })
 
@@ -88,5 +91,28 @@ test('[L3] a sign of life can be asked for at any time, and is asked for once', 
   assert.equal(liveness.due(false, 50), undefined)
   liveness.want()
   assert.equal(liveness.due(false, 60), 'ping')
+  assert.equal(liveness.due(false, 60 + 4_500), undefined)
   assert.equal(liveness.due(false, 60 + 5_000), 'dead')
+})
+
+test('[L3] a side that was stopped itself reads what waits for it before it takes anybody for dead', () => {
+  const liveness = new Liveness(30_000, 0)
+  assert.equal(liveness.due(true, 0), undefined)
+  assert.equal(liveness.due(true, 2_000), 'ping')
+  // Stopped for 18 s: the timer of the look comes first, then the socket, with the answer of long ago.
+  assert.equal(liveness.due(true, 20_000), undefined)
+  assert.equal(liveness.next(), 20_500)
+  liveness.heard(20_010)
+  assert.equal(liveness.due(true, 20_510), undefined)
+  assert.equal(liveness.due(true, 22_010), 'ping')
+})
+
+test('[L3] one that is late at each look as well finds its end in half a minute, and one that is late once in half a second', () => {
+  const once = new Liveness(30_000, 0)
+  for (const now of [0, 2_000, 12_000]) assert.notEqual(once.due(true, now), 'dead')
+  assert.equal(once.due(true, 12_500), 'dead')
+  const always = new Liveness(30_000, 0)
+  let now = 0
+  for (; always.due(true, now) !== 'dead'; now = always.next() + 900) assert.ok(now < 40_000)
+  assert.ok(now >= 30_000 && now < 32_000, String(now))
 })

@@ -3,8 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { decodeChange } from '../frames/change.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../frames/frames.ts'
+import { HubSession } from './hub.ts'
 import { sessionLimits } from './limits.ts'
 import { SimulatedPair } from './pair.test-support.ts'
+import type { HubEffect } from './session.ts'
+import { SharedChanges } from './sharedchanges.ts'
 
 const hello = (fields: object = {}): LinkFrame => ({
   ...{ kind: 'hello', oldest: 1, newest: 1, edge: 'e0', release: '1', cluster: '', epoch: 0, window: 256 * 1024 },
@@ -318,4 +321,30 @@ test('[A6] a hub that has something to tell and may not send it does not call it
   assert.ok(pair.end!.session.heldBytes > 1_000)
   pair.edgeSends({ kind: 'ping', number: 0 })
   assert.deepEqual(pong(), { kind: 'pong', number: 0, ageMs: 0, stale: [1] })
+})
+
+test('an edge hears what its hub says of documents, first behind its welcome and then when that is another', () => {
+  const signs = [Buffer.from('one'), Buffer.of()]
+  const hub = new HubSession({
+    ...{
+      hub: 'h',
+      release: '1',
+      cluster: 'c1',
+      epoch: 1,
+      lost: 0,
+      digestKey: Buffer.of(1),
+      now: 0,
+      signs: () => signs,
+    },
+    ...{ changes: new SharedChanges(), admit: () => undefined },
+  })
+  const sent = (effects: readonly HubEffect[]) => effects.flatMap((one) => (one.effect === 'send' ? [one.frame] : []))
+  hub.signed()
+  assert.deepEqual(sent(hub.tick(0)), [], 'who is there is not known yet')
+  const [welcome, documents] = sent(hub.receive(hello(), 0))
+  assert.equal(welcome?.kind, 'welcome')
+  assert.deepEqual(documents, { kind: 'documents', signs })
+  signs[1] = Buffer.from('two')
+  hub.signed()
+  assert.deepEqual(sent(hub.tick(1)), [{ kind: 'documents', signs }])
 })

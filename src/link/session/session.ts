@@ -18,6 +18,16 @@ import { crc32 } from 'node:zlib'
 import type { DigestEntry, DigestTree } from '../digest/digest.ts'
 import type { LinkFrame } from '../frames/frames.ts'
 
+/** What policies say of an edge, as far as that has to know. An age of 0: nothing. */
+export type LinkTerms = {
+  /** What its administrator asks is passed on. */
+  readonly trusts: boolean
+  /** For how long it takes tokens without the cloud. */
+  readonly tokenAgeMs: number
+  /** For how long it answers from its copy without the cloud. */
+  readonly serveAgeMs: number
+}
+
 /** An object at one version. Never changed: one version of an object is one value wherever a hub meets it. */
 export type LinkObject = {
   readonly key: string
@@ -151,5 +161,9 @@ export type EdgeEffect =
       readonly retryAfterMs: number
       readonly sentence: string
     }
+  /** What policies say of this edge, anew whenever that changes. */
+  | ({ readonly effect: 'terms' } & LinkTerms)
   /** The hub asks to be left within this time. */
   | { readonly effect: 'move'; readonly withinMs: number; readonly sentence: string }
+  /** By what the documents of the cluster can be told from others. */
+  | { readonly effect: 'documents'; readonly signs: readonly Buffer[] }

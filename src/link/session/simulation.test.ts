@@ -3,29 +3,21 @@
  * between hubs of different versions, histories that are too short, clusters put back and replaced, copies damaged.
  * AKE_SEED repeats a run that failed, AKE_LIVES says how many there are.
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lives } from '../../base/lives.test-support.ts'
+import { type SeededRandom, seeded } from '../../base/seeded.test-support.ts'
 import type { SimulatedEdge } from './edgemodel.test-support.ts'
-import { type SimulatedRandom, selects } from './hubmodel.test-support.ts'
+import { selects } from './hubmodel.test-support.ts'
 import { SimulatedWorld } from './world.test-support.ts'
 
 const runs = lives(300)
 const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 
-function seeded(seed: number): SimulatedRandom {
-  let state = seed | 0
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * below)
-  }
-}
-
 class Life {
   readonly world: SimulatedWorld
-  readonly random: SimulatedRandom
+  readonly random: SeededRandom
   /** How far each source of each hub is behind the cluster, at most. */
   constructor(seed: number) {
     this.random = seeded(seed)

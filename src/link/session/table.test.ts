@@ -37,6 +37,8 @@ const samples: { readonly [Kind in LinkFrame['kind']]: LinkFrame & { readonly ki
   ping: { kind: 'ping', number: 7 },
   pong: { kind: 'pong', number: 0, ageMs: 0, stale: [] },
   drain: { kind: 'drain', withinMs: 1_000, sentence: '' },
+  terms: { kind: 'terms', trusts: 1, tokenAgeMs: 5, serveAgeMs: 0 },
+  documents: { kind: 'documents', signs: [Buffer.of(1, 2)] },
   tunnel: { kind: 'tunnel', type: 0x80, payload: Buffer.of(1) },
 }
 const kinds = Object.keys(samples) as LinkFrame['kind'][]

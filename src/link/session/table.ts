@@ -13,7 +13,7 @@ type Kinds = readonly LinkFrame['kind'][]
 const fromEdge: Kinds = ['refused', 'subscribe', 'unsubscribe', 'acknowledge', 'compare', 'ping', 'pong', 'tunnel']
 const fromHub: Kinds = [
   ...(['refused', 'accepted', 'block', 'complete', 'events', 'progress', 'compared', 'lost'] as const),
-  ...(['ping', 'pong', 'drain', 'tunnel'] as const),
+  ...(['ping', 'pong', 'drain', 'terms', 'documents', 'tunnel'] as const),
 ]
 
 /** What the hub takes. */

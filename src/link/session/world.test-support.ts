@@ -1,8 +1,10 @@
 /** A cluster, two hubs, some edges and the lines between them, on a clock of their own. Every frame passes as bytes. */
+
 import assert from 'node:assert/strict'
+import type { SeededRandom } from '../../base/seeded.test-support.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../frames/frames.ts'
 import { SimulatedEdge } from './edgemodel.test-support.ts'
-import { type HubEnd, SimulatedCluster, SimulatedHub, type SimulatedRandom } from './hubmodel.test-support.ts'
+import { type HubEnd, SimulatedCluster, SimulatedHub } from './hubmodel.test-support.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
 import type { EdgeEffect, HubEffect } from './session.ts'
 
@@ -45,7 +47,7 @@ const interestNames = ['s0', 's1', 's0/a', 's1/b', 's0?x']
 const slack = { hub: 8_000, edge: 60_000 }
 
 export class SimulatedWorld {
-  readonly random: SimulatedRandom
+  readonly random: SeededRandom
   readonly hubs: SimulatedHub[]
   readonly edges: SimulatedEdge[]
   readonly lines = new Map<SimulatedEdge, Line>()
@@ -57,7 +59,7 @@ export class SimulatedWorld {
   readonly #largeBytes: number
   #clusters = 1
 
-  constructor(random: SimulatedRandom) {
+  constructor(random: SeededRandom) {
     this.random = random
     this.#limits = random(4) === 0 ? sessionLimits : smallLimits
     this.#largeBytes = random(8) === 0 ? 40_000 : 300
@@ -230,7 +232,7 @@ function read({ bytes }: Message): LinkFrame {
   return decodeFrame(bytes) as LinkFrame
 }
 
-function noise(random: SimulatedRandom, length: number): string {
+function noise(random: SeededRandom, length: number): string {
   let text = ''
   while (text.length < length) text += random(2 ** 24).toString(36)
   return text

@@ -29,7 +29,7 @@ export const webSocketOptions = {
   maxFragments: piecesMax,
   maxBufferedChunks: chunksMax,
   closeTimeout: closeMsMax,
-  /** The link has a ping of its own. One of WebSocket closes it: an answer to each would pile up for who never reads. */
+  /** The link has a ping of its own. One of WebSocket closes it: an answer to each would pile up for a peer that never reads. */
   autoPong: false,
 }
 

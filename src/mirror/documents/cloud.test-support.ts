@@ -1,12 +1,13 @@
 /** A stand-in for the API server: documents as a real one gave them, a switch for its state, and a list of what was asked. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type FakeClock, fakeClock } from '../../base/fakeclock.test-support.ts'
 import { createLog } from '../../base/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import type { Store } from '../../store/store.ts'
+import type { ToldSigns } from '../../upstream/told.ts'
 import {
   type Reachability,
   type ReachabilityState,
@@ -17,6 +18,9 @@ import {
 } from '../../upstream/upstream.ts'
 import { CloudCatalog } from './catalog.ts'
 import { CloudDocuments } from './documents.ts'
+
+/** Compression of a document takes less, also where all cores are busy. */
+const lateMs = 20
 
 type Recorded = {
   path: string
@@ -36,7 +40,9 @@ export const definition = Buffer.from(JSON.stringify(recorded.definition))
 export const aggregated =
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json'
 
-export class Cloud implements Pick<Upstream, 'ask' | 'reachability'> {
+export class Cloud implements Pick<Upstream, 'ask' | 'reachability' | 'told'> {
+  /** What a hub says, where it is behind one. */
+  told?: ToldSigns
   readonly asked: string[] = []
   /** What it said, in order: path and status. */
   readonly said: string[] = []
@@ -131,6 +137,9 @@ function answered(status: number, headers: Record<string, string>, body: Buffer)
   return { status, headers, body: pieces(), heardAt: () => 0 }
 }
 
+/** Of a hub, or of an edge that is told by one. */
+type Linked = { readonly told?: ToldSigns; readonly isForEdges?: boolean }
+
 export class World {
   readonly clock = fakeClock()
   readonly cloud = new Cloud(this.clock)
@@ -143,8 +152,11 @@ export class World {
   #running: Promise<void> = Promise.resolve()
   readonly #heldBytesMax: number | undefined
   readonly #isAhead: boolean
+  readonly #isForEdges: boolean
 
-  constructor(heldBytesMax?: number, isAhead = false) {
+  constructor(heldBytesMax?: number, isAhead = false, { told, isForEdges = false }: Linked = {}) {
+    if (told !== undefined) this.cloud.told = told
+    this.#isForEdges = isForEdges
     this.#heldBytesMax = heldBytesMax
     this.#isAhead = isAhead
     this.documents = this.#documents()
@@ -154,9 +166,9 @@ export class World {
     const { clock, cloud: upstream, store, catalog } = this
     const log = createLog({ level: 'info', write: (line) => this.lines.push(line) })
     const limit = this.#heldBytesMax === undefined ? {} : { heldBytesMax: this.#heldBytesMax }
-    const isAhead = this.#isAhead
+    const [isAhead, isForEdges] = [this.#isAhead, this.#isForEdges]
     const random = () => 0.5
-    return new CloudDocuments({ store, upstream, catalog, clock, log, random, isAhead, ...limit })
+    return new CloudDocuments({ store, upstream, catalog, clock, log, random, isAhead, isForEdges, ...limit })
   }
 
   async start(): Promise<void> {
@@ -195,6 +207,9 @@ export class World {
       this.clock.advance(ms / steps)
       await quiet()
     }
+    // What was woken last may wait for threads that a busy machine runs late.
+    await sleep(lateMs)
+    await quiet()
   }
 }
 

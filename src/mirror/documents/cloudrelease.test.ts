@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { CloudRelease } from './cloudrelease.ts'
 
-type Answers = ConstructorParameters<typeof CloudRelease>[0]['documents']['answer']
+type Content = ConstructorParameters<typeof CloudRelease>[0]['documents']['content']
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -12,16 +12,15 @@ function setUp() {
   const clock = fakeClock()
   const observers = new Set<(state: 'reachable') => void>()
   const cloud = { asked: 0, says: '' }
-  const answer: Answers = async () => {
+  const content: Content = async () => {
     cloud.asked++
-    if (cloud.says === 'unknown') return 'unknown'
-    return { status: 200, headers: {}, body: Buffer.from(cloud.says) }
+    return cloud.says === 'unknown' ? undefined : Buffer.from(cloud.says)
   }
   const observe = (observer: (state: 'reachable') => void) => {
     observers.add(observer)
     return () => void observers.delete(observer)
   }
-  const release = new CloudRelease({ documents: { answer }, reachability: { observe } as never, clock })
+  const release = new CloudRelease({ documents: { content }, reachability: { observe } as never, clock })
   const ending = new AbortController()
   const running = release.run(ending.signal)
   const end = async () => {

@@ -1,6 +1,6 @@
 /**
  * Which release of Kubernetes the cloud is of. What a later one than ours has added to its kinds is in the copy, as all of
- * their JSON is, but has no place in the messages that are known here: protobuf is then for those who take nothing else.
+ * their JSON is, but has no place in the messages that are known here: protobuf is then for clients that take nothing else.
  */
 import { Bell } from '../../base/bell.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -13,16 +13,14 @@ const lookEveryMs = 600_000
 /** Nothing is held yet, and the API server did not say: it is starting, or away. */
 const lookAgainMs = 5_000
 
-const noQuery = { get: () => undefined }
-
 export class CloudRelease {
-  readonly #documents: Pick<CloudDocuments, 'answer'>
+  readonly #documents: Pick<CloudDocuments, 'content'>
   readonly #reachability: Pick<Upstream['reachability'], 'observe'>
   readonly #clock: Clock
   #minor: number | undefined
 
   constructor(parts: {
-    documents: Pick<CloudDocuments, 'answer'>
+    documents: Pick<CloudDocuments, 'content'>
     reachability: Pick<Upstream['reachability'], 'observe'>
     clock: Clock
   }) {
@@ -50,11 +48,8 @@ export class CloudRelease {
   }
 
   async #look(): Promise<number | undefined> {
-    const answer = await this.#documents
-      .answer('/version', noQuery, { accept: 'application/json' })
-      .catch(() => undefined)
-    if (answer === undefined || typeof answer === 'string') return undefined
-    return minorOf(answer.body)
+    const content = await this.#documents.content('/version', 'application/json').catch(() => undefined)
+    return content && minorOf(content)
   }
 
   /** Until the time is over, or the API server has come back, perhaps as another one. */

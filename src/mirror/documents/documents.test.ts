@@ -212,6 +212,10 @@ test('OpenAPI is fetched on first use, by its hash once, and offline any hash wi
   world.cloud.turn('unreachable')
   await world.restart()
   for (const one of [url, `${path}?hash=OTHER`, path]) assert.equal(await body(world, one, json), expected, one)
+  // Without a hash no client may keep it for good.
+  const bare = await world.get(path, json)
+  assert.ok(typeof bare === 'object')
+  assert.deepEqual([bare.headers['cache-control'], bare.headers.expires], ['no-cache, private', undefined])
   assert.equal(
     await body(world, '/openapi/v3', { accept: 'whatever/else' }),
     world.cloud.document('/openapi/v3', 'any').body,

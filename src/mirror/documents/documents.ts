@@ -15,8 +15,9 @@ import { type DocumentHead, DocumentStore, etagOf, unpacked } from './documentst
 import { type DocumentRequest, type Fetched, Fetcher } from './fetcher.ts'
 import { acceptCharactersMax, acceptsGzip, isUnchanged, normalAccept } from './mediatype.ts'
 import { OpenApiMirror } from './openapi.ts'
-import { indexPlace, isDiscovery, placeOf, twinOf } from './place.ts'
+import { indexPlace, isDiscovery, isHashed, placeOf, twinOf } from './place.ts'
 import type { Refusal } from './refusals.ts'
+import { SignedDocuments } from './signed.ts'
 
 export type DocumentAnswer = {
   /** 200, 304, or the API server's last refusal. */
@@ -32,6 +33,8 @@ export class CloudDocuments {
   readonly #fetcher: Fetcher
   readonly #discovery: DiscoveryMirror
   readonly #openApi: OpenApiMirror | undefined
+  /** What edges are told, where this is their hub's. */
+  readonly #signed: SignedDocuments | undefined
   readonly #upstream: Pick<Upstream, 'ask' | 'reachability'>
   readonly #clock: Clock
   readonly #isCompressed: boolean
@@ -40,7 +43,7 @@ export class CloudDocuments {
 
   constructor(parts: {
     store: Pick<Store, 'commit' | 'records' | 'record'>
-    upstream: Pick<Upstream, 'ask' | 'reachability'>
+    upstream: Pick<Upstream, 'ask' | 'reachability' | 'told'>
     catalog: { adopt(groups: readonly DiscoveredGroup[]): void }
     clock: Clock
     log: Log
@@ -48,8 +51,11 @@ export class CloudDocuments {
     heldBytesMax?: number
     /** OpenAPI is fetched before a caller asks for it. */
     isAhead?: boolean
-    /** A caller who takes gzip gets it, also where the API server sent none: the line to edges is narrow. */
-    isCompressed?: boolean
+    /**
+     * Its callers are edges, to which the line is narrow: one that takes gzip gets it, also where the API server sent none, and what has
+     * not changed is known by a sign.
+     */
+    isForEdges?: boolean
   }) {
     const {
       store,
@@ -60,19 +66,20 @@ export class CloudDocuments {
       random = Math.random,
       heldBytesMax,
       isAhead = false,
-      isCompressed = false,
+      isForEdges = false,
     } = parts
-    this.#isCompressed = isCompressed
+    this.#isCompressed = isForEdges
     this.#upstream = upstream
     this.#clock = clock
     const documentStore = new DocumentStore({ store, log, ...(heldBytesMax === undefined ? {} : { heldBytesMax }) })
     const fetcher = new Fetcher({ upstream, documentStore, clock })
     this.#documentStore = documentStore
     this.#fetcher = fetcher
-    const { reachability } = upstream
-    const keeping = { documentStore, fetcher, reachability, clock }
+    const { reachability, told } = upstream
+    const keeping = { documentStore, fetcher, reachability, told, clock }
     this.#discovery = new DiscoveryMirror({ ...keeping, catalog, log, random })
     this.#openApi = isAhead ? new OpenApiMirror(keeping) : undefined
+    this.#signed = isForEdges ? new SignedDocuments(keeping) : undefined
   }
 
   /** What was held before, and the catalog from it: without the network. */
@@ -83,7 +90,16 @@ export class CloudDocuments {
 
   /** Keeps discovery fresh until the signal, and OpenAPI where that is fetched ahead. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#discovery.run(signal), this.#openApi?.run(signal)])
+    await Promise.all([this.#discovery.run(signal), this.#openApi?.run(signal), this.#signed?.run(signal)])
+  }
+
+  /** By which edges see whether what they hold is the same (`upstream/told`); empty where this is for no edges. */
+  get signs(): readonly Buffer[] {
+    return this.#signed?.signs ?? []
+  }
+
+  observeSigns(listener: () => void): () => void {
+    return this.#signed?.observe(listener) ?? (() => {})
   }
 
   /** Definitions or API services have changed. */
@@ -113,7 +129,7 @@ export class CloudDocuments {
     if (place === undefined || accept.length > acceptCharactersMax) return this.#isReachable() ? 'forward' : 'unknown'
     const nearest = this.#documentStore.find(place, accept) ?? this.#nearest(place, accept)
     if (!this.#isReachable()) return (await this.#lastWord(place, nearest, headers)) ?? 'unknown'
-    // A client that asks by a hash keeps the answer for good: another content is for those who cannot have theirs.
+    // A client that asks by a hash keeps the answer for good: another content is for clients that cannot have theirs.
     const held = hash === '' || etagOf(nearest) === `"${hash}"` ? nearest : undefined
     const said = await this.#ask(held !== undefined, {
       place,
@@ -126,8 +142,16 @@ export class CloudDocuments {
     const head = said.kind === 'held' ? said.head : held
     const body = head === undefined ? undefined : (bodyOf(said) ?? (await this.#documentStore.body(head)))
     if (head === undefined || body === undefined) return this.#isReachable() ? 'forward' : 'unknown'
-    const answer = await this.#respond(head, body, headers)
+    const answer = await this.#respond(shownAt(place, head), body, headers)
     return said.kind === 'held' ? answer : { ...answer, warning: `served as last seen: ${whyOf(said)}` }
+  }
+
+  /** For the edge itself, as it was last seen: while the API server is there it is looked at, unless the hub says that it is the same. */
+  async content(place: string, accept: string): Promise<Buffer | undefined> {
+    const wanted = { place, accept, basis: '' }
+    const looked = this.#isReachable() ? await this.#fetcher.look(wanted).catch(unlessFault) : undefined
+    const head = looked?.kind === 'held' ? looked.head : this.#documentStore.find(place, accept)
+    return head === undefined ? undefined : await this.#documentStore.content(head)
   }
 
   #isReachable(): boolean {
@@ -143,7 +167,9 @@ export class CloudDocuments {
     const refusal = this.#documentStore.refusal(place)
     if (refusal !== undefined) return refused(refusal)
     const body = held === undefined ? undefined : await this.#documentStore.body(held)
-    return held === undefined || body === undefined ? undefined : await this.#respond(held, body, headers)
+    return held === undefined || body === undefined
+      ? undefined
+      : await this.#respond(shownAt(place, held), body, headers)
   }
 
   #respond(head: DocumentHead, body: Buffer, asked: Headers): Promise<DocumentAnswer> {
@@ -206,6 +232,17 @@ function isAboutRequest(status: number): boolean {
 
 function whyOf(said: Exclude<Said, { kind: 'held' }>): string {
   return said.kind === 'late' ? said.why : `the API server answered ${said.status}`
+}
+
+function unlessFault(error: unknown): undefined {
+  if (!(error instanceof Unreachable)) throw error
+}
+
+/** What is asked for without a hash is not kept for good, also where the document that was asked for by one stands in for it. */
+function shownAt(place: string, head: DocumentHead): DocumentHead {
+  if (head.place === place || twinOf(place) !== head.place || isHashed(place)) return head
+  const { expires: _, ...headers } = head.headers
+  return { ...head, headers: { ...headers, 'cache-control': 'no-cache, private' } }
 }
 
 /** Left out of a 304, as Go's file server does; aggregated discovery has none of them but the type. */

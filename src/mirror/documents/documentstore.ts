@@ -21,7 +21,7 @@ export type DocumentHead = {
   readonly accepts: readonly string[]
   /** End-to-end headers, as they came. */
   readonly headers: Headers
-  /** How it came: to those who take gzip it is sent that way again. */
+  /** How it came: to clients that take gzip it is sent that way again. */
   readonly gzipped: boolean
   readonly size: number
   readonly digest: string
@@ -53,6 +53,7 @@ export class DocumentStore {
   readonly #places = new Map<string, Map<string, DocumentHead>>()
   readonly #refusals = new Refusals()
   readonly #bodies = new Map<string, Buffer>()
+  readonly #listeners = new Set<() => void>()
   #bodyBytes = 0
   #heldBytes = 0
 
@@ -67,6 +68,12 @@ export class DocumentStore {
       this.#set(JSON.parse(value.toString('utf8')) as DocumentHead)
     }
     await this.#refusals.load(this.#store)
+  }
+
+  /** Hears that a document has changed, come or gone; answers how to stop hearing. */
+  observe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
   }
 
   places(): Iterable<string> {
@@ -116,6 +123,7 @@ export class DocumentStore {
       records.push({ kind: bodyKind, key, value: body })
     }
     records.push(...this.#shrink(key))
+    if (changed) this.#tell()
     await this.#commit(records)
     return { head, changed }
   }
@@ -163,8 +171,13 @@ export class DocumentStore {
       ...this.formsOf(one).flatMap((head) => this.#remove(head)),
       ...this.#refusals.set(one, refusal),
     ])
+    if (gone.length > 0) this.#tell()
     await this.#commit(records)
     return gone.length > 0
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
   }
 
   /** The API server answers that header with another form now; what no client gets any more is dropped. */

@@ -6,10 +6,12 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Clock } from '../../base/clock.ts'
+import { isTold, type ToldSigns } from '../../upstream/told.ts'
 import { type Headers, Unreachable, type Upstream, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { type DocumentHead, type DocumentStore, etagOf, unpacked } from './documentstore.ts'
 import { formOf, isAggregated } from './mediatype.ts'
 import { isRoot } from './place.ts'
+import { signOfHead } from './signs.ts'
 
 export type DocumentRequest = {
   readonly place: string
@@ -52,12 +54,15 @@ export class Fetcher {
   readonly #upstream: Pick<Upstream, 'ask'>
   readonly #documentStore: DocumentStore
   readonly #clock: Clock
+  readonly #told: ToldSigns | undefined
+  readonly #signs = new WeakMap<DocumentHead, Promise<Buffer | undefined>>()
   readonly #underway = new Map<string, Fetching>()
   #bodies = 0
   /** Answers whose bodies wait for their turn, unread. */
   readonly #waiting: (() => void)[] = []
 
-  constructor(parts: { upstream: Pick<Upstream, 'ask'>; documentStore: DocumentStore; clock: Clock }) {
+  constructor(parts: { upstream: Pick<Upstream, 'ask' | 'told'>; documentStore: DocumentStore; clock: Clock }) {
+    this.#told = parts.upstream.told
     this.#upstream = parts.upstream
     this.#documentStore = parts.documentStore
     this.#clock = parts.clock
@@ -68,9 +73,20 @@ export class Fetcher {
     return this.#underway.get(keyOf(wanted))?.done ?? this.#begin(wanted)
   }
 
+  /** For what is kept in step without a caller: what the hub says to be as it is held is not asked for. Rejects with `Unreachable`. */
+  async look(wanted: DocumentRequest): Promise<Fetched> {
+    const { place, accept } = wanted
+    const held = this.#documentStore.find(place, accept)
+    const said = isTold(place) ? this.#told?.of(place) : undefined
+    if (held === undefined || said === undefined) return await this.fetch(wanted)
+    return (await this.#signOf(held))?.equals(said) === true
+      ? await this.#again(held, wanted)
+      : await this.fetch(wanted)
+  }
+
   /**
-   * What the API server says from now on. A question under way may have been answered before this caller came: he waits for
-   * the next one, and shares it with all who come meanwhile. Rejects with `Unreachable`.
+   * What the API server says from now on. A question under way may have been answered before this caller came: it waits for
+   * the next one, and shares it with all callers that come meanwhile. Rejects with `Unreachable`.
    */
   fetchNow(wanted: DocumentRequest): Promise<Fetched> {
     const underway = this.#underway.get(keyOf(wanted))
@@ -78,6 +94,15 @@ export class Fetcher {
     const again = () => this.fetch(wanted)
     underway.next ??= underway.done.then(again, again)
     return underway.next
+  }
+
+  #signOf(held: DocumentHead): Promise<Buffer | undefined> {
+    let sign = this.#signs.get(held)
+    if (sign === undefined) {
+      sign = signOfHead(held, this.#documentStore)
+      this.#signs.set(held, sign)
+    }
+    return sign
   }
 
   #begin(wanted: DocumentRequest): Promise<Fetched> {

@@ -4,15 +4,15 @@
  */
 import { Bell } from '../../base/bell.ts'
 import type { Clock } from '../../base/clock.ts'
+import type { ToldSigns } from '../../upstream/told.ts'
 import { type Reachability, Unreachable } from '../../upstream/upstream.ts'
 import { type DocumentStore, etagOf } from './documentstore.ts'
 import type { Fetcher } from './fetcher.ts'
 import { indexPlace, placeOf } from './place.ts'
+import { acceptV2, placeV2 } from './signs.ts'
 
 /** As kubectl spells them: `explain` reads JSON, what checks fields and options before a request reads protobuf. */
 const accepts = ['application/json', 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf']
-const acceptV2 = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
-const placeV2 = '/openapi/v2'
 
 /** As often as discovery is looked at: what a definition adds is here soon after. */
 const lookMs = 5 * 60_000
@@ -25,6 +25,7 @@ type Parts = {
   readonly documentStore: DocumentStore
   readonly fetcher: Fetcher
   readonly reachability: Reachability
+  readonly told: ToldSigns | undefined
   readonly clock: Clock
 }
 
@@ -36,8 +37,9 @@ export class OpenApiMirror {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { reachability, clock } = this.#parts
+    const { reachability, told, clock } = this.#parts
     const bell = new Bell(clock)
+    const deaf = told?.observe(() => bell.ring())
     const stop = reachability.observe((state) => {
       if (state === 'reachable') bell.ring()
     })
@@ -46,13 +48,14 @@ export class OpenApiMirror {
       await bell.wait(signal, isDone ? lookMs : retryMs)
     }
     stop()
+    deaf?.()
   }
 
   /** One at a time: a megabyte or two in all, behind which nothing else should wait. Answers whether everything was asked for. */
   async #look(signal: AbortSignal): Promise<boolean> {
     const { documentStore, fetcher } = this.#parts
     try {
-      const index = await fetcher.fetch({ place: indexPlace, accept: '*/*', basis: '' })
+      const index = await fetcher.look({ place: indexPlace, accept: '*/*', basis: '' })
       const content = index.kind === 'held' ? await documentStore.content(index.head) : undefined
       for (const { path, place, etag } of listed(content)) {
         for (const accept of accepts) {
@@ -61,7 +64,7 @@ export class OpenApiMirror {
           await fetcher.fetch({ place, path, accept, basis: '' })
         }
       }
-      await fetcher.fetch({ place: placeV2, accept: acceptV2, basis: '' })
+      await fetcher.look({ place: placeV2, accept: acceptV2, basis: '' })
       return true
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error

@@ -28,10 +28,14 @@ export function isDiscovery(place: string): boolean {
   return /^\/(api|apis)$|^\/api\/[^/]+$|^\/apis\/[^/]+(\/[^/]+)?$/.test(place)
 }
 
+export function isHashed(place: string): boolean {
+  return place.endsWith(hashed)
+}
+
 /** Of OpenAPI v3: the same document with a hash, or without; undefined for any other. */
 export function twinOf(place: string): string | undefined {
   if (!place.startsWith('/openapi/v3/')) return undefined
-  return place.endsWith(hashed) ? place.slice(0, -hashed.length) : `${place}${hashed}`
+  return isHashed(place) ? place.slice(0, -hashed.length) : `${place}${hashed}`
 }
 
 /** The two documents without which nothing is known: a server that says that they do not exist is no API server. */

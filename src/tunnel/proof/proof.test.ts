@@ -10,7 +10,10 @@ test('[L10, L24] a proof and its answer are read as they were written', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 100 })
   fc.assert(fc.property(text, (interest) => assert.equal(decodeProof(encodeProof(interest)), interest)))
   const verdict = fc.constantFrom<ProofAnswer['verdict']>('unknown', 'allowed', 'refused')
-  const answers = fc.record({ verdict, forMs: fc.maxSafeNat(), sentence: text }, { noNullPrototype: true })
+  const answers = fc.record(
+    { verdict, forMs: fc.maxSafeNat(), sentence: text, denied: fc.nat(1) },
+    { noNullPrototype: true },
+  )
   fc.assert(fc.property(answers, (answer) => assert.deepEqual(decodeProofAnswer(encodeProofAnswer(answer)), answer)))
 })
 
@@ -26,7 +29,7 @@ test('[L11, L24] hostile bytes are a proof or a fault, and a verdict that is not
     }),
     { numRuns: 2_000 },
   )
-  const answer = encodeProofAnswer({ verdict: 'refused', forMs: 1, sentence: '' })
+  const answer = encodeProofAnswer({ verdict: 'refused', forMs: 1, sentence: '', denied: 0 })
   answer[0] = 9
   assert.equal(decodeProofAnswer(answer).verdict, 'unknown')
 })

@@ -1,11 +1,11 @@
 /**
  * A proof as a stream of a link: an edge shows the credential of a caller who asked it for something, and names the interest that
- * holds that. The token goes beside the stream, by number, as with requests; the stream bears nothing but the name, and the answer.
+ * holds that. The credential goes beside the stream, by number, as with requests; the stream bears nothing but the name, and the answer.
  */
 import type { Readable } from 'node:stream'
 import { ByteReader, ByteWriter, LinkFault } from '../../link/frames/bytes.ts'
 import { interestBytesMax } from '../../link/frames/frames.ts'
-import { count, type Layout, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
+import { count, type Layout, later, oneOf, record, text, type ValueOf } from '../../link/frames/layouts.ts'
 
 export const proofPurpose = 'proof'
 
@@ -22,7 +22,8 @@ const proofBytesMax = interestBytesMax + sentenceBytesMax
 const verdict = oneOf(['unknown', 'allowed', 'refused'], 'unknown')
 
 const proofHead = record({ interest: text(interestBytesMax) })
-const proofAnswer = record({ verdict, forMs: count, sentence: text(sentenceBytesMax) })
+/** `denied`, of what is refused: 1 if the API server says that the caller may not; else its credential does not count, or proves nothing here. */
+const proofAnswer = record({ verdict, forMs: count, sentence: text(sentenceBytesMax), denied: later(count, 0) })
 
 export type ProofAnswer = ValueOf<typeof proofAnswer>
 

@@ -34,7 +34,7 @@ const bare = (bytes: Buffer) => new ByteReader(bytes).bytes(headBytesMax)
 test('[L10, L20] heads are read as they were written', () => {
   fc.assert(fc.property(requests, (head) => assert.deepEqual(decodeRequestHead(bare(encodeRequestHead(head))), head)))
   fc.assert(
-    fc.property(fields({ status: fc.nat(599), headers, same: fc.nat(1) }), (head) =>
+    fc.property(fields({ status: fc.nat(599), headers, same: fc.nat(1), unspoken: fc.nat(1) }), (head) =>
       assert.deepEqual(decodeReplyHead(bare(encodeReplyHead(head))), head),
     ),
   )
@@ -64,7 +64,7 @@ test('[L11, L20] hostile bytes are a head or a fault, and one in whose name noth
   } as const
   const head = bare(encodeRequestHead(asked))
   assert.equal(head[4], 3)
-  head[4] = 4
+  head[4] = 5
   assert.equal(decodeRequestHead(head).actor, 'anonymous')
 })
 
@@ -75,8 +75,8 @@ test('[L13, L20] a head that says nothing of what is held is written as before i
     encodeRequestHead({ ...asked, version: 5, uid: 'u' }).toString('hex'),
     '0a01470' + '12f020000' + '050175',
   )
-  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 0 }).toString('hex'), '026400')
-  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 1 }).toString('hex'), '03640001')
+  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 0, unspoken: 0 }).toString('hex'), '026400')
+  assert.equal(encodeReplyHead({ status: 100, headers: [], same: 1, unspoken: 0 }).toString('hex'), '03640001')
 })
 
 test('[L20] a head is taken from a stream in whatever pieces it comes, and what follows stays', async () => {

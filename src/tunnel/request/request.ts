@@ -4,9 +4,9 @@
  * that a small request is one frame and a long one goes by credit like anything else. A side that wants no more resets the
  * stream. This file is what both ends agree on; the hub's end is `serve.ts`, the edge's is `upstream/linked`.
  *
- * In whose name: a bearer token goes beside the head, by number. The head itself bears no name: what is no token is the link's
- * own node, which the hub knows by the link's certificate, the edge's administrator, or anonymous. Whether the hub acts for
- * any of them is the hub's to decide.
+ * In whose name: a bearer token, or the certificate that a caller has shown the edge, goes beside the head, by number. The head itself
+ * bears no name: what is neither is the link's own node, which the hub knows by the link's certificate, the edge's administrator,
+ * or anonymous. Whether the hub acts for any of them is the hub's to decide.
  */
 import { parseRequest } from '../../kube/request.ts'
 import { ByteReader, ByteWriter } from '../../link/frames/bytes.ts'
@@ -31,7 +31,7 @@ const uidBytesMax = 253
 const headersMax = 4_096
 
 /** An older hub takes for anonymous what it does not know. */
-const actor = oneOf(['anonymous', 'token', 'node', 'administrator'], 'anonymous')
+const actor = oneOf(['anonymous', 'token', 'node', 'administrator', 'certificate'], 'anonymous')
 export type TunnelledActor = ValueOf<typeof actor>
 
 const header = record({ name: text(headBytesMax), value: text(headBytesMax) })
@@ -41,7 +41,8 @@ const requestHead = record({
   ...{ method: text(64), path: text(headBytesMax), actor, hasBody: count, headers },
   ...{ version: later(count, 0), uid: later(text(uidBytesMax), '') },
 })
-const replyHead = record({ status: count, headers, same: later(count, 0) })
+/** `unspoken`: the hub itself refuses to speak for the caller, whose certificate it was shown, and the API server was not asked. */
+const replyHead = record({ status: count, headers, same: later(count, 0), unspoken: later(count, 0) })
 
 export type RequestHead = ValueOf<typeof requestHead>
 export type ReplyHead = ValueOf<typeof replyHead>
@@ -66,10 +67,10 @@ function encode<Value>(layout: Layout<Value>, value: Value): Buffer {
  * heads alone are compared. A caller that speaks for others by one token is as many callers. What follows the path is left out, as a
  * timeout is of no weight.
  */
-export function likenessOf(head: RequestHead, token: string | undefined, headBytes: number): StreamContext {
+export function likenessOf(head: RequestHead, credential: string | undefined, headBytes: number): StreamContext {
   const { method, path, actor, headers } = head
   const spokenFor = headers.filter(({ name }) => name.toLowerCase().startsWith('impersonate-'))
-  const caller = JSON.stringify([actor, token, ...spokenFor.map(({ name, value }) => [name, value])])
+  const caller = JSON.stringify([actor, credential, ...spokenFor.map(({ name, value }) => [name, value])])
   const isWhole = method !== 'POST' && namesObject(method, path)
   return { caller, subject: isWhole ? `${method} ${path.split('?', 1)[0]}` : method, headBytes, isWhole }
 }

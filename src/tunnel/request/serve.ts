@@ -5,6 +5,7 @@
 import type { Duplex } from 'node:stream'
 import { tooManyRequests } from '../../kube/status.ts'
 import { LinkFault } from '../../link/frames/bytes.ts'
+import type { CarriedCertificate } from '../credentials.ts'
 import type { TunnelDuplex } from '../duplex.ts'
 import type { IncomingStream } from '../streams.ts'
 import { takeHead } from './head.ts'
@@ -16,12 +17,15 @@ import {
   isSmall,
   likenessOf,
   requestPurpose,
+  type TunnelledActor,
   upgradePurpose,
 } from './request.ts'
 
-/** In whose name, as the link says it; only a token is proof of anything. */
+/** In whose name, as the link says it; only a token is proof of anything by itself. */
 export type TunnelledIdentity =
   | { readonly kind: 'token'; readonly token: string }
+  /** Whose holder is to be judged: an edge that shows it says that its caller has the key. */
+  | { readonly kind: 'certificate'; readonly certificate: CarriedCertificate }
   | { readonly kind: 'node' | 'administrator' | 'anonymous' }
 
 export type TunnelledRequest = {
@@ -44,6 +48,8 @@ export type TunnelledReply = {
   readonly headers: HeaderLines
   /** The API server has what the asker holds: the body is empty. */
   readonly isSame?: boolean
+  /** The API server was not asked: the hub does not speak for this caller. */
+  readonly isUnspoken?: boolean
   /** Of an upgrade: what it leads to, bytes both ways after a 101; of any other answer to it the body alone. */
   readonly body: Buffer | AsyncIterable<Buffer> | { readonly socket: Duplex }
 }
@@ -76,12 +82,13 @@ export class RequestServer {
   }
 
   /** Takes the streams that are requests, and tells the other side of others that it does not know them. */
-  accept({ stream, purpose, token }: IncomingStream): void {
+  accept({ stream, purpose, token, certificate }: IncomingStream): void {
     if (purpose !== requestPurpose && purpose !== upgradePurpose) {
       stream.giveUp('unknown', 'streams of this kind are not taken here')
       return
     }
-    this.#serve(stream, purpose === upgradePurpose, token?.tell()).catch((error: unknown) => {
+    const shown = { token: token?.tell(), certificate }
+    this.#serve(stream, purpose === upgradePurpose, shown).catch((error: unknown) => {
       // What came whole and makes no sense is the asker's fault, and that of this stream alone.
       if (error instanceof LinkFault) stream.giveUp('unsent', error.message)
       else if (error instanceof RequestFailed) stream.giveUp(error.sent ? 'broken' : 'unsent', error.message)
@@ -89,7 +96,7 @@ export class RequestServer {
     })
   }
 
-  async #serve(stream: TunnelDuplex, isUpgrade: boolean, token: string | undefined): Promise<void> {
+  async #serve(stream: TunnelDuplex, isUpgrade: boolean, shown: Shown): Promise<void> {
     const leaving = new AbortController()
     stream.once('close', () => {
       // A reason of its own, since one that Node makes for each costs more than the rest of a small request's end.
@@ -99,9 +106,10 @@ export class RequestServer {
     if (bytes === undefined || stream.destroyed) throw new RequestFailed('the request ended before its head', false)
     const head = decodeRequestHead(bytes)
     const { method, path, actor, hasBody, headers, version, uid } = head
-    const identity = identityOf(actor, token)
-    if (identity === undefined) throw new RequestFailed('the request bears no token', false)
-    const leave = this.#enter(token ?? `the link's ${actor}`)
+    const identity = identityOf(actor, shown)
+    if (identity === undefined) throw new RequestFailed(`the request bears no ${actor}`, false)
+    const credential = shown.token ?? shown.certificate?.text
+    const leave = this.#enter(credential ?? `the link's ${actor}`)
     if (leave === undefined) return refuse(stream)
     stream.once('close', leave)
     const body =
@@ -111,9 +119,12 @@ export class RequestServer {
       held: version === 0 ? undefined : { uid, version },
       signal: leaving.signal,
     })
-    const replied = encodeReplyHead({ ...reply, same: reply.isSame ? 1 : 0 })
+    const replied = encodeReplyHead({
+      ...reply,
+      ...{ same: reply.isSame ? 1 : 0, unspoken: reply.isUnspoken ? 1 : 0 },
+    })
     if (!isUpgrade) {
-      stream.likened(likenessOf(head, token, replied.length))
+      stream.likened(likenessOf(head, credential, replied.length))
       stream.gather(isSmall(reply.headers))
     }
     stream.write(replied)
@@ -135,8 +146,12 @@ export class RequestServer {
 
 const askerLeft = new RequestFailed('the asker left', true)
 
-function identityOf(actor: string, token: string | undefined): TunnelledIdentity | undefined {
+type Shown = { readonly token: string | undefined; readonly certificate: CarriedCertificate | undefined }
+
+/** Undefined where it bears no credential of the kind that its head names. */
+function identityOf(actor: TunnelledActor, { token, certificate }: Shown): TunnelledIdentity | undefined {
   if (actor === 'token') return token === undefined ? undefined : { kind: 'token', token }
+  if (actor === 'certificate') return certificate === undefined ? undefined : { kind: 'certificate', certificate }
   return { kind: actor === 'node' || actor === 'administrator' ? actor : 'anonymous' }
 }
 
@@ -147,7 +162,7 @@ function refuse(stream: TunnelDuplex): void {
     { name: 'content-type', value: 'application/json' },
     { name: 'retry-after', value: '1' },
   ]
-  stream.write(encodeReplyHead({ status: 429, headers, same: 0 }))
+  stream.write(encodeReplyHead({ status: 429, headers, same: 0, unspoken: 0 }))
   stream.end(JSON.stringify(status))
   stream.resume()
 }

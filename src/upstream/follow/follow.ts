@@ -109,6 +109,9 @@ export class Refused extends Error {
   }
 }
 
+/** The code of a refusal that is about keeping, and not about reading: a policy's word through a hub. What is held of it goes at once. */
+export const neverKept = 451
+
 /** The version or token asked for is too old. */
 export class Expired extends Error {
   /** With this the rest of a list can still be had, at the present version. */

@@ -38,6 +38,7 @@ function open(
   }
   const hubs = {
     connect,
+    beside: (signal: AbortSignal) => (state.isThere ? connect(signal) : Promise.resolve(undefined)),
     lived: () => void events.push('lived'),
     moveOn: () => void events.push('moveOn'),
     leaveAlone: (address: string, ms: number) => void events.push(`leave ${address} for ${ms}`),
@@ -313,4 +314,44 @@ test('[A6] how fresh a copy is, is asked of the hub: as of the question, less wh
   await late
   await end()
   await more
+})
+
+test('[L5] what is asked for in one round of the loop is asked for in one frame', async () => {
+  const { link, frames, end } = open()
+  await settle(20)
+  const listener = { held: () => undefined, told: () => {}, changed: () => {}, broken: () => {} }
+  const held = { epoch: 1, version: 0, wish: 'resume' } as const
+  for (let at = 0; at < 5; at++) setTimeout(() => link.current?.subscribe(`v1/pods@n${at}`, held, listener), 1)
+  await until(() => frames('subscribe').length > 0)
+  await settle(20)
+  const [frame, ...more] = frames('subscribe') as Extract<LinkFrame, { kind: 'subscribe' }>[]
+  assert.deepEqual([frame?.interests.length, more.length], [5, 0])
+  await end()
+})
+
+test('[L4] a link is handed over to another without a moment in which there is none, and not while none comes about', async () => {
+  const { clock, link, lines, state, events, told, end } = open()
+  await settle(20)
+  const [before, gaps] = [link.current, [] as string[]]
+  link.observe(() => void (link.current === undefined && gaps.push('none')))
+  const { signal } = new AbortController()
+  state.isThere = false
+  assert.equal(await link.handOver(signal), false)
+  assert.equal(link.current, before)
+  state.isThere = true
+  assert.equal(await link.handOver(signal), true)
+  assert.equal(await link.handOver(signal), false, 'one at a time')
+  await settle(20)
+  clock.advance(100)
+  await settle(20)
+  assert.notEqual(link.current, before)
+  assert.notEqual(link.current, undefined)
+  assert.deepEqual(gaps, [])
+  assert.equal(before?.isOpen, false)
+  assert.match(told.join(''), /link\.ended .*another link is in its place/)
+  assert.deepEqual(events, ['connect', 'lived', 'connect', 'lived'])
+  lines[1]?.cut('the line broke')
+  await settle(20)
+  assert.equal(lines.length, 3, 'the life of the second is looked after as any')
+  await end()
 })

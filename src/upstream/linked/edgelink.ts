@@ -5,12 +5,15 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { sessionLimits } from '../../link/session/limits.ts'
+import type { LinkTerms } from '../../link/session/session.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { Hubs } from './hubs.ts'
+import { isIdle } from './idle.ts'
 import { type LinkWire, LiveLink } from './livelink.ts'
 
 type HubsOfLink = Pick<Hubs, 'lived' | 'moveOn' | 'leaveAlone'> & {
   connect(signal: AbortSignal): Promise<LinkWire | undefined>
+  beside?(signal: AbortSignal): Promise<LinkWire | undefined>
 }
 
 type Parts = {
@@ -22,6 +25,8 @@ type Parts = {
   readonly known: () => { readonly cluster: string; readonly epoch: number }
   /** Whether the hub at that address is one of the copy's cluster; a sentence says why not. */
   readonly admit: (seen: { readonly address: string; readonly cluster: string }) => Promise<string | undefined>
+  /** What policies say of this edge, from a hub of the copy's cluster: at each link, and whenever it changes. */
+  readonly terms?: (terms: LinkTerms) => void
   readonly clock: Clock
   readonly log: Log
   readonly random?: () => number
@@ -30,6 +35,9 @@ type Parts = {
 export class EdgeLink {
   readonly #parts: Parts
   readonly #listeners = new Set<() => void>()
+  readonly #signListeners = new Set<() => void>()
+  /** The life of a link that was made beside another. */
+  #besideLife: Promise<void> | undefined
   #current: LiveLink | undefined
   #why = 'no hub was reached yet'
   #address = ''
@@ -62,12 +70,41 @@ export class EdgeLink {
     return () => void this.#listeners.delete(listener)
   }
 
+  /** Hears what the hub says of its documents; answers how to stop hearing. */
+  observeSigns(listener: () => void): () => void {
+    this.#signListeners.add(listener)
+    return () => void this.#signListeners.delete(listener)
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     const { hubs } = this.#parts
     while (!signal.aborted) {
+      if (this.#besideLife !== undefined) {
+        await this.#besideLife
+        continue
+      }
       const wire = await hubs.connect(signal)
       if (wire !== undefined) await this.#live(wire, signal)
     }
+  }
+
+  /**
+   * Makes another link, with the credential as it is now, and leaves the one there is once that is welcomed and what runs over this has ended: so
+   * nothing that is asked meanwhile finds none. False: it did not come about, and all is as it was.
+   */
+  async handOver(signal: AbortSignal): Promise<boolean> {
+    const before = this.#current
+    if (this.#besideLife !== undefined) return false
+    const wire = await this.#parts.hubs.beside?.(signal)
+    if (wire === undefined) return false
+    if (before === undefined || before !== this.#current) {
+      wire.close('done', 'it is not needed any more')
+      return false
+    }
+    this.#besideLife = this.#live(wire, signal).finally(() => {
+      this.#besideLife = undefined
+    })
+    return true
   }
 
   async #live(wire: LinkWire, signal: AbortSignal): Promise<void> {
@@ -80,6 +117,8 @@ export class EdgeLink {
       ...(this.#isEstranged ? stranger : known()),
       accept: refuseStream,
       welcomed: (welcomed) => void this.#welcomed(welcomed),
+      termsTold: (of) => this.#tellTerms(of),
+      signed: () => this.#toldSigns(),
       asked: (withinMs) => {
         cancelMove()
         cancelMove = this.#move(link, withinMs)
@@ -91,17 +130,20 @@ export class EdgeLink {
     const { why, reason, retryAfterMs, keepaliveMs } = await link.ended
     signal.removeEventListener('abort', leave)
     cancelMove()
-    if (reason === 'cluster') this.#isEstranged = true
-    this.#keepaliveMs = keepaliveMs
-    this.#why = why
-    this.#current = undefined
-    if (retryAfterMs > 0) hubs.leaveAlone(address, retryAfterMs)
+    // Where another is in use what became of this one says nothing of the hub.
+    if (this.#current === undefined || this.#current === link) {
+      if (reason === 'cluster') this.#isEstranged = true
+      this.#keepaliveMs = keepaliveMs
+      this.#why = why
+      this.#current = undefined
+      if (retryAfterMs > 0) hubs.leaveAlone(address, retryAfterMs)
+    }
     log.info('link.ended', { hub: address, why })
     this.#tell()
   }
 
   async #welcomed(link: LiveLink): Promise<void> {
-    const { hubs, log, admit } = this.#parts
+    const { hubs, log, admit, clock } = this.#parts
     const address = this.#address
     const why = await admit({ address, cluster: link.welcome?.cluster ?? '' })
     if (why !== undefined) {
@@ -112,9 +154,19 @@ export class EdgeLink {
     this.#isEstranged = false
     if (!link.isOpen) return
     hubs.lived()
+    const before = this.#current
     this.#current = link
+    if (before !== undefined && before !== link) this.#leaveIdle(before, clock.steady() + besideMsMax)
+    this.#tellTerms(link)
     log.info('link.welcomed', { hub: this.#address, name: link.welcome?.hub ?? '' })
     this.#tell()
+  }
+
+  /** What it was asked before it was replaced is answered, within the time. */
+  #leaveIdle(link: LiveLink, endsAt: number): void {
+    const { clock } = this.#parts
+    if (isIdle(link) || clock.steady() >= endsAt) link.leave('another link is in its place')
+    else clock.setTimer(besideLookMs, () => this.#leaveIdle(link, endsAt))
   }
 
   /** In the first half of its time, and not all edges at once. */
@@ -125,10 +177,23 @@ export class EdgeLink {
     return clock.setTimer((random() * withinMs) / 2, () => link.leave('it moves to another hub'))
   }
 
+  /** One that is not taken for a hub of this cluster yet says nothing that counts. */
+  #tellTerms(link: LiveLink): void {
+    if (link === this.#current && link.terms !== undefined) this.#parts.terms?.(link.terms)
+  }
+
+  #toldSigns(): void {
+    for (const listener of this.#signListeners) listener()
+  }
+
   #tell(): void {
     for (const listener of this.#listeners) listener()
   }
 }
+
+/** A hub closes a link that was replaced by one with a newer certificate after 5 s. */
+const besideMsMax = 3_000
+const besideLookMs = 20
 
 const stranger = { cluster: '', epoch: 0 }
 

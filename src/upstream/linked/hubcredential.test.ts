@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -7,9 +8,10 @@ import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { UsageError } from '../../base/fault.ts'
 import { silentLog } from '../../base/log.ts'
 import { until } from '../../base/until.test-support.ts'
+import { authoritiesOf, withNext } from '../../hub/state/authorities.ts'
 import { edgePair } from '../../hub/state/certificates.ts'
 import { makeState } from '../../hub/state/state.ts'
-import { credentialText } from '../../pki/credentialfile.ts'
+import { credentialText, nodeNamedBy, parseCredential } from '../../pki/credentialfile.ts'
 import { FollowedHubCredential } from './hubcredential.ts'
 
 const state = makeState(Date.now())
@@ -48,4 +50,33 @@ test('the file is read again when it changes; one that cannot be used leaves the
   assert.deepEqual(credential.complaints, [])
   ending.abort()
   await running
+})
+
+test('authorities and a certificate that are kept at once are both kept, beside what another process wrote a moment before', async () => {
+  const path = join(dir, 'kept.pem')
+  writeFileSync(path, textOf('n1'))
+  const credential = await FollowedHubCredential.open({ path, clock: fakeClock(), log: silentLog })
+  const announced = withNext(state, Date.now())
+  const ca = authoritiesOf(announced)
+    .map(({ pem }) => pem)
+    .join('')
+  const there = () => parseCredential(readFileSync(path, 'utf8'), path)
+  for (const pairFirst of [true, false]) {
+    const pair = edgePair(state, 'n1', Date.now())
+    const told = [{ pair }, { ca: pairFirst ? ca : state.ca.cert }]
+    await Promise.all((pairFirst ? told : told.reverse()).map((one) => credential.keep(one)))
+    assert.equal(there().certificate.fingerprint256, new X509Certificate(pair.cert).fingerprint256)
+    assert.equal(there().authorities.length, pairFirst ? 2 : 1)
+    assert.equal(credential.current.certificate.fingerprint256, there().certificate.fingerprint256)
+  }
+  // As "ake join" does, before the file is looked at again.
+  const joined = edgePair(state, 'n1', Date.now())
+  writeFileSync(path, credentialText({ ca: state.ca.cert, pair: joined, title: '' }))
+  await assert.rejects(credential.keep({ pair: edgePair(state, 'n1', Date.now()) }), /that one counts/)
+  await credential.keep({ ca })
+  assert.equal(there().certificate.fingerprint256, new X509Certificate(joined.cert).fingerprint256)
+  assert.equal(there().authorities.length, 2)
+  writeFileSync(path, textOf('n2'))
+  await assert.rejects(credential.keep({ ca }), /is the credential of node n2 now/)
+  assert.equal(nodeNamedBy(there().certificate), 'n2')
 })

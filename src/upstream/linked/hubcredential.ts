@@ -1,18 +1,18 @@
 /**
- * The file that `ake hub issue` wrote, as an edge has it: read at the start, where it has to be good, and again when it changes. A file that has become
+ * The file that `ake join` or `ake hub issue` wrote, as an edge has it: read at the start, where it has to be good, and again when it changes. A file that has become
  * unusable leaves the last one in force: a link that was made with it goes on, and the operator is told.
  */
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
 import { reasonOf, UsageError } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
-import { type HubCredential, parseCredential } from '../../pki/credentialfile.ts'
+import type { KeyPair } from '../../pki/certificate.ts'
+import { credentialText, type HubCredential, nodeNamedBy, parseCredential } from '../../pki/credentialfile.ts'
+import { writePrivateFile } from '../../pki/privatefile.ts'
 import type { CredentialLife } from '../credential.ts'
 import { followFiles } from '../files.ts'
 import { standardLimits } from '../limits.ts'
-
-/** As kube-apiserver names a node by its certificate. */
-const nodeForm = /^system:node:(.+)$/
 
 type Parts = { readonly path: string; readonly clock: Clock; readonly log: Log }
 
@@ -24,6 +24,10 @@ export class FollowedHubCredential {
   #text: string
   #current: HubCredential
   #complaint: string | undefined
+  /** The file is of another node now. */
+  #isOfAnother = false
+  /** Ends with the last that was told to keep. */
+  #keeping: Promise<void> = Promise.resolve()
 
   /** Throws `UsageError`. */
   static async open(parts: Parts): Promise<FollowedHubCredential> {
@@ -62,6 +66,34 @@ export class FollowedHubCredential {
     return () => void this.#renewals.delete(listener)
   }
 
+  /**
+   * Takes over, and writes down first, what the hub told: its authorities, or another certificate of this node. One after the other, each beside
+   * what is in the file then, so that none is lost. Throws `UsageError`.
+   */
+  keep(told: { readonly ca?: string; readonly pair?: KeyPair }): Promise<void> {
+    const { fingerprint256: replaced } = this.#current.certificate
+    const kept = this.#keeping.then(() => this.#keep(told, replaced))
+    this.#keeping = kept.catch(() => undefined)
+    return kept
+  }
+
+  async #keep(told: { readonly ca?: string; readonly pair?: KeyPair }, replaced: string): Promise<void> {
+    const { path } = this.#parts
+    // "ake join" or an operator may have written another one a moment ago.
+    await this.#reread()
+    if (this.#isOfAnother) throw new UsageError(this.#complaint ?? `${path} is of another node`)
+    if (told.pair !== undefined && this.#current.certificate.fingerprint256 !== replaced)
+      throw new UsageError(`another certificate was written into ${path} meanwhile: that one counts`)
+    const { ca, pair } = { ...this.#current, ...told }
+    const until = new X509Certificate(pair.cert).validToDate.toISOString().slice(0, 10)
+    const title = `credential of the edge ${this.node} at its hub, until ${until}`
+    const text = credentialText({ ca, pair, title })
+    // What cannot be read again is not written.
+    parseCredential(text, path)
+    await writePrivateFile(path, text)
+    await this.#reread()
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     const { path, clock } = this.#parts
     const changed = () => this.#reread()
@@ -72,13 +104,15 @@ export class FollowedHubCredential {
     const { path, log } = this.#parts
     try {
       const text = await readText(path)
+      this.#isOfAnother = false
       if (text === this.#text) {
         this.#complaint = undefined
         return
       }
       const next = parseCredential(text, path)
       const node = nodeOf(next, path)
-      if (node !== this.node)
+      this.#isOfAnother = node !== this.node
+      if (this.#isOfAnother)
         throw new UsageError(`${path} is the credential of node ${node} now, and this edge is ${this.node}: restart it`)
       this.#text = text
       this.#current = next
@@ -102,8 +136,9 @@ async function readText(path: string): Promise<string> {
 }
 
 function nodeOf({ certificate }: HubCredential, path: string): string {
-  const names = [certificate.toLegacyObject().subject.CN].flat()
-  const [, node] = nodeForm.exec(names[0] ?? '') ?? []
-  if (names.length === 1 && node !== undefined) return node
-  throw new UsageError(`the certificate in ${path} names no node: give the file that "ake hub issue" wrote`)
+  const node = nodeNamedBy(certificate)
+  if (node !== undefined) return node
+  throw new UsageError(
+    `the certificate in ${path} names no node: give the file that "ake join" or "ake hub issue" wrote`,
+  )
 }

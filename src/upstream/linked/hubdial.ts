@@ -1,4 +1,5 @@
 /** One attempt to open a link to a hub at one address: a wire, through a proxy if there is one, TLS with both certificates, WebSocket. */
+import type { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
@@ -7,7 +8,7 @@ import { retryAfterMs } from '../../base/retryafter.ts'
 import { type LinkLimits, linkPath, webSocketOptions } from '../../link/socket/limits.ts'
 import { LinkSocket } from '../../link/socket/linksocket.ts'
 import type { HubCredential } from '../../pki/credentialfile.ts'
-import { type CertificateFault, faultOf, isAboutTime } from '../../pki/verdict.ts'
+import { type CertificateFault, faultOf, isAboutTime, signerOf } from '../../pki/verdict.ts'
 import type { Dial } from '../dial.ts'
 import { standardLimits, type UpstreamLimits } from '../limits.ts'
 import type { ForwardProxy } from '../proxychoice.ts'
@@ -82,7 +83,7 @@ export async function dialHub(parts: HubDialParts): Promise<LinkSocket<HubPeer>>
     endsAtMs: certificate.validToDate.getTime(),
   }
   const webSocket = await upgraded(socket, parts)
-  return new LinkSocket(webSocket, peer, { clock, ...(parts.linkLimits && { limits: parts.linkLimits }) })
+  return new LinkSocket(webSocket, peer, { line: socket, clock, ...(parts.linkLimits && { limits: parts.linkLimits }) })
 }
 
 /** Undefined: it did not take the ticket. */
@@ -124,21 +125,24 @@ function contextOf(credential: HubCredential, groups: string): SecureContext {
 }
 
 const faults: Readonly<Record<CertificateFault, string>> = {
-  authority: 'its certificate is not signed by the authority of the credential',
+  authority: 'its certificate is not signed by an authority of the credential',
   expired: 'its certificate has expired (or the time that this edge trusts is wrong)',
   early: 'its certificate is not valid yet (or the time that this edge trusts is wrong)',
   use: 'its certificate is not one of a server',
 }
 
-/** A resumed session was judged by its name when it was begun, under the same one; who resumes it has the hub's ticket key. */
+/** A resumed session was judged by its name when it was begun, under the same one; only a hub with the ticket key can resume it. */
 function judged(socket: TLSSocket, parts: HubDialParts, ticket: HubTicket | undefined): DialFault | undefined {
   const certificate = socket.isSessionReused() ? ticket?.certificate : socket.getPeerX509Certificate()
   if (certificate === undefined) return new DialFault('it shows no certificate', true)
   const { credential, address, now, tickets } = parts
   const code = socket.authorized ? undefined : String(socket.authorizationError)
   const isStrange = code !== undefined && !isAboutTime(code) && code !== 'ERR_TLS_CERT_ALTNAME_INVALID'
-  const asked = { certificate, authority: credential.authority, use: 'server', now: now() } as const
-  const fault = isStrange ? 'authority' : faultOf(asked)
+  const bridge = bridgeOf(certificate, credential.authorities, now())
+  const authorities = bridge === undefined ? credential.authorities : [bridge]
+  const asked = { certificate, authorities, use: 'server', now: now() } as const
+  // Which chain OpenSSL tries is its affair: what a bridge leads to is judged here.
+  const fault = isStrange && bridge === undefined ? 'authority' : faultOf(asked)
   if (fault !== undefined) {
     tickets.forget(hostOf(address))
     return new DialFault(faults[fault], true)
@@ -146,6 +150,18 @@ function judged(socket: TLSSocket, parts: HubDialParts, ticket: HubTicket | unde
   const host = hostOf(address)
   const named = isIP(host) === 0 ? certificate.checkHost(host, { subject: 'never' }) : certificate.checkIP(host)
   return named === undefined ? new DialFault('its certificate is for another name', true) : undefined
+}
+
+/** An authority that the credential does not name, and that one of those it names has signed: the hub was given another one meanwhile. */
+function bridgeOf(
+  certificate: X509Certificate,
+  authorities: readonly X509Certificate[],
+  now: number,
+): X509Certificate | undefined {
+  if (signerOf(certificate, authorities) !== undefined) return undefined
+  const { issuerCertificate: issuer } = certificate
+  if (issuer === undefined || !issuer.ca || issuer.validToDate.getTime() < now) return undefined
+  return signerOf(issuer, authorities) === undefined ? undefined : issuer
 }
 
 function isBusy(error: unknown): boolean {

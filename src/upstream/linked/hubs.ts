@@ -30,7 +30,9 @@ const standardWait = { firstMs: 1_000, maxMs: 20_000 }
 
 export class Hubs {
   readonly #parts: Parts
-  readonly #tickets = new HubTicketPouch()
+  #tickets = new HubTicketPouch()
+  /** Of the certificate that was shown when they were given out: an edge resumes a session under the certificate with which it began. */
+  #ticketsOf = ''
   readonly #backoff: Backoff
   readonly #proxies: ReadonlyMap<string, ForwardProxy | undefined>
   /** By address, when each may be asked again, by the steady clock. */
@@ -62,6 +64,11 @@ export class Hubs {
     return undefined
   }
 
+  /** Beside a link that there is: the hub of that is tried once, at once. Undefined: it gives none now. */
+  beside(signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {
+    return this.#try(this.#parts.addresses[this.#current] as URL, signal)
+  }
+
   /** The link was of use: the next wait is the first again. A hub that takes links and drops them does not get there. */
   lived(): void {
     this.#backoff.reset()
@@ -83,6 +90,9 @@ export class Hubs {
     try {
       const proxy = this.#proxies.get(address.href)
       const credential = this.#parts.credential.current
+      const { fingerprint256 } = credential.certificate
+      if (fingerprint256 !== this.#ticketsOf) this.#tickets = new HubTicketPouch()
+      this.#ticketsOf = fingerprint256
       return await dialHub({ ...this.#parts, credential, address, proxy, tickets: this.#tickets, signal })
     } catch (error) {
       if (signal.aborted) return undefined

@@ -88,6 +88,34 @@ test('[L24, A2] after a restart of the edge nothing is fed before a caller asks,
   assert.equal(held()?.refusal, undefined)
 })
 
+test('[L24] a first informer waits for the hub’s word on its credential: what was refused is local from its first watch on', async () => {
+  const { world, ask, value, held } = await opened()
+  await using _ = world
+  ask('stranger')
+  await world.until(() => held()?.hopeless === true)
+  const watch = (more: { isProved?: boolean } = {}) =>
+    world.edge.mirror.place('watch', maps, { state: 'any', caller: 'reader', identity: tokenOf('of-reader'), ...more })
+  const first = watch()
+  assert.ok(first.kind === 'prove', first.kind)
+  let isJudged = false
+  void first.judged.then(() => {
+    isJudged = true
+  })
+  for (let turn = 0; turn < 20 && !isJudged; turn++) await world.pass(10)
+  assert.ok(isJudged)
+  const next = watch({ isProved: true })
+  assert.ok(next.kind === 'hold' || next.kind === 'local', next.kind)
+  await world.until(() => value() === 'first')
+  assert.equal(watch().kind, 'local')
+
+  // Whom the hub does not let have it is passed on, and does not wait a second time for the same word.
+  const other: Wish = { resource: 'configmaps', namespace: 'b' }
+  ask('stranger', other)
+  await world.until(() => world.edge.mirror.mirrored(other)?.hopeless === true)
+  const asked = { state: 'any', caller: 'stranger', identity: tokenOf('of-stranger') } as const
+  assert.equal(world.edge.mirror.place('watch', other, { ...asked, isProved: true }).kind, 'forward')
+})
+
 test('[L24] a caller whom the hub refuses does not feed it, its sentence is told, and another caller does', async () => {
   const { world, ask, value, held, server } = await opened()
   await using _ = world
@@ -139,6 +167,43 @@ test('[L24] a right that was withdrawn ends the feeding; it goes on once the cal
   await world.until(() => value() === 'unheard of')
 })
 
+test('[L24, L30] a right that was withdrawn, and is denied each time it is asked about, takes the interest and its data from the edge', async () => {
+  const { world, ask, value, held } = await opened()
+  await using _ = world
+  ask('reader')
+  await world.until(() => value() === 'first')
+  world.rights = () => false
+  await world.until(() => held()?.refusal !== undefined)
+  await world.pass(4 * 60_000)
+  assert.deepEqual([value(), held()?.withdrawnAtMs], ['first', undefined], 'one refusal is not believed')
+  await world.pass(3 * 60_000)
+  assert.notEqual(held()?.withdrawnAtMs, undefined)
+  assert.equal(held()?.readable, undefined, 'it answers no read any more')
+  await world.pass(12 * 60_000)
+  assert.equal(held(), undefined)
+  assert.equal(world.edge.mirror.copy.caches.has('v1/configmaps@a'), false)
+  assert.ok(world.lines.some((line) => line.includes('interest.withdrawn')))
+})
+
+test('[L24, L30] what no caller shows, whom the API server does not know, or of whom it says nothing withdraws nothing', async () => {
+  for (const becomes of ['unknown credential', 'silence', 'another caller']) {
+    const { world, ask, value, held } = await opened()
+    await using _ = world
+    ask('reader')
+    await world.until(() => value() === 'first')
+    if (becomes === 'unknown credential') world.cloud.users.delete('of-reader')
+    else if (becomes === 'silence') {
+      world.cloud.edgeMayReview = false
+      world.edge.cut()
+    } else {
+      ask('stranger')
+      world.rights = (account) => account === 'stranger'
+    }
+    await world.pass(30 * 60_000)
+    assert.deepEqual([becomes, held()?.withdrawnAtMs, value()], [becomes, undefined, 'first'])
+  }
+})
+
 test('[L24] a right that is given again feeds a caller who asks within seconds, though the hub has just refused it', async () => {
   const { world, ask, value, held, server } = await opened()
   await using _ = world
@@ -147,8 +212,8 @@ test('[L24] a right that is given again feeds a caller who asks within seconds, 
   const { rights } = world
   world.rights = () => false
   await world.until(() => held()?.refusal !== undefined)
-  // Long enough for the edge to ask seldom.
-  await world.pass(20 * 60_000)
+  // Long enough for the edge to ask seldom, and not for a refusal to be believed.
+  await world.pass(4 * 60_000)
   server.put('configmaps', 'a/c', { value: 'unheard of' })
   world.rights = rights
   for (let ms = 0; ms < 6_000 && value() === 'first'; ms += 500) {
@@ -168,7 +233,7 @@ test('[L24] what is followed is proved again in time, by the newest credential, 
     // As an account's token is rotated: the next one is there some time before the last one ends.
     tokens.push(`of-reader-${at}`)
     world.cloud.users.set(`of-reader-${at}`, { name: 'reader', uid: '', groups: [] })
-    world.edge.proofs.asked('v1/configmaps@a', tokenOf(`of-reader-${at}`))
+    void world.edge.proofs.asked('v1/configmaps@a', tokenOf(`of-reader-${at}`))
     await world.pass(20 * 60_000)
     world.cloud.users.delete(tokens.shift() ?? '')
     await world.pass(60_000)

@@ -1,5 +1,5 @@
 /**
- * Why the hub may feed this edge what its callers want: the credentials of those who asked for an interest lately, kept in memory
+ * Why the hub may feed this edge what its callers want: the credentials of callers who asked for an interest lately, kept in memory
  * and shown over each link that needs them. What the link's own node may have needs none, which only the hub can tell: an
  * interest is proved once the hub has refused it without, and from then on before it is asked for.
  *
@@ -9,20 +9,20 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import { interestBytesMax } from '../../link/frames/frames.ts'
 import { Busy, type Followed, Refused } from '../follow/follow.ts'
 import type { Identity } from '../upstream.ts'
-import { AskingTokens } from './askingtokens.ts'
+import { AskingCredentials, type ProvingShown } from './askingcredentials.ts'
 import type { EdgeLink } from './edgelink.ts'
 import type { LiveLink } from './livelink.ts'
 import { showProof } from './showproof.ts'
 
-/** Interests that callers with tokens have asked for: as many as an edge mirrors by itself. Each has up to 4 tokens of some KB. */
+/** Interests that callers have asked for: as many as an edge mirrors by itself. Each has up to 4 credentials of some KB. */
 const interestsMax = 1_024
 /** How often it is looked whether something has to be proved again, which a hub wants once in half an hour. */
 const lookEveryMs = 30_000
 /** After a proof that could not be renewed: as often as the hub looks after its own. */
 const renewRetryMs = 60_000
 /**
- * What was refused is asked for again by who mirrors it, in vain as long as no caller asks and the node gets no other rights. Each
- * time costs some 300 bytes: at the longest pause 100 KB a day.
+ * An interest that was refused is asked for again by its reflector, in vain as long as no caller asks and the node gets no other rights.
+ * Each time costs some 300 bytes: at the longest pause 100 KB a day.
  */
 const quietMsMin = 1_000
 const quietMsMax = 5 * 60_000
@@ -45,7 +45,7 @@ type StandingRefusal = {
 
 type ProvingInterest = {
   readonly name: string
-  readonly tokens: AskingTokens
+  readonly credentials: AskingCredentials
   /** How often it is followed now. */
   followings: number
   /** The hub does not give it to the edge's node by itself. */
@@ -71,12 +71,41 @@ export class InterestProofs {
     this.#parts = parts
   }
 
-  /** A caller who may read it here has asked for something that this interest holds. */
-  asked(name: string, identity: Identity): void {
-    if (identity.kind !== 'token' || name.length > interestBytesMax) return
+  /** A caller who may read it here has asked for something that this interest holds. Of what was refused: when that is judged. */
+  asked(name: string, identity: Identity): Promise<void> | undefined {
+    const shown = shownOf(identity)
+    if (shown === undefined || name.length > interestBytesMax) return undefined
     const interest = this.#of(name)
-    interest.tokens.keep(identity.token, this.#parts.clock.steady())
-    if (interest.refused !== undefined) void this.#proveRefused(interest)
+    interest.credentials.keep(shown, this.#parts.clock.steady())
+    return interest.refused === undefined ? undefined : this.#proveRefused(interest)
+  }
+
+  /** What the hub has refused it may give now: whatever waits is asked for when it is wanted next. */
+  reconsider(): void {
+    for (const interest of this.#interests.values())
+      if (interest.refused !== undefined) interest.refused = { ...interest.refused, askAt: 0 }
+  }
+
+  /**
+   * Whether the right to it is gone: each caller who asked for it lately is shown again, and of each the API server says now that it may
+   * not. A credential that does not count any more, a hub that cannot tell, or no caller at all say nothing of rights.
+   */
+  async isWithdrawn(name: string): Promise<boolean> {
+    const { link, clock } = this.#parts
+    const interest = this.#interests.get(name)
+    const { current } = link
+    if (interest === undefined || current === undefined || interest.refused?.link !== current) return false
+    const { credentials } = interest
+    for (const shown of credentials.all()) {
+      const answer = await showProof({ streams: current.streams, interest: name, shown, clock })
+      credentials.answered(shown, answer, clock.steady())
+      if (answer.verdict === 'allowed') {
+        interest.refused = undefined
+        this.#parts.proven(name)
+      }
+      if (answer.verdict !== 'refused' || answer.denied === 0) return false
+    }
+    return credentials.isDenied && link.current === current
   }
 
   /** Follows it over this link, with whatever proof that takes. */
@@ -97,7 +126,7 @@ export class InterestProofs {
           return
         } catch (error) {
           // A hub that cannot tell what the node may have can judge a caller all the same.
-          if (error instanceof Busy) interest.isNeeded ||= interest.tokens.size > 0
+          if (error instanceof Busy) interest.isNeeded ||= interest.credentials.size > 0
           if (!isForbidden(error)) throw error
           const said = this.#refused(link, interest, error)
           if (isFirst && !hasBegun.at && (await unlessAborted(this.#prove(link, interest), signal))) continue
@@ -168,13 +197,13 @@ export class InterestProofs {
 
   async #show(link: LiveLink, interest: ProvingInterest): Promise<boolean> {
     const { clock } = this.#parts
-    const { name, tokens } = interest
-    if (interest.shownOver !== link) tokens.anew(clock.steady())
+    const { name, credentials } = interest
+    if (interest.shownOver !== link) credentials.anew(clock.steady())
     interest.shownOver = link
-    for (const token of tokens.due(clock.steady())) {
-      const answer = await showProof({ streams: link.streams, interest: name, token, clock })
+    for (const shown of credentials.due(clock.steady())) {
+      const answer = await showProof({ streams: link.streams, interest: name, shown, clock })
       const now = clock.steady()
-      tokens.answered(token, answer, now)
+      credentials.answered(shown, answer, now)
       if (answer.verdict === 'allowed') {
         interest.proved = { link, renewAt: now + answer.forMs / 2 }
         interest.why = ''
@@ -193,7 +222,7 @@ export class InterestProofs {
     if (known !== undefined) return known
     if (this.#interests.size >= interestsMax) this.#makeRoom()
     const interest: ProvingInterest = {
-      ...{ name, tokens: new AskingTokens(), followings: 0, isNeeded: false, refused: undefined },
+      ...{ name, credentials: new AskingCredentials(), followings: 0, isNeeded: false, refused: undefined },
       ...{ proved: undefined, shownOver: undefined, showing: undefined, why: '' },
     }
     this.#interests.set(name, interest)
@@ -210,13 +239,13 @@ export class InterestProofs {
   }
 
   #tidy(interest: ProvingInterest): void {
-    interest.tokens.forget(this.#parts.clock.steady())
-    if (interest.followings === 0 && interest.refused === undefined && interest.tokens.size === 0)
+    interest.credentials.forget(this.#parts.clock.steady())
+    if (interest.followings === 0 && interest.refused === undefined && interest.credentials.size === 0)
       this.#interests.delete(interest.name)
   }
 }
 
-/** Who stops does not wait for a hub. */
+/** An edge that stops does not wait for a hub. */
 async function unlessAborted(proving: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
   let leave = () => {}
   const aborted = new Promise<false>((resolve) => {
@@ -227,6 +256,12 @@ async function unlessAborted(proving: Promise<boolean>, signal: AbortSignal): Pr
   const isProved = await Promise.race([proving, aborted])
   signal.removeEventListener('abort', leave)
   return isProved
+}
+
+/** What its hub can judge a caller by. */
+function shownOf(identity: Identity): ProvingShown | undefined {
+  if (identity.kind === 'token') return { token: identity.token }
+  return identity.kind === 'named' && identity.chain !== undefined ? { certificate: identity.chain } : undefined
 }
 
 function isForbidden(error: unknown): error is Refused {

@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { tooManyRequests } from '../../kube/status.ts'
-import { isBearable } from '../../tunnel/credentials.ts'
+import { isBearable, isCarriedChain } from '../../tunnel/credentials.ts'
 import { StreamBroken, type TunnelDuplex } from '../../tunnel/duplex.ts'
 import { takeHead } from '../../tunnel/request/head.ts'
 import {
@@ -34,11 +34,18 @@ import {
   upgradeHeaders,
 } from '../headers.ts'
 import { Patience } from '../patience.ts'
-import { type Connected, type Identity, Unreachable, type UpstreamRequest, type UpstreamResponse } from '../upstream.ts'
+import {
+  type Connected,
+  type Identity,
+  Unreachable,
+  Unspoken,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../upstream.ts'
 
 type Parts = {
   /** Of the link that there is; undefined while there is none. */
-  readonly streams: () => Pick<TunnelStreams, 'open' | 'closed'> | undefined
+  readonly streams: () => Pick<TunnelStreams, 'open' | 'closed' | 'takesCertificates'> | undefined
   /** When the link last gave a sign of life, by the steady clock. */
   readonly heardAt: () => number
   /** The common name of the link's certificate: whose requests go up as the link's own node. */
@@ -67,8 +74,9 @@ export class LinkedRequests {
     const { stream, patience } = opened
     let bodyBroke = false
     if (!hasBody) stream.end()
+    // A stream has an end of its own: its hub counts.
     else
-      pour(body, stream).catch(() => {
+      pour(body, stream, undefined).catch(() => {
         bodyBroke = true
         stream.giveUp('cancelled', 'the body of the request broke off')
       })
@@ -76,7 +84,8 @@ export class LinkedRequests {
       bodyBroke
         ? new Unreachable('the body of the request broke off', stream.isSent)
         : this.#brokenOff(stream, patience)
-    const { status, headers, same } = await head(opened, failure)
+    const { status, headers, same, unspoken } = await head(opened, failure)
+    if (unspoken !== 0) throw await unspokenBy(stream)
     return {
       status,
       isSame: same !== 0,
@@ -100,7 +109,8 @@ export class LinkedRequests {
     const headers = upgradeHeaders(this.#headersOf(asked))
     const opened = this.#open(asked, { purpose: upgradePurpose, headers, hasBody: false })
     const { stream, patience } = opened
-    const { status, headers: lines } = await head(opened, () => this.#brokenOff(stream, patience))
+    const { status, headers: lines, unspoken } = await head(opened, () => this.#brokenOff(stream, patience))
+    if (unspoken !== 0) throw await unspokenBy(stream)
     if (status !== 101) stream.end()
     const rawHeaders = status === 101 ? raw(lines) : rawAnswerHeaders(raw(lines))
     return { status, rawHeaders, socket: stream, head: Buffer.alloc(0) }
@@ -122,7 +132,7 @@ export class LinkedRequests {
     { purpose, headers, hasBody }: { purpose: string; headers: SentHeaders; hasBody: boolean },
   ): Opened {
     const { streams, clock, node } = this.#parts
-    const { actor, token } = actorOf(identity, { node, isOwn: passedOn !== true })
+    const { actor, ...credential } = actorOf(identity, { node, isOwn: passedOn !== true })
     const lines = headerLines(headers)
     const { version, uid } = held ?? { version: 0, uid: '' }
     const head: RequestHead = { method, path, actor, hasBody: hasBody ? 1 : 0, headers: lines, version, uid }
@@ -131,14 +141,15 @@ export class LinkedRequests {
     if (link === undefined || link.closed !== undefined)
       throw new Unreachable(link?.closed ?? 'there is no link', false)
     if (signal?.aborted === true) throw new Unreachable('the caller gave up', false)
-    const stream = link.open({ purpose, token })
+    if (credential.certificate !== undefined && !link.takesCertificates) throw new Unreachable(notTaken, false)
+    const stream = link.open({ purpose, ...credential })
     if (stream === undefined)
       throw tooManyRequests('too many requests are passed on to the hub at once, please try again later', 1)
     const patience = new Patience({ clock, signal, headMsMax })
     patience.signal.addEventListener('abort', () => stream.destroy(), { once: true })
     stream.once('close', () => patience.done())
     if (purpose === requestPurpose) {
-      stream.likened(likenessOf(head, token, bytes.length))
+      stream.likened(likenessOf(head, credential.token ?? credential.certificate, bytes.length))
       stream.gather(isSmall(lines))
     }
     stream.write(bytes)
@@ -147,6 +158,31 @@ export class LinkedRequests {
 }
 
 type Opened = { readonly stream: TunnelDuplex; readonly patience: Patience }
+
+const notTaken = 'the hub takes no certificates of callers'
+
+/** Of what a hub says of itself. */
+const sentenceBytesMax = 16 * 1024
+
+/** What the hub says to a caller for whom it does not speak. */
+async function unspokenBy(stream: TunnelDuplex): Promise<Unspoken> {
+  const pieces: Buffer[] = []
+  let size = 0
+  try {
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      size += piece.length
+      if (size > sentenceBytesMax) break
+      pieces.push(piece)
+    }
+    const { message } = JSON.parse(Buffer.concat(pieces).toString()) as { message?: unknown }
+    if (typeof message === 'string') return new Unspoken(message)
+  } catch {
+    // It broke off, or makes no sense: that it does not speak is told all the same.
+  } finally {
+    stream.destroy()
+  }
+  return new Unspoken('its hub does not speak for it')
+}
 
 /** After `unknown`, `busy` and `unsent` the hub has passed nothing on. */
 const unsent: ReadonlySet<string> = new Set(['unknown', 'busy', 'unsent'])
@@ -184,7 +220,7 @@ function brokenOff(stream: TunnelDuplex, patience: Patience): Unreachable {
 function actorOf(
   identity: Identity,
   { node, isOwn }: { node: string; isOwn: boolean },
-): { actor: TunnelledActor; token?: string } {
+): { actor: TunnelledActor; token?: string; certificate?: string } {
   switch (identity.kind) {
     case 'edge':
       return { actor: isOwn ? 'node' : 'administrator' }
@@ -200,6 +236,8 @@ function actorOf(
         false,
       )
     case 'named':
+      if (identity.chain === undefined || !isCarriedChain(identity.chain)) throw new Unreachable(notTaken, false)
+      return { actor: 'certificate', certificate: identity.chain }
     case 'local':
       throw new Unreachable(`no credential is configured for "${identity.caller.name}"`, false)
   }

@@ -260,7 +260,7 @@ export class LinkedFollowing implements InterestListener {
     return this.#parts.link.welcome?.digestKey ?? Buffer.alloc(0)
   }
 
-  /** Throws where who follows has to be asked first. */
+  /** Throws where the reflector that follows has to be asked first. */
   #mayDiffer(why: string): void {
     const { from } = this.#parts
     if (this.#isLive || (this.#hasPast && from.start === 'resume' && !from.check)) throw new Expired(why, '')

@@ -5,30 +5,39 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import type { Caller } from '../../kube/caller.ts'
 import { sessionLimits } from '../../link/session/limits.ts'
 import { Checker } from '../checker.ts'
 import type { CredentialLife } from '../credential.ts'
 import type { Sign } from '../judgement.ts'
 import { standardLimits, type UpstreamLimits } from '../limits.ts'
 import { isBalancer } from '../probe.ts'
-import type {
-  CallerCertificate,
-  Connected,
-  EdgeUpstream,
-  Reachability,
-  UpstreamRequest,
-  UpstreamResponse,
+import { type ToldSigns, toldDocuments } from '../told.ts'
+import {
+  type CallerCertificate,
+  type Connected,
+  type EdgeUpstream,
+  type Identity,
+  type NamedIdentity,
+  type Reachability,
+  type Speaking,
+  Unspoken,
+  type UpstreamRequest,
+  type UpstreamResponse,
 } from '../upstream.ts'
 import { readWhole } from '../whole.ts'
 import type { EdgeLink } from './edgelink.ts'
 import type { FollowedHubCredential } from './hubcredential.ts'
 import { LinkedRequests } from './linked.ts'
+import type { LiveLink } from './livelink.ts'
 
 type Parts = {
   readonly link: EdgeLink
   /** Of its hubs. */
   readonly addresses: readonly URL[]
   /** Whose certificate the link's is. */
+  /** What keeps the credential in force, each in its way. */
+  readonly renewal?: readonly { run(signal: AbortSignal): Promise<void> }[]
   readonly credential: Pick<FollowedHubCredential, 'user' | 'complaints' | 'life' | 'observe' | 'run'>
   readonly userAgent: string
   readonly clock: Clock
@@ -44,6 +53,8 @@ export class LinkedUpstream implements EdgeUpstream {
   readonly #checker: Checker
   /** The hub is there, and what is behind it was not. */
   #isDoubted = false
+  /** By caller, over which link and when the hub said that it does not speak for it. */
+  readonly #unspoken = new Map<string, { readonly over: LiveLink; readonly at: number; readonly why: string }>()
 
   constructor(parts: Parts) {
     const { link, credential, userAgent, clock, log, probeEveryMs = sessionLimits.keepaliveMsMax } = parts
@@ -56,9 +67,18 @@ export class LinkedUpstream implements EdgeUpstream {
       failed: (why) => this.#doubt(why),
     })
     this.#checker = new Checker({
-      ...{ clock, log, limits: this.#limits, everyMs: probeEveryMs, note: () => undefined },
+      ...{ clock, log, limits: this.#limits, everyMs: probeEveryMs, awayEveryMs, note: () => undefined },
       probe: () => this.#probe(),
     })
+  }
+
+  /** By the link that there is: what another hub said before counts no more. */
+  readonly told: ToldSigns = {
+    of: (document) => {
+      const sign = this.#parts.link.current?.signs[toldDocuments.indexOf(document)]
+      return sign === undefined || sign.length === 0 ? undefined : sign
+    },
+    observe: (listener) => this.#parts.link.observeSigns(listener),
   }
 
   get reachability(): Reachability {
@@ -70,6 +90,16 @@ export class LinkedUpstream implements EdgeUpstream {
     return this.#parts.link.current?.welcome?.trustsEdges === false
   }
 
+  /** Not where the hub said of this caller a moment ago that it does not. */
+  speaksFor({ caller, chain }: NamedIdentity): Speaking {
+    const { link, clock } = this.#parts
+    const { current } = link
+    if (chain === undefined || current?.streams?.takesCertificates !== true) return { yes: false, why: '' }
+    const refused = this.#unspoken.get(keyOf(caller))
+    const isRefused = refused?.over === current && clock.steady() - refused.at < unspokenMs
+    return isRefused ? { yes: false, why: refused.why } : { yes: true, why: '' }
+  }
+
   get complaints(): readonly string[] {
     return this.#parts.credential.complaints
   }
@@ -79,7 +109,7 @@ export class LinkedUpstream implements EdgeUpstream {
     return name === this.#parts.credential.user ? { organizations: nodeOrganizations } : undefined
   }
 
-  /** Whom the hub stands for is always the same, whatever certificate the link has. */
+  /** The caller whom the hub stands for is always the same, whatever certificate the link has. */
   credentialVersion(name: string): string {
     return name === this.#parts.credential.user ? 'hub' : ''
   }
@@ -103,13 +133,13 @@ export class LinkedUpstream implements EdgeUpstream {
   }
 
   async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
-    const answer = await this.#requests.ask(asked)
+    const answer = await this.#heeding(asked.identity, () => this.#requests.ask(asked))
     if (isBalancer(answer)) this.#doubt(`nobody behind the hub (${answer.status})`)
     return answer
   }
 
   async connect(asked: UpstreamRequest): Promise<Connected> {
-    return await this.#requests.connect(asked)
+    return await this.#heeding(asked.identity, () => this.#requests.connect(asked))
   }
 
   async freshen(withinMs: number): Promise<void> {
@@ -122,8 +152,23 @@ export class LinkedUpstream implements EdgeUpstream {
       this.#isDoubted = false
       this.#checker.probeAnew()
     })
-    await Promise.all([link.run(signal), this.#checker.run(signal), this.#parts.credential.run(signal)])
+    const { credential, renewal } = this.#parts
+    await Promise.all([link, this.#checker, credential, ...(renewal ?? [])].map((one) => one.run(signal)))
     deaf()
+  }
+
+  /** Remembers the callers for whom the hub does not speak. */
+  async #heeding<Answer>(identity: Identity, ask: () => Promise<Answer>): Promise<Answer> {
+    const { link, clock } = this.#parts
+    try {
+      return await ask()
+    } catch (error) {
+      if (error instanceof Unspoken && identity.kind === 'named' && link.current !== undefined) {
+        this.#unspoken.set(keyOf(identity.caller), { over: link.current, at: clock.steady(), why: error.message })
+        if (this.#unspoken.size > unspokenMax) this.#unspoken.delete(this.#unspoken.keys().next().value as string)
+      }
+      throw error
+    }
   }
 
   #doubt(why: string): void {
@@ -172,5 +217,17 @@ export class LinkedUpstream implements EdgeUpstream {
 
 /** A watch that lives gives a sign of life every few seconds; one that is begun anew takes about as long. */
 const silentMsMax = 30_000
+
+/** A request through the hub each time, 150 bytes: an API server that is back is known of as soon as without a hub. */
+const awayEveryMs = 5_000
+
+/** A policy that is written for a caller counts within this time. */
+const unspokenMs = 10_000
+/** More people with certificates than one node has. */
+const unspokenMax = 1_024
+
+function keyOf({ name, groups }: Caller): string {
+  return JSON.stringify([name, ...groups])
+}
 
 const nodeOrganizations = ['system:nodes']

@@ -10,7 +10,7 @@ import { LinkFault } from '../../link/frames/bytes.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../../link/frames/frames.ts'
 import { EdgeSession } from '../../link/session/edge.ts'
 import type { InterestHeld } from '../../link/session/edgeinterest.ts'
-import type { EdgeEffect, EndReason, ReceivedChange } from '../../link/session/session.ts'
+import type { EdgeEffect, EndReason, LinkTerms, ReceivedChange } from '../../link/session/session.ts'
 import type { LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
@@ -22,7 +22,7 @@ export type LinkWire = Pick<LinkSocket<HubPeer>, 'begin' | 'send' | 'close' | 'c
 
 export type InterestEffect = Extract<EdgeEffect, { readonly interest: number }>
 
-/** Who follows an interest. None of these throws, and whatever they call on the link is done after they have returned. */
+/** What follows an interest over a link. None of these throws, and whatever they call on the link is done after they have returned. */
 export interface InterestListener {
   /** What the copy will have of a key when everything that was told is taken over. */
   held(key: string): Buffer | undefined
@@ -64,8 +64,12 @@ export type LiveLinkParts = {
   /** What the hub opens; a purpose that is not known here is given up as such. */
   readonly accept: (incoming: IncomingStream) => void
   readonly welcomed: (link: LiveLink) => void
+  /** The hub has said something of its documents. */
+  readonly signed: () => void
   /** The hub asks to be left within this time. */
   readonly asked: (withinMs: number) => void
+  /** Policies say something else of this edge. */
+  readonly termsTold: (link: LiveLink) => void
 }
 
 /** What a hub says of itself. */
@@ -79,6 +83,8 @@ export class LiveLink {
   readonly #handedOver = new HandedOver((position) => this.#committed(position))
   #streams: TunnelStreams | undefined
   #welcome: Welcome | undefined
+  #terms: LinkTerms | undefined
+  #signs: readonly Buffer[] = []
   #heardAt: number
   #isFull = false
   #isPoked = false
@@ -88,7 +94,7 @@ export class LiveLink {
   #ending: { readonly why: string; readonly reason: EndReason; readonly retryAfterMs: number } | undefined
   #cancelTimer: (() => void) | undefined
   #dueAt = Number.POSITIVE_INFINITY
-  /** Who waits for the answer to a ping. */
+  /** Readers that wait for the answer to a ping. */
   #asking: ((isAnswered: boolean) => void)[] = []
   #end: (over: LinkOver) => void = () => {}
 
@@ -123,9 +129,19 @@ export class LiveLink {
     return this.#welcome
   }
 
+  /** What policies say of this edge; undefined until it was told, which a hub of an older release never does. */
+  get terms(): LinkTerms | undefined {
+    return this.#terms
+  }
+
   /** The epoch of what is told: it grows when the cluster was put back. */
   get epoch(): number {
     return this.#welcome?.epoch ?? this.#parts.epoch
+  }
+
+  /** What the hub has said of its documents (`upstream/told`). */
+  get signs(): readonly Buffer[] {
+    return this.#signs
   }
 
   get streams(): TunnelStreams | undefined {
@@ -157,7 +173,8 @@ export class LiveLink {
     if (this.#isOver) queueMicrotask(() => listener.broken(this.#ending?.why ?? 'the link has ended', false))
     let number = this.#session.subscribe(name, held)
     this.#listeners.set(number, listener)
-    this.#poke()
+    // What is asked for in one round of the loop, as all of it after a cut, is asked for in one frame.
+    setImmediate(() => this.#poke())
     return {
       restart: (again) => {
         if (!this.#listeners.delete(number)) return
@@ -266,8 +283,16 @@ export class LiveLink {
         this.#isMoving = true
         this.#parts.asked(effect.withinMs)
         break
+      case 'terms':
+        this.#termsTold(effect)
+        break
       case 'lost':
         this.#lost(effect)
+        break
+      case 'documents':
+        // Views of the frame as it came.
+        this.#signs = effect.signs.map((sign) => Buffer.from(sign))
+        this.#parts.signed()
         break
       default:
         this.#listeners.get(effect.interest)?.told(effect)
@@ -282,6 +307,12 @@ export class LiveLink {
       ready: () => this.#pump(),
     })
     this.#parts.welcomed(this)
+  }
+
+  #termsTold({ trusts, tokenAgeMs, serveAgeMs }: LinkTerms): void {
+    this.#terms = { trusts, tokenAgeMs, serveAgeMs }
+    if (this.#welcome !== undefined) this.#welcome = { ...this.#welcome, trustsEdges: trusts }
+    this.#parts.termsTold(this)
   }
 
   #lost(effect: Extract<EdgeEffect, { effect: 'lost' }>): void {

@@ -1,18 +1,11 @@
 /** Random lives of a mirror over a link: whatever happened, it ends with what the cluster has, and a failing seed says so. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lives } from '../../base/lives.test-support.ts'
+import { seeded } from '../../base/seeded.test-support.ts'
 import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
 import { LinkedWorld } from './linkedworld.test-support.ts'
-
-/** Numbers below a limit, the same ones for the same seed. */
-function seeded(seed: number): (below: number) => number {
-  let state = seed * 2_654_435_761 + 1
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
 
 async function live(seed: number): Promise<void> {
   const random = seeded(seed)

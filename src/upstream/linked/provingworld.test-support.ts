@@ -6,8 +6,10 @@ import { FakeCloud, FakeRecords } from '../../access/access.test-support.ts'
 import { openHubCallers } from '../../app/hubcallers.ts'
 import { createLog, type Log } from '../../base/log.ts'
 import { NodeRights } from '../../hub/access/noderights.ts'
+import { SetPolicies } from '../../hub/access/policies.test-support.ts'
 import { ProvenRights } from '../../hub/access/provenrights.ts'
 import { HubWorld } from '../../hub/peers/hub.test-support.ts'
+import type { LinkTerms } from '../../link/session/session.ts'
 import { interestOf } from '../../mirror/interest.ts'
 import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
 import type { TunnelDuplex } from '../../tunnel/duplex.ts'
@@ -29,14 +31,18 @@ export class ProvingWorld {
   /** Proofs that came to the hub. */
   readonly shown: TunnelDuplex[] = []
   rights: Rights = (account) => account === 'reader'
+  readonly policies: SetPolicies
+  /** What the edge was told that they say of it. */
+  readonly terms: LinkTerms[] = []
   /** One life of the edge's process. */
   edge!: Awaited<ReturnType<ProvingWorld['start']>>
   #proven!: ProvenRights
   #callers!: Awaited<ReturnType<typeof openHubCallers>>
   readonly #ending = new AbortController()
 
-  private constructor(hub: HubWorld) {
+  private constructor(hub: HubWorld, policies: SetPolicies) {
     this.hub = hub
+    this.policies = policies
     this.cloud.users.set('', { name: 'hub', uid: '', groups: [] })
     this.cloud.allows = ({ name }, { resourceAttributes: { verb, resource, namespace } = {} }) =>
       this.rights(name, String(verb), String(resource), String(namespace))
@@ -44,7 +50,9 @@ export class ProvingWorld {
 
   static async open(): Promise<ProvingWorld> {
     const refuse = ({ stream }: IncomingStream) => stream.giveUp('unknown', 'not taken here')
+    const policies = new SetPolicies()
     const hub = await HubWorld.open({
+      policies,
       rights: () => ({
         judge: async (edge, wanted) => {
           const refusal = await world.#proven.judge(edge, wanted)
@@ -61,16 +69,22 @@ export class ProvingWorld {
         }
       },
     })
-    const world = new ProvingWorld(hub)
+    const world = new ProvingWorld(hub, policies)
     const { mirror, sources } = hub
     const { clock } = mirror.server
     world.#callers = await openHubCallers({
       ...{ upstream: world.cloud, interests: mirror.interests, sources, records: new FakeRecords(), clock },
       catalog: { find: () => undefined, observe: () => () => undefined },
       log: world.log,
+      warnings: { warn: () => undefined },
     })
     const nodes = new NodeRights({ sources, clock })
-    world.#proven = new ProvenRights({ nodes, callers: world.#callers.proofs, trustsEdges: false })
+    world.#proven = new ProvenRights({
+      nodes,
+      callers: world.#callers.proofs,
+      trustsEdges: false,
+      policies,
+    })
     nodes.start()
     void world.#callers.run(world.#ending.signal)
     world.edge = await world.start()
@@ -87,7 +101,15 @@ export class ProvingWorld {
     const connect = async () => {
       while (isDown && !ending.signal.aborted) await settle(1)
       line = new MemoryLine()
-      const certificate = { serial: '1', fingerprint: 'aa', endsAtMs: clock.now() + 1e12 }
+      const certificate = {
+        serial: '1',
+        fingerprint: 'aa',
+        signer: 'hub' as const,
+        authority: '',
+        issuedAtMs: 0,
+        vouchedAtMs: 0,
+        endsAtMs: clock.now() + 1e12,
+      }
       const peer = { name: 'n1', certificate, resumed: false, from: '10.0.0.1' }
       const { cut } = line.edge
       this.hub.peers.accept({ ...line.hub, peer, cut, bufferedBytes: 0 })
@@ -95,14 +117,20 @@ export class ProvingWorld {
     }
     const hubs = { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }
     const { log } = this
+    let opened: MirrorWorld | undefined
     const link = new EdgeLink({
       ...{ hubs, edge: 'n1', release: '1', clock, log },
       known: () => ({ cluster: '', epoch: 0 }),
       admit: () => Promise.resolve(undefined),
+      terms: (terms) => {
+        this.terms.push(terms)
+        proofs.reconsider()
+        opened?.interests.hurry()
+      },
     })
     const proofs = new InterestProofs({
       ...{ link, clock },
-      proven: (interest) => mirror.interests.named(interest)?.hurry(),
+      proven: (interest) => mirror.interests.named(interest)?.proven(),
     })
     const epochs = new Map<string, number>()
     const follow = followLinked({
@@ -111,7 +139,9 @@ export class ProvingWorld {
       nameOf: (scope) => interestOf(scope).name,
     })
     void link.run(ending.signal)
-    const mirror = await MirrorWorld.open({ server, follow, proofs, log, ...(store && { store }) })
+    const mirror: MirrorWorld = await MirrorWorld.open({ server, follow, proofs, log, ...(store && { store }) })
+    opened = mirror
+    mirror.confirms = (interest) => proofs.isWithdrawn(interest.name)
     void proofs.run(ending.signal)
     return {
       ...{ mirror, proofs, link },
@@ -134,6 +164,12 @@ export class ProvingWorld {
     const { store } = this.edge.mirror
     await this.edge.stop()
     this.edge = await this.start(store)
+  }
+
+  /** They change while everything runs. */
+  async police(specs: Readonly<Record<string, object>>): Promise<void> {
+    this.policies.set(specs)
+    await this.hub.peers.policed()
   }
 
   until(holds: () => boolean): Promise<void> {

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { StreamBroken } from '../../tunnel/duplex.ts'
 import { decodeProofAnswer, encodeProof, type ProofAnswer, proofPurpose, takeProof } from '../../tunnel/proof/proof.ts'
 import type { TunnelStreams } from '../../tunnel/streams.ts'
+import type { ProvingShown } from './askingcredentials.ts'
 
 /** The hub may have to ask the API server who the caller is and what it may do, 10 s each at most. */
 const answerMsMax = 30_000
@@ -12,15 +13,17 @@ const brokenRetryMs = 5_000
 const untakenRetryMs = 10 * 60_000
 
 type Parts = {
-  readonly streams: Pick<TunnelStreams, 'open'> | undefined
+  readonly streams: Pick<TunnelStreams, 'open' | 'takesCertificates'> | undefined
   readonly interest: string
-  readonly token: string
+  readonly shown: ProvingShown
   readonly clock: Clock
 }
 
 /** Never rejects: what is not answered is unknown. */
-export async function showProof({ streams, interest, token, clock }: Parts): Promise<ProofAnswer> {
-  const stream = streams?.open({ purpose: proofPurpose, token })
+export async function showProof({ streams, interest, shown, clock }: Parts): Promise<ProofAnswer> {
+  if ('certificate' in shown && streams?.takesCertificates !== true)
+    return unknown('the hub takes no certificates of callers', untakenRetryMs)
+  const stream = streams?.open({ purpose: proofPurpose, ...shown })
   if (stream === undefined) return unknown('there is no stream for it now', brokenRetryMs)
   const cancel = clock.setTimer(answerMsMax, () => stream.giveUp('cancelled', 'it took too long'))
   try {
@@ -38,5 +41,5 @@ export async function showProof({ streams, interest, token, clock }: Parts): Pro
 }
 
 function unknown(sentence: string, forMs: number): ProofAnswer {
-  return { verdict: 'unknown', forMs, sentence }
+  return { verdict: 'unknown', forMs, sentence, denied: 0 }
 }

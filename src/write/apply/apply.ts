@@ -27,7 +27,7 @@ export type Ownership = {
   /** The stored object as version `apiVersion` has it, with apiVersion and kind, without metadata.managedFields. */
   readonly live: JsonObject
   readonly owners: Owners
-  /** Who writes. */
+  /** The manager that writes. */
   readonly owner: string
   /** The version of the request. */
   readonly apiVersion: string

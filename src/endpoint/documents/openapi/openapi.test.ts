@@ -171,7 +171,7 @@ test('v2 says everything at once, without what it has no words for', async () =>
   assert.doesNotMatch(JSON.stringify(swagger), /#\/components\//)
 })
 
-test('both documents are there in protobuf, for whoever prefers it', async () => {
+test('both documents are there in protobuf, for a client that prefers it', async () => {
   const { ask } = setUp()
   const name = (version: string, mark = '@') =>
     `application/com.github.proto-openapi.spec.${version}${mark}v1.0+protobuf`

@@ -15,12 +15,11 @@ import { compressed } from '../../answer/batches.ts'
 import { isWorthGzip } from '../../answer/spelled.ts'
 import type { Request, Response } from '../../endpoint.ts'
 import type { OwnCatalog } from '../../owncatalog.ts'
+import { BuiltDocuments } from './built.ts'
 import { builtinDocument, type CustomVersion, customDocument, type OpenApiDocument } from './document.ts'
 import { openApiMessage } from './protobuf.ts'
 import { swaggerInJson, swaggerInProtobuf } from './whole.ts'
 
-/** The largest documents (v2, core v1) are about a megabyte each: room for what kubectl asks for in a row. */
-const documentBytesMax = 4 * 1024 * 1024
 /** Raised when documents are made differently from the same facts: clients keep what they have by its hash, for a year. */
 const edition = 1
 const yearMs = 365 * 24 * 3600 * 1000
@@ -32,13 +31,12 @@ export class OpenApi {
   #index: Buffer | undefined
   /** The documents of custom group versions, by name. */
   #custom: ReadonlyMap<string, readonly CustomVersion[]> = new Map()
-  /** By name and hash, the one asked for last at the end. */
-  readonly #documents = new Map<string, Promise<Buffer> | Buffer>()
-  #bytes = 0
+  readonly #built: BuiltDocuments
 
-  constructor(parts: { resources: OwnCatalog; clock: Clock }) {
+  constructor(parts: { resources: OwnCatalog; clock: Clock; built?: BuiltDocuments }) {
     this.#resources = parts.resources
     this.#clock = parts.clock
+    this.#built = parts.built ?? new BuiltDocuments()
   }
 
   /** undefined for a path outside /openapi. */
@@ -125,7 +123,7 @@ export class OpenApi {
       headers.expires = new Date(this.#clock.now() + yearMs).toUTCString()
     }
     const build = () => print(custom === undefined ? builtinDocument(name) : customDocument(custom), form)
-    return bytesResponse(request, await this.#mirrored(`${name} ${hash} ${form.name}`, build), etagOf(hash), headers)
+    return bytesResponse(request, await this.#built.take(`${name} ${hash} ${form.name}`, build), etagOf(hash), headers)
   }
 
   async #swagger(request: Request): Promise<Response> {
@@ -139,7 +137,7 @@ export class OpenApi {
     )
     const steady = () => this.#clock.steady()
     const build = () => (form.name === 'json' ? swaggerInJson : swaggerInProtobuf)(this.#all(), steady)
-    const bytes = await this.#mirrored(`v2 ${hash} ${form.name}`, build)
+    const bytes = await this.#built.take(`v2 ${hash} ${form.name}`, build)
     const headers = { vary: 'Accept-Encoding, Accept', 'content-type': form.contentType }
     const response = bytesResponse(request, bytes, etagOf(hash), headers)
     if (response.status !== 200 || !isWorthGzip(bytes.length, request)) return response
@@ -155,34 +153,6 @@ export class OpenApi {
       if (versions === undefined) yield builtinDocument(name)
       else for (const version of versions) yield customDocument([version])
     }
-  }
-
-  /** Built once however many ask at the same time; the least wanted go when the room is full. */
-  async #mirrored(key: string, build: () => Promise<Buffer> | Buffer): Promise<Buffer> {
-    const known = this.#documents.get(key)
-    if (known !== undefined) {
-      this.#documents.delete(key)
-      this.#documents.set(key, known)
-      return known
-    }
-    const building = build()
-    this.#documents.set(key, building)
-    let bytes: Buffer
-    try {
-      bytes = await building
-    } catch (error) {
-      this.#documents.delete(key)
-      throw error
-    }
-    this.#documents.set(key, bytes)
-    this.#bytes += bytes.length
-    for (const [old, document] of this.#documents) {
-      if (this.#bytes <= documentBytesMax || old === key) break
-      if (!Buffer.isBuffer(document)) continue
-      this.#documents.delete(old)
-      this.#bytes -= document.length
-    }
-    return bytes
   }
 }
 

@@ -1,6 +1,9 @@
 /**
  * OpenAPI documents in the protobuf form that older clients and Helm ask for, made from the same objects as their JSON.
  * Empty strings, zeros and false are not written, as in proto3; values of any shape travel as YAML.
+ *
+ * A message stands behind its length, so it is written from its end: a length is known once all behind it is there, and no
+ * part is copied into the one around it.
  */
 import { fromPlain } from '../../../kube/json/json.ts'
 import { printYaml } from '../../../kube/json/yaml/yaml.ts'
@@ -8,45 +11,144 @@ import { type Messages, type OpenApiField, openApiMessages } from './messages.ts
 
 /** The whole of a document, or any message of it by name. */
 export function openApiMessage(version: 'v2' | 'v3', name: string, value: unknown): Buffer {
-  return message(openApiMessages(version), name, value)
+  const backwards = new Backwards(openApiMessages(version))
+  backwards.message(name, value)
+  return backwards.taken()
 }
 
 /** A field of that message whose content is known already. */
 export function openApiField(version: 'v2' | 'v3', name: string, member: string, content: Buffer): Buffer {
-  const field = openApiMessages(version)
-    .get(name)
-    ?.find((one) => one.member === member)
-  return delimited(field?.number ?? 0, content)
+  const messages = openApiMessages(version)
+  const field = messages.get(name)?.find((one) => one.member === member)
+  const head = new Backwards(messages)
+  head.length(field?.number ?? 0, content.length)
+  return Buffer.concat([head.taken(), content])
 }
 
 type Node = Readonly<Record<string, unknown>>
 
-function message(messages: Messages, name: string, value: unknown): Buffer {
-  const fields = messages.get(name) ?? []
-  if (fields[0]?.member === '|') return alternative(messages, fields, value)
-  const node = value as Node
-  const members = new Set(fields.map(({ member }) => member))
-  const pieces: Buffer[] = []
-  for (const field of fields) {
-    if (field.member === '*' || field.member === 'x-') {
-      for (const [key, one] of Object.entries(node)) {
-        const isExtension = members.has('x-') && key.startsWith('x-')
-        if (members.has(key) || isExtension !== (field.member === 'x-')) continue
-        pieces.push(delimited(field.number, named(key, content(messages, field.type, one))))
-      }
-    } else if (node[field.member] !== undefined) pieces.push(...written(messages, field, node[field.member]))
-  }
-  return Buffer.concat(pieces)
-}
+/** Most parts of a document fit. */
+const deskBytes = 16 * 1024
 
-/** Nothing is written for a value that none of the alternatives can hold. */
-function alternative(messages: Messages, fields: readonly OpenApiField[], value: unknown): Buffer {
-  const field = choose(fields, value)
-  if (field === undefined) return nothing
-  if (field.many || isMessage(field.type))
-    return Buffer.concat(written(messages, field, field.many ? [value].flat() : value))
-  // A chosen value is written even if it is zero.
-  return scalar(field, value)
+class Backwards {
+  readonly #messages: Messages
+  #bytes = Buffer.allocUnsafeSlow(deskBytes)
+  /** Where what is written begins. */
+  #start = deskBytes
+
+  constructor(messages: Messages) {
+    this.#messages = messages
+  }
+
+  taken(): Buffer {
+    return Buffer.from(this.#bytes.subarray(this.#start))
+  }
+
+  message(name: string, value: unknown): void {
+    const fields = this.#messages.get(name) ?? []
+    if (fields[0]?.member === '|') this.#alternative(fields, value)
+    else this.#members(fields, value as Node)
+  }
+
+  #members(fields: readonly OpenApiField[], node: Node): void {
+    for (let i = fields.length - 1; i >= 0; i--) {
+      const field = fields[i] as OpenApiField
+      if (field.member === '*' || field.member === 'x-') this.#byName(fields, field, node)
+      else if (node[field.member] !== undefined) this.#field(field, node[field.member])
+    }
+  }
+
+  /** Before what is written already. */
+  length(number: number, bytes: number): void {
+    this.#varint(bytes)
+    this.#varint(number * 8 + 2)
+  }
+
+  #byName(fields: readonly OpenApiField[], field: OpenApiField, node: Node): void {
+    const keys = Object.keys(node)
+    for (let i = keys.length - 1; i >= 0; i--) {
+      const key = keys[i] as string
+      const isExtension = key.startsWith('x-') && fields.some(({ member }) => member === 'x-')
+      if (isExtension !== (field.member === 'x-') || fields.some(({ member }) => member === key)) continue
+      const end = this.#written
+      this.#content(2, field.type, node[key])
+      this.#text(1, key)
+      this.length(field.number, this.#written - end)
+    }
+  }
+
+  /** Nothing is written for a value that none of the alternatives can hold. */
+  #alternative(fields: readonly OpenApiField[], value: unknown): void {
+    const field = choose(fields, value)
+    if (field === undefined) return
+    if (field.many || isMessage(field.type)) this.#field(field, field.many ? [value].flat() : value)
+    // A chosen value is written even if it is zero.
+    else this.#scalar(field, value)
+  }
+
+  #field(field: OpenApiField, value: unknown): void {
+    const { number, type } = field
+    if (field.many) for (const one of (value as unknown[]).toReversed()) this.#content(number, type, one)
+    else if (type === 'a' || isMessage(type)) this.#content(number, type, value)
+    else if (value !== '' && value !== 0 && value !== false) this.#scalar(field, value)
+  }
+
+  /** With its length before it. */
+  #content(number: number, type: string, value: unknown): void {
+    if (type === 's') {
+      this.#text(number, String(value))
+      return
+    }
+    const end = this.#written
+    if (type === 'a') this.#text(2, yaml(value))
+    else this.message(type, value)
+    this.length(number, this.#written - end)
+  }
+
+  #scalar({ number, type }: OpenApiField, value: unknown): void {
+    if (type === 's') this.#text(number, String(value))
+    else if (type === 'd') {
+      this.#make(8)
+      this.#bytes.writeDoubleLE(Number(value), this.#start)
+      this.#varint(number * 8 + 1)
+    } else {
+      this.#varint(type === 'b' ? Number(value === true) : Number(value))
+      this.#varint(number * 8)
+    }
+  }
+
+  #text(number: number, text: string): void {
+    const length = Buffer.byteLength(text)
+    this.#make(length)
+    this.#bytes.write(text, this.#start)
+    this.length(number, length)
+  }
+
+  #varint(value: number): void {
+    let length = 1
+    for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) length++
+    this.#make(length)
+    let rest = value
+    for (let at = this.#start; at < this.#start + length - 1; at++, rest = Math.floor(rest / 128))
+      this.#bytes[at] = (rest & 0x7f) | 0x80
+    this.#bytes[this.#start + length - 1] = rest
+  }
+
+  get #written(): number {
+    return this.#bytes.length - this.#start
+  }
+
+  /** Room for so many bytes, before what is there. */
+  #make(length: number): void {
+    if (length > this.#start) {
+      const written = this.#bytes.subarray(this.#start)
+      const larger = Buffer.allocUnsafeSlow(this.#bytes.length * 2 + length)
+      written.copy(larger, larger.length - written.length)
+      this.#start = larger.length - written.length
+      this.#bytes = larger
+    }
+    this.#start -= length
+  }
 }
 
 function choose(fields: readonly OpenApiField[], value: unknown): OpenApiField | undefined {
@@ -67,33 +169,9 @@ const kindsOfParameter: ReadonlyMap<string, string> = new Map([
   ['path', 'PathParameter'],
 ])
 
-function written(messages: Messages, field: OpenApiField, value: unknown): Buffer[] {
-  if (field.many) return (value as unknown[]).map((one) => delimited(field.number, content(messages, field.type, one)))
-  if (field.type === 'a' || isMessage(field.type))
-    return [delimited(field.number, content(messages, field.type, value))]
-  return value === '' || value === 0 || value === false ? [] : [scalar(field, value)]
-}
-
 function isMessage(type: string): boolean {
   return type.length > 1
 }
-
-/** What a length stands before. */
-function content(messages: Messages, type: string, value: unknown): Buffer {
-  if (type === 's') return Buffer.from(String(value))
-  return type === 'a' ? delimited(2, Buffer.from(yaml(value))) : message(messages, type, value)
-}
-
-function scalar({ number, type }: OpenApiField, value: unknown): Buffer {
-  if (type === 's') return delimited(number, Buffer.from(String(value)))
-  if (type === 'b') return Buffer.concat([varint(number * 8), Buffer.from([value === true ? 1 : 0])])
-  if (type === 'l') return Buffer.concat([varint(number * 8), varint(Number(value))])
-  const double = Buffer.alloc(8)
-  double.writeDoubleLE(Number(value))
-  return Buffer.concat([varint(number * 8 + 1), double])
-}
-
-const nothing = Buffer.alloc(0)
 
 /** Members in their order, each level at the next multiple of four: that is how the library writes YAML that these documents are made with. */
 function yaml(value: unknown, column = 0): string {
@@ -121,19 +199,4 @@ function yamlText(text: string): string {
   if (oldBooleans.test(text)) return text
   const printed = printYaml(fromPlain({ [text]: null }))
   return printed.startsWith('? ') ? printed.slice(2, -': null\n'.length - 1) : printed.slice(0, -': null\n'.length)
-}
-
-function named(name: string, value: Buffer): Buffer {
-  return Buffer.concat([delimited(1, Buffer.from(name)), delimited(2, value)])
-}
-
-function delimited(number: number, bytes: Buffer): Buffer {
-  return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes])
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = []
-  let rest = value
-  for (; rest > 0x7f; rest = Math.floor(rest / 128)) bytes.push((rest & 0x7f) | 0x80)
-  return Buffer.from([...bytes, rest])
 }

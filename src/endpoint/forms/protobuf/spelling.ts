@@ -94,7 +94,7 @@ export class ProtobufSpelling implements Form {
       const field = type === 'DELETED' ? this.#make(item) : forms.get(item, this.#make)
       return this.#object.frame(type, field, messageStart(field))
     } catch (error) {
-      // Who watches must not fall over one object, and neither must those who watch with it.
+      // A watcher must not fall over one object, and neither must those that share its frames.
       return protobufErrorFrame(unwritable(error, item).status)
     }
   }

@@ -43,6 +43,8 @@ export type Read = {
   readonly isKeptHere?: boolean
   /** How fresh the copy is was asked for this read: it is as fresh as it will be. */
   readonly isAsked?: boolean
+  /** Its caller's credential was shown to the hub for it, or could not be in time. */
+  readonly isProved?: boolean
   /** Why the API server is not asked to confirm it, where that is so. */
   readonly unasked?: string
 }
@@ -60,12 +62,15 @@ export type ReadRoute =
   | { readonly kind: 'forward' }
   /** The copy may be as new as any; whether it is has to be asked first. */
   | { readonly kind: 'freshen' }
+  /** It was not to be had, and the caller's credential may be why it is: the read waits for the hub's word, for a moment. */
+  | { readonly kind: 'prove'; readonly judged: Promise<void> }
   /** Not yet synced: the read waits until it is, or for its time. */
   | { readonly kind: 'hold'; readonly mirrored: MirroredInterest }
 
 /** Hears in whose name an interest is asked for: a hub feeds what a caller's credential proves. */
 export interface AskedInterests {
-  asked(interest: string, identity: Identity): void
+  /** Of what was refused without: when the hub has judged this one. */
+  asked(interest: string, identity: Identity): Promise<void> | undefined
 }
 
 type Parts = {
@@ -108,7 +113,7 @@ export class Front {
   #get(read: Read): ReadRoute {
     const { scope, key = '', known } = read
     const mirrored = this.#interests.covering(scope)
-    this.#prove(mirrored, read)
+    void this.#prove(mirrored, read)
     if (mirrored !== undefined) this.#interests.asked(mirrored, read)
     let answering = mirrored
     let cache = mirrored?.readable
@@ -145,7 +150,8 @@ export class Front {
   #list(read: Read): ReadRoute {
     const { scope, known, state } = read
     const mirrored = this.#interests.covering(scope, state === 'version' ? read.version : 0)
-    this.#prove(mirrored, read)
+    const judged = this.#prove(mirrored, read)
+    if (judged !== undefined) return { kind: 'prove', judged }
     if (mirrored === undefined || mirrored.hopeless) return this.#uncoveredList(read, mirrored)
     this.#interests.asked(mirrored, read)
     const { readable: cache } = mirrored
@@ -180,7 +186,8 @@ export class Front {
   #watch(read: Read): ReadRoute {
     const { scope, known, version } = read
     const mirrored = this.#interests.covering(scope, version)
-    this.#prove(mirrored, read)
+    const judged = this.#prove(mirrored, read)
+    if (judged !== undefined) return { kind: 'prove', judged }
     if (mirrored !== undefined && !mirrored.hopeless) {
       this.#interests.asked(mirrored, read)
       const { readable: cache } = mirrored
@@ -226,19 +233,24 @@ export class Front {
   #begin(read: Read, firstVersion?: number): MirroredInterest | undefined {
     const { scope, known, caller, verb, identity } = read
     // Before it is followed.
-    if (identity !== undefined) this.#proofs?.asked(interestOf(scope).name, identity)
+    if (identity !== undefined) void this.#proofs?.asked(interestOf(scope).name, identity)
     const first = firstVersion === undefined ? {} : { firstVersion }
     return this.#interests.begin(scope, known, { by: [caller], isWatch: verb === 'watch', ...first })
   }
 
-  /** A caller who reads what an interest holds may be why the hub feeds it, or what feeds it. */
-  #prove(mirrored: MirroredInterest | undefined, read: Read): void {
+  /**
+   * A caller who reads what an interest holds may be why the hub feeds it, or what feeds it. Of what answers nothing meanwhile:
+   * when that is judged, since a watch that is passed on stays so until it ends.
+   */
+  #prove(mirrored: MirroredInterest | undefined, read: Read): Promise<void> | undefined {
     const { identity, verb, known, scope } = read
-    if (this.#proofs === undefined || mirrored === undefined || identity?.kind !== 'token') return
+    if (this.#proofs === undefined || mirrored === undefined || identity?.kind !== 'token') return undefined
     const { state, interest } = mirrored
-    this.#proofs.asked(state.kind === 'fed' ? state.by : interest.name, identity)
+    const judged = this.#proofs.asked(state.kind === 'fed' ? state.by : interest.name, identity)
     // The caller may have no right to all of it, which no other proves now: what it asks for is fed by itself.
     if (mirrored.isForbidden && verb !== 'get' && this.#mayMirror(known, scope)) this.#begin(read)
+    if (judged === undefined || verb === 'get' || !mirrored.hopeless || read.isProved === true) return undefined
+    return within(this.#clock, mirrorLimits.proofMsMax, judged)
   }
 
   #isRepeated({ scope, caller }: Read): boolean {
@@ -287,4 +299,12 @@ function silenceOf(mirrored: MirroredInterest | undefined, why: string): string 
 /** Held, and then told to come again: nothing empty is ever shown for what is not known yet. */
 export function notSynced(resource: string): StatusError {
   return tooManyRequests(`${resource} are being synced for the first time, please try again later`, 1)
+}
+
+/** Whichever comes first. */
+async function within(clock: Clock, ms: number, settled: Promise<void>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const cancel = clock.setTimer(ms, resolve)
+  await Promise.race([settled, promise])
+  cancel()
 }

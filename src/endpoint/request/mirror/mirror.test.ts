@@ -135,7 +135,7 @@ test('[A1] the first request of a first start waits a moment for discovery, then
   assert.equal(second.done, true)
 })
 
-test('what is about this process is answered here: metrics to whoever may, the status to the administrator', async () => {
+test('what is about this process is answered here: metrics to a caller that may, the status to the administrator', async () => {
   await using world = await synced()
   world.cloud.judge.allows = (_, { nonResourceAttributes }) => nonResourceAttributes?.path === '/metrics'
   assert.equal((await world.get('/metrics')).status, 200)
@@ -216,4 +216,20 @@ test('[I1] a caller that speaks for another one is told nothing about this proce
     assert.deepEqual([status, headers['x-content-type-options'], json.reason], [403, 'nosniff', 'Forbidden'], url)
   }
   assert.equal(world.cloud.asked.filter(({ path }) => path === '/metrics').length, 0, 'nor about the API server')
+})
+
+test('an edge that may not answer without the cloud any more says so to every caller, and still tells of itself', async () => {
+  await using world = await synced()
+  await world.get(c1)
+  world.cloud.reachability.set('unreachable')
+  assert.equal((await world.get(c1)).status, 200)
+  world.unserved = 'a policy says so'
+  for (const asking of [{ peer: admin }, { token: aliceToken }])
+    for (const url of 'peer' in asking ? [c1, maps, '/api/v1'] : [c1]) {
+      const { status, json } = await world.ask('GET', url, asking)
+      assert.deepEqual([status, json.reason, json.message], [503, 'ServiceUnavailable', 'a policy says so'], url)
+    }
+  assert.equal((await world.ask('GET', '/metrics', { peer: admin })).status, 200)
+  // Who may not read it is told that first.
+  assert.notEqual((await world.ask('GET', c1, { token: 'invented' })).status, 503)
 })

@@ -5,7 +5,7 @@
 import type { Verdict } from '../../../access/access.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { ApiRequest } from '../../../kube/request.ts'
-import { tooManyRequests } from '../../../kube/status.ts'
+import { failure, tooManyRequests } from '../../../kube/status.ts'
 import type { CloudCatalog } from '../../../mirror/documents/catalog.ts'
 import type { CloudDocuments, DocumentAnswer } from '../../../mirror/documents/documents.ts'
 import { isDocument } from '../../../mirror/documents/place.ts'
@@ -16,6 +16,7 @@ import type { Call } from '../../call.ts'
 import type { Answering, Beyond } from '../../composition.ts'
 import type { NonResourcePaths, Request, Response } from '../../endpoint.ts'
 import { indent } from '../../forms/indent.ts'
+import { isAlone } from '../../forward/alone.ts'
 import type { Forwarder } from '../../forward/forwarder.ts'
 import { neverSynced } from '../../forward/offline.ts'
 import { isOwn } from '../../ownpaths.ts'
@@ -30,6 +31,8 @@ type Parts = {
   readonly own: readonly NonResourcePaths[]
   readonly mirrored: CloudDocuments
   readonly clock: Clock
+  /** Why nothing is answered from here any more while the cloud is away; without it, never. */
+  readonly unserved?: () => string | undefined
 }
 
 /** How long the first requests of a first start wait for discovery: it takes one round trip where all is well. */
@@ -76,7 +79,7 @@ export class MirrorAnswers implements Answering, Beyond {
     const { state } = upstream.reachability
     if (isOwn(call.api.path)) return undefined
     // It was asked about a caller in whose name nothing goes up.
-    if (state === 'reachable') return call.identity.kind === 'named' ? undefined : this.pass(call)
+    if (state === 'reachable') return isAlone(call, upstream) ? undefined : this.pass(call)
     // A review that took too long is no refusal: a 401 would make its client take a good credential for a bad one. The next
     // probe tells whether the API server can be asked.
     if (state === 'suspect' && verdict === 'unknown' && call.identity.kind !== 'anonymous') {
@@ -87,6 +90,8 @@ export class MirrorAnswers implements Answering, Beyond {
 
   answer(call: Call): Promise<Response> | Response {
     const { api } = call
+    const unserved = isOwn(api.path) ? undefined : this.#parts.unserved?.()
+    if (unserved !== undefined) throw failure(503, 'ServiceUnavailable', unserved)
     if (!api.isResource) return this.#document(call)
     const { catalog, reading } = this.#parts
     const known = catalog.find(api.group, api.version, api.resource)

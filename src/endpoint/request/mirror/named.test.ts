@@ -1,6 +1,7 @@
 /** Callers whose certificate names them and that no credential goes with: judged like callers with one, and nothing goes up for them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Unspoken } from '../../../upstream/upstream.ts'
 import { answered, EdgeCloud, EdgeWorld, statusText } from '../../edgeworld.test-support.ts'
 import type { Peer } from '../../endpoint.ts'
 
@@ -125,6 +126,61 @@ test('[I1] nothing goes up for a caller that is known by its certificate alone, 
     assert.equal(upgrade.status, 403)
   }
   assert.deepEqual(wentUp(world), [])
+})
+
+/** Of a hub: it says of each that it speaks for it, and finds out with the first request. */
+function hubbed({ cloud }: EdgeWorld, isSpokenFor: boolean): void {
+  let why = ''
+  cloud.speaksFor = () => ({ yes: why === '', why })
+  cloud.script = ({ identity, passedOn }) => {
+    if (identity.kind !== 'named' || passedOn !== true) return undefined
+    if (isSpokenFor) return answered(200, '{"kind":"Fresh"}')
+    why = 'its hub does not let it'
+    throw new Unspoken(why)
+  }
+}
+
+const shown = {
+  peer: { certificate: { ...technician.peer.certificate, chain: [Buffer.from('abc'), Buffer.from('def')] } as never },
+}
+
+test('[I1, L27] behind a hub that speaks for such a caller its requests go up with its certificate, reads are confirmed', async () => {
+  await using world = await opened()
+  hubbed(world, true)
+  const rows = [
+    ['POST', maps, { body: {} }],
+    ['GET', `${maps}/c1`, {}],
+    ['GET', '/api/v1/namespaces/c/pods/p1/log', {}],
+    ['GET', cached, { headers: { 'impersonate-user': 'alice' } }],
+  ] as const
+  for (const [method, url, asking] of rows) {
+    const { json, text } = await world.ask(method, url, { ...shown, ...asking })
+    assert.equal(json.kind, 'Fresh', `${method} ${url} ${text}`)
+  }
+  assert.deepEqual(
+    wentUp(world),
+    rows.map(([method, url]) => `named ${method} ${url}`),
+  )
+  const [first] = world.cloud.asked.filter(({ passedOn }) => passedOn)
+  assert.ok(first?.identity.kind === 'named' && first.identity.chain === 'YWJj.ZGVm')
+  assert.equal((await world.ask('GET', cached, shown)).json.items?.length, 1, 'the copy answers what may be old')
+})
+
+test('[I1, L27] a hub that does not speak for it says so once, and it is served as without a hub; nothing is learned of that', async () => {
+  await using world = await opened()
+  hubbed(world, false)
+  const asking = world.later('GET', '/api/v1/namespaces/c/pods', shown)
+  await world.until(() => asking.done)
+  const listed = await asking.answer
+  assert.deepEqual([listed.status, listed.passedThrough], [200, false], listed.text)
+  const review = { spec: { resourceAttributes: { verb: 'list', resource: 'configmaps', namespace: 'a' } } }
+  const self = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  const reviewed = await world.ask('POST', self, { ...shown, body: review })
+  assert.equal(reviewed.json.status?.allowed, true, reviewed.text)
+  const written = await world.ask('POST', maps, { ...shown, body: {} })
+  assert.equal(written.status, 403)
+  assert.match(written.json.message, /certificate alone: its hub does not let it, ask with a token/)
+  assert.equal((await world.ask('GET', `${maps}/c1`, shown)).json.value, 'one')
 })
 
 test('[I2] what such a caller may read and is not mirrored yet begins to be', async () => {

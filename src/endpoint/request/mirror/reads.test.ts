@@ -133,7 +133,7 @@ test('a WatchList that cannot be synced here is passed on in the form its header
   assert.equal(world.cloud.passed('GET', url)[0]?.headers?.accept, protobuf)
 })
 
-test('[A5] the copy answers in protobuf whoever prefers it, online and offline: objects, lists, watches, refusals', async () => {
+test('[A5] the copy answers a client in protobuf that prefers it, online and offline: objects, lists, watches, refusals', async () => {
   await using world = await synced()
   const headers = { accept: 'application/vnd.kubernetes.protobuf,application/json' }
   const ask = async (url: string) => {

@@ -10,13 +10,14 @@ import type { CloudRelease } from '../../../mirror/documents/cloudrelease.ts'
 import { interestOf, scopeOfName } from '../../../mirror/interest.ts'
 import { mirrorLimits } from '../../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../../mirror/mirrored.ts'
-import type { HeldObject, Identity, Upstream } from '../../../upstream/upstream.ts'
+import { type HeldObject, type Identity, Unspoken, type Upstream } from '../../../upstream/upstream.ts'
 import { piecesOf } from '../../answer/pieces.ts'
 import { warn } from '../../answer/respond.ts'
 import type { Call } from '../../call.ts'
 import type { Authentication, Authorization } from '../../composition.ts'
 import type { Response, Served } from '../../endpoint.ts'
 import { Spelling } from '../../forms/spelling.ts'
+import { isAlone } from '../../forward/alone.ts'
 import type { Forwarder } from '../../forward/forwarder.ts'
 import type { ReadYourWrites } from '../../forward/readyourwrites.ts'
 import type { ClassView } from '../../views/view.ts'
@@ -25,7 +26,9 @@ import { getItem, getObject } from '../get.ts'
 import { listObjects } from '../list.ts'
 import { getScale } from '../scale.ts'
 import { refusedWatch, watchHeaders, watchObjects } from '../watch.ts'
+import { DeferredWatch } from './deferredwatch.ts'
 import { type Front, notSynced, type Read, type ReadRoute } from './front.ts'
+import { isWatchList, readOf } from './readof.ts'
 import { asJson, seenReply } from './seenreply.ts'
 
 type Parts = {
@@ -38,7 +41,7 @@ type Parts = {
   readonly readYourWrites: ReadYourWrites
   readonly clock: Clock
   readonly release: Pick<CloudRelease, 'isLater'>
-  /** Who sees what otherwise; undefined: no caller does. */
+  /** Which callers see what otherwise; undefined: none does. */
   readonly views?: Pick<Views, 'of'> | undefined
 }
 
@@ -91,12 +94,12 @@ export class MirrorReads {
 
   /**
    * A form that cannot be had is refused before anything else that is wrong, as kube-apiserver does it; where nothing is, the
-   * form is looked at only by who answers, since the API server may speak more of them.
+   * form is looked at only where it is answered, since the API server may speak more of them.
    */
   #readOf(known: KnownResource, call: Call): Read {
     try {
       const read = readOf(known, call, this.#parts.authentication.callerOf(call)?.name ?? '')
-      if (call.identity.kind === 'named') return { ...read, isKeptHere: true, unasked: nameless }
+      if (isAlone(call, this.#parts.upstream)) return { ...read, isKeptHere: true, unasked: nameless }
       const isKept = call.identity.kind === 'edge' && this.#parts.upstream.keepsAdministrator === true
       return isKept && !call.impersonates ? { ...read, unasked: untrusted } : read
     } catch (error) {
@@ -105,8 +108,9 @@ export class MirrorReads {
     }
   }
 
-  async #elsewhere(first: ReadRoute, asked: ReadCall): Promise<Response> {
-    const { known, call } = asked
+  async #elsewhere(first: ReadRoute, wanted: ReadCall): Promise<Response> {
+    const { known, call } = wanted
+    let asked = wanted
     let { read } = asked
     for (let route = first; ; route = this.#parts.front.route(read)) {
       switch (route.kind) {
@@ -115,13 +119,23 @@ export class MirrorReads {
         case 'confirm':
           return await this.#confirm(asked, route)
         case 'forward': {
-          const answer = await this.#pass(asked)
+          const answer = await this.#spokenFor(asked)
+          if (answer === undefined) {
+            // The hub does not speak for this caller, as was not known: it is read as for any such caller.
+            read = { ...read, isKeptHere: true, unasked: nameless }
+            asked = { ...asked, read }
+            break
+          }
           if (read.verb === 'get' && answer.status === 200) this.#parts.front.found(read)
           return answer
         }
         case 'freshen':
           await this.#parts.upstream.freshen?.(this.#parts.upstream.reachability.limitMs)
           read = { ...read, isAsked: true }
+          break
+        case 'prove':
+          await route.judged
+          read = { ...read, isProved: true }
           break
         case 'hold': {
           if (isWatchList(read, call.api)) return this.#later(asked, route.mirrored)
@@ -151,16 +165,26 @@ export class MirrorReads {
     return this.#pass({ known, read: readOf(known, call, caller), call, seeing })
   }
 
-  async #pass(asked: ReadCall): Promise<Response> {
+  /** Undefined: the hub does not speak for the caller. */
+  async #spokenFor(asked: ReadCall): Promise<Response | undefined> {
+    try {
+      return await this.#pass(asked, { isRouted: true })
+    } catch (error) {
+      if (error instanceof Unspoken) return undefined
+      throw error
+    }
+  }
+
+  async #pass(asked: ReadCall, { isRouted = false } = {}): Promise<Response> {
     const { forwarder } = this.#parts
     const { known, call, seeing } = asked
-    if (seeing === undefined) return await forwarder.pass(call)
+    if (seeing === undefined) return await forwarder.pass(call, { isRouted })
     const served = this.#seenBy(seeing, this.#servedBy(known, undefined))
     // What cannot be had is refused before anything is asked.
     call.formOf(served)
     const refused = this.#otherwise(served, asked, seeing)
     if (refused !== undefined) return refused
-    return await seenReply(this.#parts, served, call, await forwarder.pass(call, asJson))
+    return await seenReply(this.#parts, served, call, await forwarder.pass(call, { ...asJson, isRouted }))
   }
 
   /** What was decided before a read was held may have changed meanwhile. */
@@ -216,7 +240,7 @@ export class MirrorReads {
     }
   }
 
-  /** Whom the API server is asked about while a watch is open. One for another caller was judged here only while it was away. */
+  /** The caller that the API server is asked about while a watch is open. One for another caller was judged here only while it was away. */
   #listenerOf(call: Call): Identity {
     const caller = call.impersonates ? this.#parts.authentication.callerOf(call) : undefined
     return caller === undefined ? call.identity : { kind: 'local', caller }
@@ -331,73 +355,3 @@ const late = { why: 'the API server did not answer in time' }
 
 /** A stream whose headers are out waits longer than a request: its client shows a line every ten seconds and waits on. */
 const watchListHoldMsMax = 60_000
-
-function readOf(known: KnownResource, call: Call, caller: string): Read {
-  const { resource } = known
-  const { group, version } = resource
-  const namespace = call.namespaceOf(resource)
-  const base = { group, version, resource: resource.resource, namespace }
-  const { identity, api } = call
-  const { verb } = api
-  if (verb === 'get') {
-    const state = call.getOptions
-    const scope = scopeOfName(base, api.name)
-    const kind = state.kind === 'notOlderThan' ? 'version' : state.kind
-    const at = state.kind === 'notOlderThan' ? state.version : 0
-    return { verb, known, scope, key: call.keyOf(resource), state: kind, version: at, caller, identity }
-  }
-  if (verb === 'watch') {
-    const { labels, start } = call.watchOptions
-    const scope = { ...base, labels, fields: call.fieldsOf(known) }
-    const at = start.kind === 'after' ? start.version : 0
-    const state = start.kind === 'after' ? 'version' : start.kind
-    return { verb, known, scope, state, version: at, caller, identity }
-  }
-  const { labels, state } = call.listOptions(resource)
-  const scope = { ...base, labels, fields: call.fieldsOf(known) }
-  if (state.kind === 'continue') {
-    const ownToken = state.token.issuedSeconds !== undefined
-    return { verb: 'list', known, scope, state: 'continue', version: 0, ownToken, caller, identity }
-  }
-  const named = state.kind === 'exact' || state.kind === 'notOlderThan'
-  const kind = named ? 'version' : state.kind
-  const exact = state.kind === 'exact'
-  return { verb: 'list', known, scope, state: kind, version: named ? state.version : 0, exact, caller, identity }
-}
-
-/** A watch that only begins with what there is has begun once its headers are out: what is written then it tells in order. */
-function isWatchList({ verb }: Read, api: ApiRequest): boolean {
-  return verb === 'watch' && api.query.has('sendInitialEvents')
-}
-
-/** A body that begins when it can be made; one that cannot be made ends at once, and its client comes again. */
-class DeferredWatch implements AsyncIterableIterator<Buffer> {
-  readonly #open: () => Promise<AsyncIterator<Buffer> | undefined>
-  #body: Promise<AsyncIterator<Buffer> | undefined> | undefined
-  #over = false
-
-  constructor(open: () => Promise<AsyncIterator<Buffer> | undefined>) {
-    this.#open = open
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  async next(): Promise<IteratorResult<Buffer>> {
-    this.#body ??= this.#open()
-    const body = await this.#body
-    if (body === undefined || this.#over) {
-      body?.return?.().catch(() => {})
-      return { value: undefined, done: true }
-    }
-    return await body.next()
-  }
-
-  async return(): Promise<IteratorResult<Buffer>> {
-    this.#over = true
-    // Why it could not be made is told to the reader that waits in `next`; there may be none left.
-    this.#body?.then((body) => body?.return?.()).catch(() => {})
-    return { value: undefined, done: true }
-  }
-}

@@ -9,7 +9,7 @@ import { listItemForm, readListPage } from '../../../kube/listpage.ts'
 import { scanObject } from '../../../kube/object.ts'
 import { internalError, type Status } from '../../../kube/status.ts'
 import { piecesOf } from '../../answer/pieces.ts'
-import { formOf, listResponse } from '../../answer/transform.ts'
+import { formOf, listResponse, readyFor } from '../../answer/transform.ts'
 import type { Call } from '../../call.ts'
 import type { ReadParts, Response, Served } from '../../endpoint.ts'
 import type { ClassView } from '../../views/view.ts'
@@ -27,6 +27,7 @@ type Viewed = Served & { readonly view: ClassView }
 export async function seenReply(parts: ReadParts, served: Viewed, call: Call, reply: Response): Promise<Response> {
   // A refusal is not of an object.
   if (reply.status !== 200) return reply
+  await readyFor(call.formOf(served))
   switch (call.api.verb) {
     case 'list':
       return await seenList(parts, served, call, await wholeOf(reply))

@@ -64,7 +64,7 @@ test('an event that is too large, or says so, ends the stream', () => {
   assert.throws(() => cutter.push(part), /over/)
 })
 
-test('whoever leaves does not wait for the next event, and no event follows', async () => {
+test('a client that leaves does not wait for the next event, and no event follows', async () => {
   let left = false
   let say: (result: IteratorResult<Buffer>) => void = () => {}
   const body: AsyncIterableIterator<Buffer> = {

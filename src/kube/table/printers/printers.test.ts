@@ -9,7 +9,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { builtinColumns, builtinFacts } from '../../builtin.ts'
 import type { Resource } from '../../resource.ts'
-import { columnsOf, rowOf, scales } from './printers.ts'
+import { scales } from '../tableresource.ts'
+import { columnsOf, rowOf } from './printers.ts'
 import type { View } from './read.ts'
 
 type Recorded = { resource: string; now: string; cells: unknown[]; conditions?: unknown[]; object: View }

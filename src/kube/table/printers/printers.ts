@@ -5,8 +5,8 @@
  */
 
 import { builtinColumns } from '../../builtin.ts'
-import type { Resource } from '../../resource.ts'
 import { qualified } from '../../status.ts'
+import { scales, type TableResource } from '../tableresource.ts'
 import { corePrinters } from './core.ts'
 import { type CustomColumn, compileColumns, printCustom } from './custom.ts'
 import { networkPrinters } from './network.ts'
@@ -17,12 +17,6 @@ import { storagePrinters } from './storage.ts'
 import { workloadPrinters } from './workloads.ts'
 
 export type { CustomColumn } from './custom.ts'
-
-/** What a table needs to know about the resource of its objects. */
-export type TableResource = Pick<Resource, 'group' | 'version' | 'resource' | 'custom'>
-
-/** The resource of a Scale: none lists it, it is computed from what it scales. */
-export const scales: TableResource = { group: 'autoscaling', version: 'v1', resource: 'scales', custom: false }
 
 /** Key order as kube-apiserver prints it. */
 export type ColumnDefinition = {

@@ -64,7 +64,7 @@ test('a hint is followed at once by those who ask, and by itself after half a se
   assert.ok(world.cloud.asked.filter((path) => path === '/apis').length - before <= 2)
 })
 
-test('a change that comes while discovery is being read is seen by whoever asks after it', async () => {
+test('a change that comes while discovery is being read is seen by a caller that asks after it', async () => {
   await using world = new World()
   const show = hide(world, 'pasture.test')
   await started(world)

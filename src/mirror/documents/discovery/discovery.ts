@@ -9,6 +9,7 @@ import { backoffMs } from '../../../base/backoff.ts'
 import { Bell } from '../../../base/bell.ts'
 import { type Clock, sleep } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
+import type { ToldSigns } from '../../../upstream/told.ts'
 import { type Reachability, Unreachable } from '../../../upstream/upstream.ts'
 import { type DocumentHead, type DocumentStore, etagOf } from '../documentstore.ts'
 import type { Fetched, Fetcher } from '../fetcher.ts'
@@ -38,6 +39,7 @@ export class DiscoveryMirror {
   readonly #fetcher: Fetcher
   readonly #catalog: { adopt(groups: readonly DiscoveredGroup[]): void }
   readonly #reachability: Reachability
+  readonly #told: ToldSigns | undefined
   readonly #clock: Clock
   readonly #log: Log
   readonly #random: () => number
@@ -55,6 +57,8 @@ export class DiscoveryMirror {
   /** The status of the refusal that was told: one that lasts is told once. */
   #refusalTold = 0
   #soughtAt = Number.NEGATIVE_INFINITY
+  /** A caller named what is not known: that a hub has not heard of it either is no answer. */
+  #isSought = false
   /** What was refused, by place and header; tried again when discovery has been read again. */
   readonly #refused = new Set<string>()
 
@@ -63,6 +67,7 @@ export class DiscoveryMirror {
     fetcher: Fetcher
     catalog: { adopt(groups: readonly DiscoveredGroup[]): void }
     reachability: Reachability
+    told: ToldSigns | undefined
     clock: Clock
     log: Log
     random: () => number
@@ -71,6 +76,7 @@ export class DiscoveryMirror {
     this.#fetcher = parts.fetcher
     this.#catalog = parts.catalog
     this.#reachability = parts.reachability
+    this.#told = parts.told
     this.#clock = parts.clock
     this.#log = parts.log
     this.#random = parts.random
@@ -91,10 +97,15 @@ export class DiscoveryMirror {
       this.#dueAt = this.#clock.steady()
       this.#refresher.ring()
     })
+    const deaf = this.#told?.observe(() => {
+      this.#dueAt = this.#clock.steady()
+      this.#refresher.ring()
+    })
     try {
       await Promise.all([this.#keepFresh(signal), this.#keepSwept(signal)])
     } finally {
       stop()
+      deaf?.()
     }
   }
 
@@ -110,6 +121,7 @@ export class DiscoveryMirror {
     const now = this.#clock.steady()
     if (now - this.#soughtAt < seekMsMin) return
     this.#soughtAt = now
+    this.#isSought = true
     this.refresh()
   }
 
@@ -150,7 +162,10 @@ export class DiscoveryMirror {
 
   async #look(): Promise<boolean> {
     try {
-      const [api, apis] = await Promise.all([this.#fetchRoot('/api'), this.#fetchRoot('/apis')])
+      const isAsked = this.#isSought
+      this.#isSought = false
+      const roots = [this.#fetchRoot('/api', isAsked), this.#fetchRoot('/apis', isAsked)] as const
+      const [api, apis] = await Promise.all(roots)
       if (api.kind === 'refused' || apis.kind === 'refused') {
         const status = api.kind === 'refused' ? api.status : apis.kind === 'refused' ? apis.status : 0
         this.#log[status === this.#refusalTold ? 'debug' : 'warn']('discovery.refused', { status })
@@ -170,13 +185,9 @@ export class DiscoveryMirror {
     }
   }
 
-  #fetchRoot(place: string): Promise<Fetched> {
-    return this.#fetcher.fetch({
-      place,
-      accept: aggregatedAccept,
-      basis: plainBasis,
-      isGood: isGoodDocument,
-    })
+  #fetchRoot(place: string, isAsked: boolean): Promise<Fetched> {
+    const wanted = { place, accept: aggregatedAccept, basis: plainBasis, isGood: isGoodDocument }
+    return isAsked ? this.#fetcher.fetch(wanted) : this.#fetcher.look(wanted)
   }
 
   /** A server without the aggregated form: every group version is asked for by itself. One that fails keeps its old one. */

@@ -30,7 +30,7 @@ function told(owners: Managed): string[] {
   )
 }
 
-test('whoever owns the replicas owns those of the Scale', () => {
+test('the owner of the replicas owns those of the Scale', () => {
   const parent = managed(
     entry('a', 'Apply', ['replicas', 'paused']),
     entry('b', 'Update', ['paused']),

@@ -1,7 +1,16 @@
 /**
- * The uids in the subject of a certificate, which Kubernetes has an object identifier of its own for and Node does not tell.
- * Reads as much of the certificate (DER) as leads there: OpenSSL has parsed all of it when it comes here.
+ * What Kubernetes reads of a client certificate's subject: the common name, organizations, and uids, for which it has an object
+ * identifier of its own that Node does not tell. For these as much of the certificate (DER) is read as leads there: OpenSSL has
+ * parsed all of it when it comes here.
  */
+
+/** As kube-apiserver reads a subject: of several common names the last, every organization. */
+export function namesOf({ CN = '', O = [] }: { CN?: string | string[]; O?: string | string[] }): {
+  name: string
+  organizations: string[]
+} {
+  return { name: [CN].flat().at(-1) ?? '', organizations: [O].flat() }
+}
 
 /** 1.3.6.1.4.1.57683.2 */
 const uidType = Buffer.from('2b0601040183c25302', 'hex')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
+import { subjectUids } from '../../kube/certificatesubject.ts'
 import { admin } from './server.test-support.ts'
-import { subjectUids } from './subjectuids.ts'
 
 const uid = '2b0601040183c25302'
 const commonName = '550403'

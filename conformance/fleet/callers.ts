@@ -1,0 +1,118 @@
+/**
+ * Callers of every kind behind an edge and its hub: what each is given equals what the API server gives it directly, with the rights of
+ * `deploy/hub.yaml` in the constrained way and an EdgePolicy that says for whom the edge may speak. Without the cloud they are judged by what the hub
+ * told of their rules. An edge that lies about its callers is refused.
+ */
+import { Seat } from '../asking.ts'
+import { Findings } from '../findings.ts'
+import { messageOf } from '../hub/kubelet.ts'
+import { dropFreeImpersonation, shop, state } from '../hub/objects.ts'
+import { HubbedWorld } from '../hub/world.ts'
+import type { Step, StepContext, StepResult } from '../step.ts'
+import { type Cast, castOf, populateCast } from './cast.ts'
+import { asOthers, compareOne, impersonations, questions } from './differential.ts'
+import { checkLies } from './hostile.ts'
+import { checkOffline, checkWithdrawn } from './offline.ts'
+
+export const step: Step = { name: 'fleet-callers', tier: 'default', minutes: 2, run }
+
+/** Ten kinds, besides `lead` as others: a node, two accounts, five people with certificates, one who shows nothing, one who forges. */
+const compared = [
+  'kubelet edge-1',
+  'keeper',
+  'bare',
+  'mary',
+  'uma',
+  'robin',
+  'idle',
+  'kube-proxy',
+  'anonymous',
+  'forger',
+  'lead',
+]
+
+async function run(context: StepContext): Promise<StepResult> {
+  const findings = new Findings(context.progress)
+  const world = await HubbedWorld.open(context, populateCast)
+  try {
+    await play(world, findings)
+    return findings.result
+  } finally {
+    await world.stop()
+  }
+}
+
+/** Everybody who asks, known to the world by name. */
+export async function introduce(world: HubbedWorld): Promise<Cast> {
+  const cast = await castOf(world.oracle, world.context.dir)
+  for (const [who, person] of cast) world.know(who, person)
+  world.know('anonymous', {})
+  world.know('forger', { token: 'not-a-token' })
+  return cast
+}
+
+async function play(world: HubbedWorld, findings: Findings): Promise<void> {
+  const cast = await introduce(world)
+  await dropFreeImpersonation(world.oracle)
+  await world.startSynced('edge-1')
+  await findings.part('the same as directly', () => checkSame(world, findings))
+  await findings.part('who impersonates', () => checkImpersonating(world, findings))
+  await findings.part('who is refused', () => checkRefused(world, findings, cast))
+  await findings.part('a right goes', () => checkWithdrawn(world, findings))
+  await findings.part('without the cloud', () => checkCut(world, findings))
+  await findings.part('lies', () => checkLies(world, findings, { cast, state }))
+}
+
+/** Also started again: what a hub told of callers is on the disk. */
+async function checkCut(world: HubbedWorld, findings: Findings): Promise<void> {
+  await world.links['edge-1'].set('blackhole')
+  await world.untilCloudIs('edge-1', 'unreachable')
+  await checkOffline(world, findings, 'cut')
+  await world.edge('edge-1').restart('kill')
+  await world.untilCloudIs('edge-1', 'unreachable')
+  await checkOffline(world, findings, 'started again without the cloud')
+  await world.links['edge-1'].set('up')
+  await world.untilCloudIs('edge-1', 'reachable')
+}
+
+export async function checkSame(world: HubbedWorld, findings: Findings): Promise<void> {
+  let asked = 0
+  for (const who of compared) {
+    const place = { who, here: world.at('edge-1', who), straight: world.straight(who) }
+    for (const question of questions) {
+      await compareOne(findings, place, question)
+      asked++
+    }
+  }
+  findings.note(`${asked} requests of ${compared.length} callers`)
+}
+
+export async function checkImpersonating(world: HubbedWorld, findings: Findings): Promise<void> {
+  const place = { who: 'lead', here: world.at('edge-1', 'lead'), straight: world.straight('lead') }
+  for (const headers of impersonations)
+    for (const [path, asked = {}] of asOthers)
+      await compareOne(findings, place, [path, { ...asked, headers: { ...asked.headers, ...headers } }])
+}
+
+/** Members of system:masters, whom no policy names, and certificates that prove nothing. */
+async function checkRefused(world: HubbedWorld, findings: Findings, cast: Cast): Promise<void> {
+  const making = { method: 'POST', body: { metadata: { name: 'never' } } }
+  const maps = `/api/v1/namespaces/${shop}/configmaps`
+  for (const [who, sentence] of [
+    ['master', /its hub speaks for no member of system:masters, ask with a token/],
+    ['stranger', /its hub does not let node "edge-1" speak for it \(no policy lets this edge speak for it\)/],
+  ] as const) {
+    const told = await world.at('edge-1', who).ask(maps, making)
+    findings.check(told.status === 403 && sentence.test(messageOf(told)), `${who} writes nothing`, told.body)
+  }
+  for (const who of ['expired', 'foreign']) {
+    const [told, straight] = await Promise.all([world.at('edge-1', who).ask(maps), world.straight(who).ask(maps)])
+    findings.equal([told.status, straight.status], [401, 401], `a certificate that is ${who}`)
+  }
+  // A token goes before a certificate that no credential goes with.
+  const { ake } = world.edge('edge-1')
+  const both = new Seat(ake, { ...cast.get('master'), ...world.person('keeper') })
+  const { body } = await both.ask('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST', body: {} })
+  findings.check(body.includes(`system:serviceaccount:${shop}:keeper`), 'a master with a token', body)
+  both.close()
+}

@@ -1,0 +1,86 @@
+/** Options of `ake edge` alone: how callers are known, what is mirrored for them, and how pods of its node find it. */
+import type { Option } from './option.ts'
+
+export const edgeOptions = [
+  {
+    name: 'credential',
+    env: 'AKE_CREDENTIAL',
+    type: 'file',
+    commands: { edge: undefined },
+    help: 'what "ake join" or "ake hub issue" wrote for this node: its certificate and key for --hub, and the hub\'s authorities; read again when it changes, and written when the certificate is renewed',
+  },
+  {
+    name: 'kubelet-serving-certificate',
+    env: 'AKE_KUBELET_SERVING_CERTIFICATE',
+    type: 'file',
+    commands: { edge: undefined },
+    help: "file for the kubelet's serving certificate and key (its tlsCertFile and tlsPrivateKeyFile), which the cluster signs (kubernetes.io/kubelet-serving) and the edge renews; needs --hub",
+  },
+  {
+    name: 'mirror',
+    env: 'AKE_MIRROR',
+    type: 'resource',
+    commands: { edge: undefined },
+    list: true,
+    help: 'resource to hold from the start, before anybody asks: pods, gateways.example.com, secrets@shop-7',
+  },
+  {
+    name: 'in-cluster',
+    env: 'AKE_IN_CLUSTER',
+    type: 'incluster',
+    commands: { edge: 'service' },
+    help: 'how pods of --node find this edge by their in-cluster configuration: service (kubelet and kube-proxy are shown its CA and its first addresses that are not loopback), ca (its CA alone) or off',
+  },
+  {
+    name: 'in-cluster-for',
+    env: 'AKE_IN_CLUSTER_FOR',
+    type: 'user',
+    commands: { edge: undefined },
+    list: true,
+    help: 'who leads pods to services besides kube-proxy, and is shown this edge as the API server: a CNI agent',
+  },
+  {
+    name: 'client-ca',
+    env: 'AKE_CLIENT_CA',
+    type: 'file',
+    commands: { edge: undefined },
+    help: 'authorities (PEM) whose client certificates name callers, as --client-ca-file of the API server; read again when it changes',
+  },
+  {
+    name: 'client-credential',
+    env: 'AKE_CLIENT_CREDENTIAL',
+    type: 'credential',
+    commands: { edge: undefined },
+    list: true,
+    help: 'certificate and key that go upstream for callers whose certificate has this common name and its organizations and authority',
+  },
+  {
+    name: 'token-offline-age',
+    env: 'AKE_TOKEN_OFFLINE_AGE',
+    type: 'duration',
+    commands: { edge: '720h' },
+    help: 'how long a token that does not tell its end counts without the API server, since that last took it',
+  },
+  {
+    name: 'api-audience',
+    env: 'AKE_API_AUDIENCE',
+    type: 'audience',
+    commands: { edge: undefined },
+    list: true,
+    help: 'what the API server takes tokens for (its --api-audiences), where tokens are to be verified here before it was seen to take one',
+  },
+  {
+    name: 'first-list-max',
+    env: 'AKE_FIRST_LIST_MAX',
+    type: 'count',
+    commands: { edge: '50000' },
+    help: 'a resource of more objects than this is passed through, not mirrored',
+  },
+  {
+    name: 'first-list-bytes',
+    env: 'AKE_FIRST_LIST_BYTES',
+    type: 'bytes',
+    commands: { edge: '256Mi' },
+    help: 'a resource of more bytes than this is passed through, not mirrored (Ki, Mi, Gi)',
+  },
+] as const satisfies readonly Option[]

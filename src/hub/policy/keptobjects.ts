@@ -1,0 +1,90 @@
+/** What was read of a resource, kept while it is read again: it is replaced as a whole, or changes one by one. */
+import type { LinkObject } from '../../link/session/session.ts'
+
+type Parts<Kept> = {
+  readonly read: (object: LinkObject) => Kept
+  readonly isSame: (one: Kept, other: Kept) => boolean
+  /** Something is there, is not, or is otherwise. */
+  readonly changed: () => void
+}
+
+/** What its FollowedObjects says. */
+type Told = { readonly isKnown: boolean; readonly refusal: { readonly reason: string } | undefined }
+
+export class KeptObjects<Kept> {
+  readonly #parts: Parts<Kept>
+  #objects = new Map<string, Kept>()
+  /** Since a new reading began, and until it is whole. */
+  #next: Map<string, Kept> | undefined
+  #isKnown = false
+  /** What a FollowedObjects calls. */
+  readonly heard = {
+    put: (object: LinkObject) => this.#put(object),
+    remove: (key: string) => this.#remove(key),
+    clear: () => {
+      this.#next = new Map()
+    },
+  }
+
+  constructor(parts: Parts<Kept>) {
+    this.#parts = parts
+  }
+
+  /** It was read once, or is known not to exist. */
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
+  get size(): number {
+    return this.#objects.size
+  }
+
+  has(key: string): boolean {
+    return this.#objects.has(key)
+  }
+
+  get(key: string): Kept | undefined {
+    return this.#objects.get(key)
+  }
+
+  values(): Iterable<Kept> {
+    return this.#objects.values()
+  }
+
+  /** A resource that does not exist has no objects; one that cannot be read now has those that it had. */
+  told({ isKnown, refusal }: Told): void {
+    const isGone = refusal?.reason === 'unknown'
+    if (!isKnown && !isGone) return
+    const next = (isGone ? undefined : this.#next) ?? new Map<string, Kept>()
+    this.#next = undefined
+    const before = this.#objects
+    const wasKnown = this.#isKnown
+    this.#isKnown = true
+    // What is the same stays the same object.
+    for (const [key, kept] of next) {
+      const old = before.get(key)
+      if (old !== undefined && this.#parts.isSame(old, kept)) next.set(key, old)
+    }
+    this.#objects = next
+    const isSame = before.size === next.size && [...next].every(([key, kept]) => before.get(key) === kept)
+    if (!wasKnown || !isSame) this.#parts.changed()
+  }
+
+  #put(object: LinkObject): void {
+    const { read, isSame, changed } = this.#parts
+    const kept = read(object)
+    if (this.#next !== undefined) {
+      this.#next.set(object.key, kept)
+      return
+    }
+    const old = this.#objects.get(object.key)
+    if (this.#objects.has(object.key) && isSame(old as Kept, kept)) return
+    this.#objects.set(object.key, kept)
+    changed()
+  }
+
+  #remove(key: string): void {
+    if (this.#next !== undefined) this.#next.delete(key)
+    else if (this.#objects.delete(key)) this.#parts.changed()
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * The EdgePolicies of the cluster, as the hub's own mirror has them, and the labels of Nodes that they are chosen by. Where there is no such
+ * resource there is no policy; a definition that comes later is noticed. What was read stands until it was read again, since a
+ * policy that cannot be seen for a moment still forbids.
+ */
+import { type Clock, sleep } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { type Labels, scanObject } from '../../kube/object.ts'
+import { concerns, type PolicedNode } from '../../policy/nodes.ts'
+import { type EdgeRules, policyResource } from '../../policy/policy.ts'
+import { type ReadPolicy, readPolicy } from '../../policy/reading.ts'
+import { applied, rulesBy } from '../../policy/rules.ts'
+import { FollowedObjects } from '../access/followed.ts'
+import type { HubSources } from '../sources/sources.ts'
+import { KeptObjects } from './keptobjects.ts'
+
+type Parts = {
+  readonly sources: Pick<HubSources, 'open'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Names of nodes whose rules are remembered: more than a hub has links. Each is a few bytes, since rules are shared. */
+const nodesMax = 50_000
+/** Of policies that are for the same edges, those of the past included: some kilobytes each. */
+const sharedMax = 1_000
+/** For the first reading: a hub that has just started lets its edges wait for it. */
+const firstMsMax = 5_000
+
+export class Policies {
+  readonly #parts: Parts
+  readonly #policies: KeptObjects<ReadPolicy>
+  readonly #labels: KeptObjects<Labels | undefined>
+  readonly #followed: { readonly policies: FollowedObjects; readonly nodes: FollowedObjects }
+  readonly #observers = new Set<() => void>()
+  /** By the name of the node. */
+  readonly #rules = new Map<string, EdgeRules>()
+  /** By the policies that are for an edge: what is the same for many edges is one object. */
+  readonly #shared = new Map<string, EdgeRules>()
+  /** For each policy that was read, as long as it stands: a number for its text. */
+  #numbers = 0
+  readonly #numberOf = new WeakMap<ReadPolicy, number>()
+  #isTelling = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { sources, clock } = parts
+    this.#policies = new KeptObjects({
+      read: ({ bytes }) => readPolicy(bytes),
+      isSame: (one, other) => one.text === other.text && one.generation === other.generation,
+      changed: () => this.#changed(),
+    })
+    this.#labels = new KeptObjects({
+      read: ({ bytes }) => scanObject(bytes).labels,
+      isSame: areEqual,
+      changed: () => this.#changed(),
+    })
+    const nodes = new FollowedObjects({
+      ...{ sources, clock, of: { group: '', version: 'v1', resource: 'nodes' }, ...this.#labels.heard },
+      told: () => this.#labels.told(nodes),
+    })
+    const policies = new FollowedObjects({
+      ...{ sources, clock, of: policyResource, ...this.#policies.heard },
+      told: () => this.#policies.told(policies),
+    })
+    this.#followed = { policies, nodes }
+  }
+
+  /** Policies were read, or are known not to exist. */
+  get isKnown(): boolean {
+    return this.#policies.isKnown
+  }
+
+  /** Resolves when they are, or after a moment. */
+  async first(): Promise<void> {
+    const known = new AbortController()
+    const deaf = this.observe(() => known.abort())
+    await sleep(this.#parts.clock, firstMsMax, known.signal)
+    deaf()
+  }
+
+  /** Why they are not, as far as that was told. */
+  get why(): string {
+    const { refusal } = this.#followed.policies
+    return refusal?.sentence ?? 'the hub has not read the policies yet'
+  }
+
+  all(): Iterable<ReadPolicy> {
+    return this.#policies.values()
+  }
+
+  isFor({ nodes }: ReadPolicy, node: string): boolean {
+    return concerns(nodes, this.#nodeOf(node)) === 'yes'
+  }
+
+  /** There may be such a resource now. */
+  hurry(): void {
+    this.#followed.policies.hurry()
+  }
+
+  rulesOf(node: string): EdgeRules {
+    const known = this.#rules.get(node)
+    if (known !== undefined) return known
+    const rules = this.#merged(this.#nodeOf(node))
+    if (this.#rules.size >= nodesMax) this.#rules.clear()
+    this.#rules.set(node, rules)
+    return rules
+  }
+
+  /** Whichever edges its policy is for: the edge that is revoked is named by the rule itself. */
+  revokedSince(node: string): { readonly sinceMs: number; readonly by: string } | undefined {
+    let latest: { readonly sinceMs: number; readonly by: string } | undefined
+    for (const { name, revoked } of this.#policies.values())
+      for (const { at, name: revokedName, sinceMs } of revoked) {
+        if (revokedName !== node || (latest !== undefined && latest.sinceMs >= sinceMs)) continue
+        latest = { sinceMs, by: `policy/${name} spec.revoked[${at}]` }
+      }
+    return latest
+  }
+
+  /** Called behind the turn in which something changed; answers how to stop that. */
+  observe(changed: () => void): () => void {
+    this.#observers.add(changed)
+    return () => void this.#observers.delete(changed)
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const all = Object.values(this.#followed)
+    for (const one of all) one.start()
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    for (const one of all) one.stop()
+  }
+
+  #nodeOf(name: string): PolicedNode {
+    // A Node that is not there yet, or was deleted, has no labels to go by.
+    return { name, labels: this.#labels.isKnown && this.#labels.has(name) ? this.#labels.get(name) : 'unknown' }
+  }
+
+  #merged(node: PolicedNode): EdgeRules {
+    const those = applied(this.#policies.values(), node)
+    const key = those.map(({ policy, isWhole }) => `${this.#number(policy)}${isWhole ? '' : '?'}`).join()
+    const rules = this.#shared.get(key) ?? rulesBy(those)
+    if (this.#shared.size >= sharedMax) this.#shared.clear()
+    this.#shared.set(key, rules)
+    return rules
+  }
+
+  #number(policy: ReadPolicy): number {
+    const number = this.#numberOf.get(policy) ?? ++this.#numbers
+    this.#numberOf.set(policy, number)
+    return number
+  }
+
+  /** What many objects change in one turn is told once. */
+  #changed(): void {
+    this.#rules.clear()
+    if (this.#isTelling) return
+    this.#isTelling = true
+    queueMicrotask(() => {
+      this.#isTelling = false
+      const { log } = this.#parts
+      log.debug('hub.policies', { policies: this.#policies.size })
+      for (const changed of this.#observers) changed()
+    })
+  }
+}
+
+function areEqual(one: Labels | undefined, other: Labels | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other
+  if (one.size !== other.size) return false
+  for (const [label, value] of one) if (other.get(label) !== value) return false
+  return true
+}
