@@ -104,6 +104,41 @@ test('[D4] whatever a disk does to the files, what was acknowledged is served as
   )
 })
 
+test('[D4] a bit that has turned anywhere in the index makes no object come back that was deleted after it', async () => {
+  const folder = mkdtempSync(join(scratch, 'ake-turned-'))
+  const limits = { historyBytesMax: 6_000, segmentBytes: 100_000 }
+  const open = (at: string) => new World({ folder: at, limits, disk })
+  const change = { interest: '/a', key: 'ghost', version: 2, position: 2 }
+  try {
+    const made = join(folder, 'made')
+    fs.mkdirSync(made)
+    const world = open(made)
+    await world.commit({ changes: [{ ...change, kind: 'put', body: Buffer.from('a body') }], synced: true })
+    world.follow()
+    await world.close()
+    // Tables, and what finds their rows, each say the key.
+    const bytes = fs.readFileSync(join(made, 'ake.db'))
+    const places = [...bytes.toString('latin1').matchAll(/ghost/g)].map(({ index }) => index)
+    assert.ok(places.length > 1, `${places.length} places`)
+    for (const place of places) {
+      const at = join(folder, `turned-${place}`)
+      copyKilled(made, at)
+      const turned = Buffer.from(bytes)
+      turned[place] = (turned[place] as number) ^ 1
+      fs.writeFileSync(join(at, 'ake.db'), turned)
+      const deleting = open(at)
+      await deleting.commit({ changes: [{ ...change, version: 3, position: 3, kind: 'delete' }], synced: true })
+      deleting.follow()
+      await deleting.close()
+      const again = open(at)
+      assert.deepEqual([...found(again).objects], [], `turned at ${place}`)
+      await again.close()
+    }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
 /** Calls by which a recovery changes the disk: before the one with this number the power goes, and stays away. */
 function cutBefore(last: number): () => number {
   let calls = 0

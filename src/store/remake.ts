@@ -39,12 +39,22 @@ export function openSound(parts: RemakeParts, base: Base | undefined): Opened {
     const statements = prepare(db)
     const applier = new Applier({ ...parts, statements })
     checkBelongs({ folder, applier, base })
+    checkWhole(db, path)
     if (!applier.isSound()) throw new IndexDamaged(`${path}: its sums do not add up`)
     return { db, statements, applier }
   } catch (error) {
     db.close()
     throw error
   }
+}
+
+/**
+ * Throws unless what finds rows agrees with the rows. The sums are of the tables alone: a key that is not found by its text is
+ * a ghost once it is deleted, and its sum is right. Takes some 2 ms for 1,000 objects.
+ */
+function checkWhole(db: DatabaseSync, path: string): void {
+  const [said] = Object.values(db.prepare('PRAGMA integrity_check(1)').get() as Record<string, unknown>)
+  if (said !== 'ok') throw new IndexDamaged(`${path}: ${said}`)
 }
 
 /** Throws unless the index can be one of this log, and not older than what the log still has. */
