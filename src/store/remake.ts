@@ -54,7 +54,7 @@ export function openSound(parts: RemakeParts, base: Base | undefined): Opened {
  */
 function checkWhole(db: DatabaseSync, path: string): void {
   const [said] = Object.values(db.prepare('PRAGMA integrity_check(1)').get() as Record<string, unknown>)
-  if (said !== 'ok') throw new IndexDamaged(`${path}: ${said}`)
+  if (said !== 'ok') throw new IndexDamaged(`${path}: ${String(said).replaceAll('\n', ' ')}`)
 }
 
 /** Throws unless the index can be one of this log, and not older than what the log still has. */
