@@ -1,17 +1,23 @@
 /** `ake serve` as a process: what it needs, how it ends, and what a restart keeps. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:http2'
 import { Agent, request } from 'node:https'
-import { createServer } from 'node:net'
+import { connect as connectTcp, createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { withFolderHere } from './edgeprocess.ts'
 import { Client, configMap, configMaps, type Frame, runAke, type Serving, Watch, withFolder } from './process.ts'
 
 type Written = Frame['object'] & { metadata: { uid: string } }
 type Listed = { metadata: { resourceVersion: string; continue?: string }; items: Written[] }
+
+/** Between two looks whether a server listens again. */
+const listeningLookMs = 10
 
 const watching = (version: string, more = '') => `${configMaps}?watch=1&resourceVersion=${version}${more}`
 
@@ -44,6 +50,43 @@ test('[A2] SIGTERM: a bookmark for who asked, the end of every stream without a 
     assert.equal(last?.object.metadata.resourceVersion, newest)
     assert.ok(plain.frames.every(({ type }) => type !== 'BOOKMARK'))
   }))
+
+test('[A2] a client that comes back in the first moment of a new life waits for its answer: a reset would make it list again', () =>
+  withFolder(async (folder, serve) => {
+    const before = await serve()
+    await before.end('SIGTERM')
+    const kubeconfig = join(folder, 'admin.kubeconfig')
+    // Read between the first connection and the word that it is ready: a pipe holds that up for as long as nobody writes.
+    rmSync(kubeconfig)
+    execFileSync('mkfifo', [kubeconfig])
+    const started = serve('--listen', `127.0.0.1:${before.port}`)
+    started.catch(() => {})
+    await untilListening(before.port)
+    const client = new Client(before)
+    const answer = client.ask('GET', '/version')
+    answer.catch(() => {})
+    await once(client.session, 'connect')
+    // What is asked before a ping has arrived when the ping is answered.
+    await new Promise<void>((resolve, reject) => {
+      client.session.ping((error) => (error === null ? resolve() : reject(error)))
+    })
+    await writeFile(kubeconfig, '')
+    assert.equal((await answer).status, 200)
+    await started
+    client.close()
+  }))
+
+async function untilListening(port: number): Promise<void> {
+  for (;;) {
+    const socket = connectTcp(port, '127.0.0.1')
+    const isListening = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    })
+    socket.destroy()
+    if (isListening) return
+    await setTimeout(listeningLookMs)
+  }
+}
 
 test('a large list and a large document are compressed over loopback only where --compress all says so', () =>
   withFolderHere(async (_, serve) => {

@@ -65,9 +65,11 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
 
     const measures = new Measures({ copy, catalog: resources, store, more: () => [buildInfo()] })
     const { pki } = serving
-    let handle: Endpoint['handle'] | undefined
+    const begun = Promise.withResolvers<Endpoint>()
+    // A client that comes back as soon as the port is open waits for the rest, which needs to know that port.
+    let handle: Endpoint['handle'] = async (request) => (await begun.promise).handle(request)
     const server = new Server({
-      handle: (request) => (handle as Endpoint['handle'])(request),
+      handle: (request) => handle(request),
       whose,
       compress: config.compress,
       addresses: config.listen,
@@ -101,6 +103,7 @@ export async function serve(config: ServeConfig, { log, signal, ready }: Running
     })
     const endpoint = new Endpoint({ authentication, authorization, catalog: resources, answering, measures, log })
     handle = (request) => endpoint.handle(request)
+    begun.resolve(endpoint)
     log.info('serve.ready', { url, version: copy.progress.version })
     ready(url)
     await Promise.all([

@@ -89,7 +89,8 @@ export class Exchanges {
       if (!this.#isPrompt(visit)) await nextRound()
       if (!out.destroyed) response = await this.#parts.handle(request)
     } catch (error) {
-      this.fault(error as Error)
+      // Told to its client as what it is: a stream that is only reset makes an informer list again.
+      if (!out.destroyed) response = refusal(error, request, this.#parts.log)
     } finally {
       this.#requests.give(holder, places)
       if (isWrite) this.#writes.delete(exchange)
