@@ -165,6 +165,11 @@ test('[A2] a cluster put back while one is fed: each client is told once, and th
   assert.equal(client.expired.length, 1)
   await world.pass(2_000)
   assert.equal(server.watches.size, 1)
+  assert.equal(
+    world.restores,
+    1,
+    'what feeds it has told so: a hub that hears it twice has all its edges lose the new past too',
+  )
 })
 
 test('[A2] what feeds one begins anew, over a disk that takes its time: what the lost past had is no ghost here', async () => {

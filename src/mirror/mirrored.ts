@@ -260,7 +260,10 @@ export class MirroredInterest {
       if (stop.signal.aborted) return
       // The wider one is no more, or begins anew: back to an own reflector, from where we are, or to another wider one. While
       // its new beginning is written it has no cache, as one that is no more: that it is in doubt tells them apart.
-      this.#way.take(wide.cache === undefined && !wide.isDoubted ? 'unfed' : 'doubt')
+      const isGone = wide.cache === undefined && !wide.isDoubted
+      // That the past is lost the wider one has told.
+      if (!isGone) this.#isDoubtedByOther = true
+      this.#way.take(isGone ? 'unfed' : 'doubt')
       this.start()
       if (this.cache !== undefined) this.#parts.onSynced(this)
     })

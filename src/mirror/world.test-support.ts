@@ -138,6 +138,8 @@ export class MirrorWorld {
   /** Whether the copy is compared with the cloud at leisure. */
   readonly #compares: boolean
   comparison!: Comparison
+  /** How often it was told that the cluster was put back. */
+  restores = 0
   confirms: boolean | ((interest: Interest) => Promise<boolean>) = false
   refusing = false
   store: Store
@@ -182,6 +184,7 @@ export class MirrorWorld {
       random: this.server.random,
       clock,
       log: this.log,
+      onRestored: () => void this.restores++,
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
       confirm: async (interest) => {
         this.confirmed.push(interest)
