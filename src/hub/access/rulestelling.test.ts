@@ -73,11 +73,30 @@ async function opened(limits: Partial<RulesLimits> = {}) {
       return clock.steady()
     },
   } as unknown as LiveLink
-  const link = { current: live as LiveLink | undefined, observe: () => () => undefined }
+  const linkListeners = new Set<() => void>()
+  const link = {
+    current: live as LiveLink | undefined,
+    observe: (listener: () => void) => {
+      linkListeners.add(listener)
+      return () => void linkListeners.delete(listener)
+    },
+    become(next: LiveLink | undefined) {
+      link.current = next
+      for (const listener of linkListeners) listener()
+    },
+  }
+  const news: string[] = []
+  const written = { until: Promise.resolve() }
   const linked = new LinkedRules({
     link,
     clock,
-    told: (caller, text, heardAt) => void heard.push({ caller, text, heardAt }),
+    rules: {
+      told: (caller, text, heardAt) => void heard.push({ caller, text, heardAt }),
+      stands: async ({ name }, one) => {
+        if (news.at(-1) !== `${name} ${one}`) news.push(`${name} ${one}`)
+        await written.until
+      },
+    },
   })
   const bind = (name: string, subject: object) => {
     rbac.put(
@@ -106,6 +125,7 @@ async function opened(limits: Partial<RulesLimits> = {}) {
     })
   return {
     ...{ world, edge, rbac, roles, hub, tokens, reviewed, linked, link, heard, bind, token, may, links, running, wall },
+    ...{ news, written, live, ending: ending.signal },
     told: () => told as RulesTelling,
     async [Symbol.asyncDispose]() {
       ending.abort()
@@ -161,6 +181,62 @@ test('[L29] whether what was told is current follows the hub, the stream and the
   await world.until(() => at() > 0)
   link.current = undefined
   assert.equal(at(), Number.NEGATIVE_INFINITY)
+})
+
+test('[L29, D2] who keeps rules hears what becomes of each stream, and has written that one ends before it does', async () => {
+  await using it = await opened()
+  const { world, linked, heard, token, hub, link, news, live } = it
+  void linked.run(it.ending)
+  linked.seen(token, ann)
+  await world.until(() => heard.length === 1)
+  it.running.begin()
+  await world.pass(3_000)
+  await world.until(() => news.length === 2)
+  hub.isCurrent = false
+  await world.pass(3_000)
+  await world.until(() => news.length === 3)
+  hub.isCurrent = true
+  await world.pass(3_000)
+  await world.until(() => news.length === 4)
+  assert.deepEqual(news.splice(0), ['ann unheard', 'ann heard', 'ann unheard', 'ann heard'])
+  // Not seen for long: the hub goes on until it is written.
+  const { promise, resolve } = Promise.withResolvers<void>()
+  it.written.until = promise
+  await world.pass(77 * 60_000)
+  await world.until(() => news.length > 0)
+  assert.deepEqual(news.splice(0), ['ann ended'])
+  assert.match(it.told().figures().join('\n'), /ake_hub_rules_streams 1/)
+  assert.equal(heard[0]?.heardAt(), Number.NEGATIVE_INFINITY)
+  resolve()
+  await world.until(() => /ake_hub_rules_streams 0/.test(it.told().figures().join('\n')))
+  // Seen again, over another link: of that nothing was told yet.
+  linked.seen(token, ann)
+  await world.until(() => news.includes('ann heard'))
+  news.splice(0)
+  link.become({ ...live } as LiveLink)
+  assert.deepEqual(news, ['ann ended'])
+  await world.until(() => news.includes('ann heard'))
+  news.splice(0)
+  // Gone with its link.
+  link.become(undefined)
+  it.edge.streams?.close('the line was cut')
+  await world.until(() => news.length > 0)
+  assert.deepEqual(news, ['ann cut'])
+})
+
+test('[L29] the end of the edge is to rules what a cut is: nothing is told of it', async () => {
+  await using it = await opened()
+  const { world, linked, heard, token, news } = it
+  const ending = new AbortController()
+  const ended = linked.run(ending.signal)
+  linked.seen(token, ann)
+  await world.until(() => heard.length === 1)
+  news.splice(0)
+  ending.abort()
+  await ended
+  await world.until(() => /ake_hub_rules_streams 0/.test(it.told().figures().join('\n')))
+  await world.settle()
+  assert.deepEqual(news, [])
 })
 
 test('[L29] of others than callers that were shown, the own node, nobody and reviewed subjects nothing is told', async () => {
