@@ -254,7 +254,8 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
     return text
   }
   const subject = { meant: 'subject', name: 'admin', groups: ['system:masters'] } as const
-  assert.match(await answerTo(subject), /has not asked the API server about such a subject/)
+  const unreviewed = /has not reviewed such a subject for the node of this link/
+  assert.match(await answerTo(subject), unreviewed)
   assert.match(await answerTo({ ...subject, meant: 'credential' }), /no credential was shown/)
   assert.match(
     await answerTo({ ...subject, meant: 'credential' }, { token: 'forged' }),
@@ -271,7 +272,7 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
   assert.deepEqual(heard.map(({ caller }) => caller.name).sort(), ['ann', 'system:anonymous', 'system:node:n1'])
   // A review of the node makes a subject one that may be asked about, over that link.
   const body = Buffer.from(JSON.stringify({ spec: { user: 'admin', groups: ['system:masters'] } }))
-  const pass = async (path: string, bytes: Buffer, contentType = 'application/json') => {
+  const pass = async (path: string, bytes: Buffer, { status = 201, contentType = 'application/json' } = {}) => {
     const asked = {
       method: 'POST',
       path,
@@ -280,10 +281,16 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
         yield bytes
       })(),
     }
-    for await (const _ of reviewed.overhear(links[0] as object, asked));
+    const passing = reviewed.overhear(links[0] as object, asked)
+    for await (const _ of passing.body);
+    passing.answered(status)
   }
   await pass('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body)
-  assert.match(await answerTo(subject), /has not asked/)
+  assert.match(await answerTo(subject), unreviewed)
+  for (const status of [403, 401, 422, 429, 500]) {
+    await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', body, { status })
+    assert.match(await answerTo(subject), unreviewed, String(status))
+  }
   await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', body)
   linked.reviewed({ name: 'admin', groups: ['system:masters'] })
   await world.until(() => heard.length === 4)
@@ -292,7 +299,9 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
   const type = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' }
   const message = messageOf(type.apiVersion, type.kind) as Message
   const spelled = wrap(type, encodeMessage(message, Buffer.from(JSON.stringify({ spec: { user: 'bob', groups: [] } }))))
-  await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', spelled, 'application/vnd.kubernetes.protobuf')
+  await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', spelled, {
+    contentType: 'application/vnd.kubernetes.protobuf',
+  })
   linked.reviewed({ name: 'bob', groups: [] })
   await world.until(() => heard.length === 5)
   assert.equal(heard[4]?.caller.name, 'bob')
