@@ -1,7 +1,9 @@
 /** What an edge hears of its callers' rules, over a link between a real session of it and the hub. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openBench } from '../../access/access.test-support.ts'
 import type { OpenAccess } from '../../access/open.ts'
+import { makeQuestion } from '../../access/question.ts'
 import { Rbac } from '../../access/rbac/rbac.ts'
 import { readSubjectRules } from '../../access/rbac/subjectrules.ts'
 import type { Caller } from '../../kube/caller.ts'
@@ -22,7 +24,7 @@ import { RulesTelling } from './rulestelling.ts'
 const ann: Caller = { name: 'ann', uid: 'u', groups: ['devs', 'system:authenticated'] }
 const cluster = new TestAuthority('kubernetes')
 
-async function opened(limits: Partial<RulesLimits> = {}) {
+async function opened(limits: Partial<RulesLimits> = {}, kept?: OpenAccess['rules']) {
   const rbac = new Rbac()
   const listeners = new Set<() => void>()
   const roles = {
@@ -91,9 +93,13 @@ async function opened(limits: Partial<RulesLimits> = {}) {
     link,
     clock,
     rules: {
-      told: (caller, text, heardAt) => void heard.push({ caller, text, heardAt }),
-      stands: async ({ name }, one) => {
-        if (news.at(-1) !== `${name} ${one}`) news.push(`${name} ${one}`)
+      told: (caller, text, heardAt) => {
+        heard.push({ caller, text, heardAt })
+        kept?.told(caller, text, heardAt)
+      },
+      stands: async (caller, one) => {
+        if (news.at(-1) !== `${caller.name} ${one}`) news.push(`${caller.name} ${one}`)
+        await kept?.stands(caller, one)
         await written.until
       },
     },
@@ -222,6 +228,47 @@ test('[L29, D2] who keeps rules hears what becomes of each stream, and has writt
   it.edge.streams?.close('the line was cut')
   await world.until(() => news.length > 0)
   assert.deepEqual(news, ['ann cut'])
+})
+
+test('[I2, L29] a right that is withdrawn while its caller is not seen does not count at the next cut, and one that is followed up to it does', async () => {
+  const edge = await openBench()
+  edge.cloud.users.set('token-of-ann', ann)
+  await edge.access.caller({ kind: 'token', token: 'token-of-ann' })
+  await using it = await opened({}, edge.rules)
+  const { world, linked, token, news, link, live } = it
+  void edge.run(it.ending)
+  void linked.run(it.ending)
+  const may = () => edge.access.decide(token, makeQuestion({ verb: 'get', version: 'v1', resource: 'pods' }))
+  const see = async () => {
+    edge.cloud.state = 'reachable'
+    linked.seen(token, ann)
+    await world.until(() => news.at(-1) === 'ann heard')
+  }
+  const cut = () => {
+    link.become(undefined)
+    edge.cloud.state = 'unreachable'
+  }
+  it.bind('pods', { kind: 'User', name: 'ann' })
+  it.running.begin()
+  await world.pass(3_000)
+  await see()
+  cut()
+  assert.equal(may(), 'allowed')
+  // Back, and the rules are told over this link too.
+  link.become({ ...live } as LiveLink)
+  await see()
+  await world.pass(77 * 60_000)
+  await world.until(() => news.at(-1) === 'ann ended')
+  it.rbac.delete('clusterrolebindings', 'pods')
+  it.bind('x', { kind: 'User', name: 'somebody-else' })
+  await world.pass(1_000)
+  cut()
+  assert.equal(may(), 'unknown')
+  // Heard of after all.
+  link.become({ ...live } as LiveLink)
+  await see()
+  cut()
+  assert.equal(may(), 'denied')
 })
 
 test('[L29] the end of the edge is to rules what a cut is: nothing is told of it', async () => {
