@@ -104,9 +104,15 @@ function measure(): Figure[] {
       messageBytes
     )
   })
-  const behind = { put: () => undefined, remove: () => undefined, flush: async () => undefined }
+  const behind = {
+    put: () => undefined,
+    remove: () => undefined,
+    replace: () => undefined,
+    flush: async () => undefined,
+  }
   const before = heapUsed()
-  const known = new KnownRules({ clock: fakeClock(), behind: behind as never, stored: [] })
+  const reachability = { state: 'reachable', observe: () => () => undefined } as const
+  const known = new KnownRules({ clock: fakeClock(), behind: behind as never, reachability, stored: [] })
   for (const [at, text] of texts.entries()) known.told(all[at] as Caller, Buffer.from(text).toString(), () => 0)
   const kept = heapUsed()
   for (const caller of all) known.of(caller)

@@ -238,8 +238,9 @@ export class Decisions implements Access {
     if (opinion === undefined) return undefined
     // A line that is only in doubt is soon back: what was never asked is then denied by the API server itself.
     if (!opinion.allowed && held === undefined && reachability.state === 'suspect') return undefined
-    // Another authorizer was seen to judge the other way; only a right that is gone from the roles is gone all the same.
-    const isDoubtful = this.#holding.isOverruled(!opinion.allowed)
+    // Another authorizer was seen to judge the other way, or the rules may have become others since, unheard: only a right that is
+    // gone from them since it was reviewed is gone all the same.
+    const isDoubtful = opinion.isPast === true || this.#holding.isOverruled(!opinion.allowed)
     return isDoubtful && (held === undefined || opinion.allowed) ? undefined : opinion
   }
 

@@ -35,7 +35,12 @@ export type RulesOfCallers = {
   of(caller: Caller): Rbac | undefined
   /** When they were last known to be as the API server has them, by the steady clock. */
   heardAt(caller: Caller): number
+  /** Whether they were not current any more when the API server could last be asked. */
+  isPast(caller: Caller): boolean
 }
+
+/** `isPast`: by rules of this caller that may have changed while the API server could be asked, without the edge hearing of it. */
+type RolesOpinion = Opinion & { readonly isPast?: true }
 
 /** Whether a review said what the roles say; `unknown`: they may have changed while it was asked. */
 export type Agreement = 'same' | 'other' | 'unknown'
@@ -132,22 +137,29 @@ export class Evaluation {
     return this.#heardAt !== undefined && now - this.#heardAt <= currentMs
   }
 
+  /** Whether what is known of this caller is no more than what its roles once were. */
+  #isPast(caller: Caller): boolean {
+    return this.rbac === undefined && this.#callers?.isPast(caller) === true
+  }
+
   /** Undefined where it cannot be told. */
-  judge(caller: Caller, question: Question): Opinion | undefined {
+  judge(caller: Caller, question: Question): RolesOpinion | undefined {
     if (isScoped(caller)) return undefined
     const ofNode = this.#nodes.judge(caller, question)
     if (ofNode?.allowed === true) return ofNode
     const roles = this.#rolesOf(caller)
     if (roles === undefined) return undefined
     const ofRoles = roles.judge(caller, question)
-    if (ofRoles.allowed || ofNode?.reason === '') return ofRoles
+    const past = this.#isPast(caller) ? ({ isPast: true } as const) : {}
+    if (ofRoles.allowed || ofNode?.reason === '') return { ...ofRoles, ...past }
     if (ofNode === undefined) return undefined
-    return { allowed: false, reason: [ofNode.reason, ofRoles.reason].filter((reason) => reason !== '').join('\n') }
+    const reason = [ofNode.reason, ofRoles.reason].filter((one) => one !== '').join('\n')
+    return { allowed: false, reason, ...past }
   }
 
   /** The rules of a caller in a namespace; undefined where they cannot be told. */
   rules(caller: Caller, namespace: string): RulesReviewStatus | undefined {
-    const roles = isScoped(caller) ? undefined : this.#rolesOf(caller)
+    const roles = isScoped(caller) || this.#isPast(caller) ? undefined : this.#rolesOf(caller)
     if (roles === undefined) return undefined
     return rulesStatus(roles.rulesOf(caller, namespace), nodeNameOf(caller) !== undefined)
   }

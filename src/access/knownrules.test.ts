@@ -117,5 +117,12 @@ test('[A8, L29] rules of hundreds of callers, or of many bytes, are kept within 
   const again = await bench.restart()
   assert.ok(again.rules.size > 100 && again.rules.size <= 256)
   bench.clock.advance(31 * 86_400_000)
-  assert.equal((await again.restart()).rules.size, 0)
+  bench.cloud.state = 'unreachable'
+  const offline = await again.restart()
+  assert.ok(offline.rules.size > 100, 'what was current at the cut is of callers of then')
+  bench.cloud.state = 'reachable'
+  const online = await offline.restart()
+  assert.equal(online.rules.size, 0)
+  await online.restart()
+  assert.equal([...offline.records.kept.values()].filter(({ kind }) => kind === 'rules').length, 0)
 })

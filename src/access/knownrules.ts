@@ -1,10 +1,12 @@
 /**
  * The rules of single callers, as a hub tells them: what a caller may do where the edge does not mirror the roles of the whole cluster. They lie
  * on disk too, so that questions that were never asked are judged without the cloud after a restart as before it. What is
- * told replaces what was known; a caller of whom no more is told keeps what was told last, as roles that are mirrored would be kept.
+ * told replaces what was known; a caller of whom no more is told keeps what was told last. Whether that allows anything without the
+ * cloud depends on its standing: only rules whose changes were heard of up to the cut do.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Caller } from '../kube/caller.ts'
+import type { Reachability } from '../upstream/upstream.ts'
 import type { RulesOfCallers } from './evaluation.ts'
 import { evictOldest } from './evict.ts'
 import type { Rbac } from './rbac/rbac.ts'
@@ -19,6 +21,20 @@ const callersMax = 256
 const bytesMax = 8 * 1024 * 1024
 /** A caller that has not been seen for this long is not expected back without its cloud. */
 const keptMs = 30 * 86_400_000
+/**
+ * Within this time the edge knows whether a hub that hears of no changes has lost the API server, or its watches alone: it takes the
+ * link 30 s to doubt such a hub, up to 30 s to its next probe, and a probe.
+ */
+const doubtMsMax = 90_000
+
+/**
+ * `current`: changes were heard of for as long as the API server could be asked. `doubted`: the hub says that it hears of none, and it is not
+ * known yet whether the API server is away. `past`: they may have changed unheard.
+ */
+type RulesStanding = 'current' | 'doubted' | 'past'
+
+/** What has become of the stream over which a caller's rules are told; `ended`: its link was there still, or is again. */
+type RulesNews = 'heard' | 'unheard' | 'ended' | 'cut'
 
 type KnownSubject = {
   readonly text: string
@@ -28,11 +44,16 @@ type KnownSubject = {
   /** How to tell when they were last known to be current. */
   heardAt: () => number
   usedAt: number
+  standing: RulesStanding
+  cancelDoubt: () => void
 }
+
+type RuledCaller = Pick<Caller, 'name' | 'groups'>
 
 type Parts = {
   readonly clock: Clock
   readonly behind: WriteBehind
+  readonly reachability: Pick<Reachability, 'state' | 'observe'>
   readonly stored: readonly { readonly key: string; readonly value: Buffer }[]
 }
 
@@ -48,11 +69,17 @@ export class KnownRules implements RulesOfCallers {
   constructor(parts: Parts) {
     this.#parts = parts
     const { clock, behind, stored } = parts
+    const marks = new Set(stored.map(({ key }) => key).filter((key) => key.startsWith(markPrefix)))
     for (const { key, value } of stored) {
+      if (key.startsWith(markPrefix)) continue
+      const isMarked = marks.delete(markOf(key))
       const kept = readKept(value)
-      if (kept === undefined || clock.now() - kept.at > keptMs) behind.put(rulesKind, key, undefined)
-      else this.#hold(key, kept.rules, never)
+      // What was current at the cut is of a caller that was seen then, however long ago its rules changed last.
+      const isKept = kept !== undefined && (isMarked || clock.now() - kept.at <= keptMs)
+      if (isKept) this.#hold(key, kept.rules, never, isMarked ? 'current' : 'past')
+      else this.#makeRoomOf(key)
     }
+    for (const mark of marks) behind.put(rulesKind, mark, undefined)
     this.#makeRoom()
   }
 
@@ -63,6 +90,17 @@ export class KnownRules implements RulesOfCallers {
   /** Hears that the rules of a caller have become other ones. */
   observe(changed: () => void): void {
     this.#listeners.add(changed)
+  }
+
+  /** Until the signal: whatever is not heard of while the API server can be asked is of the past from then on. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { reachability } = this.#parts
+    this.#look()
+    const deaf = reachability.observe(() => this.#look())
+    if (!signal.aborted)
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    deaf()
+    for (const { cancelDoubt } of this.#subjects.values()) cancelDoubt()
   }
 
   of(caller: Caller): Rbac | undefined {
@@ -78,21 +116,71 @@ export class KnownRules implements RulesOfCallers {
     return this.#find(caller)?.heardAt() ?? Number.NEGATIVE_INFINITY
   }
 
+  isPast(caller: Caller): boolean {
+    return this.#find(caller)?.standing === 'past'
+  }
+
   /** What a hub tells; undefined: nothing is told of this caller, and what was does not count any more. */
-  told(caller: Pick<Caller, 'name' | 'groups'>, text: string | undefined, heardAt: () => number): void {
+  told(caller: RuledCaller, text: string | undefined, heardAt: () => number): void {
     const key = subjectKey(caller)
     const before = this.#subjects.get(key)
     if (before !== undefined && before.text === text) {
       before.heardAt = heardAt
+      if (isLive(before)) this.#stand(key, before, 'current')
       return
     }
     if (text === undefined) this.#drop(key)
     else {
-      this.#hold(key, text, heardAt)
-      this.#write(key, text)
+      before?.cancelDoubt()
+      const known = this.#hold(key, text, heardAt, before?.standing ?? 'past')
+      this.#write(key, text, before !== undefined)
+      // Others than those that were current at the cut, from a hub that hears of no changes: the edge cannot tell which are newer.
+      this.#stand(key, known, isLive(known) ? 'current' : 'past')
       this.#makeRoom()
     }
     if (before !== undefined || text !== undefined) for (const changed of this.#listeners) changed()
+  }
+
+  /** Resolves once it is written that they do not count as current any more, where they do not. */
+  async stands(caller: RuledCaller, news: RulesNews): Promise<void> {
+    const key = subjectKey(caller)
+    const known = this.#subjects.get(key)
+    if (known === undefined) return
+    const { state } = this.#parts.reachability
+    const isDoubted = known.standing === 'doubted'
+    if (isLive(known)) this.#stand(key, known, 'current')
+    else if (news === 'unheard' && known.standing === 'current' && state !== 'unreachable') this.#doubt(key, known)
+    else if (isDoubted && news !== 'unheard') this.#stand(key, known, 'past')
+    // What ends while the API server is away was current up to the cut all the same; `#look` sees to it when that is back.
+    else if (news === 'ended' && state === 'reachable') this.#stand(key, known, 'past')
+    if (known.standing !== 'current') await this.#parts.behind.flush()
+  }
+
+  #look(): void {
+    if (this.#parts.reachability.state !== 'reachable') return
+    for (const [key, known] of this.#subjects) if (!isLive(known)) this.#stand(key, known, 'past')
+  }
+
+  /** On the disk it is not current meanwhile: a crash must not settle it. */
+  #doubt(key: string, known: KnownSubject): void {
+    const { clock, reachability } = this.#parts
+    this.#stand(key, known, 'doubted')
+    known.cancelDoubt = clock.setTimer(doubtMsMax, () => {
+      // Away by now: the hub stopped hearing because the API server went, and what it had told was current then.
+      this.#stand(key, known, reachability.state === 'unreachable' ? 'current' : 'past')
+    })
+  }
+
+  /** That they are current may be written a moment later; that they are not goes to the disk at once. */
+  #stand(key: string, known: KnownSubject, standing: RulesStanding): void {
+    const { behind } = this.#parts
+    const before = known.standing
+    if (before === standing) return
+    known.standing = standing
+    known.cancelDoubt()
+    known.cancelDoubt = () => {}
+    if (standing === 'current') behind.put(rulesKind, markOf(key), mark)
+    else if (before === 'current') behind.remove(rulesKind, markOf(key))
   }
 
   #find(caller: Caller): KnownSubject | undefined {
@@ -102,30 +190,40 @@ export class KnownRules implements RulesOfCallers {
     return this.#subjects.get(key)
   }
 
-  #hold(key: string, text: string, heardAt: () => number): void {
+  #hold(key: string, text: string, heardAt: () => number, standing: RulesStanding): KnownSubject {
     this.#bytes += text.length - (this.#subjects.get(key)?.text.length ?? 0)
-    this.#subjects.set(key, { text, rbac: undefined, isBroken: false, heardAt, usedAt: this.#parts.clock.steady() })
+    const usedAt = this.#parts.clock.steady()
+    const known = { text, rbac: undefined, isBroken: false, heardAt, usedAt, standing, cancelDoubt: () => {} }
+    this.#subjects.set(key, known)
+    return known
   }
 
   /** What was withdrawn must not count again after a crash: rules that were replaced go to the disk at once. */
-  #write(key: string, text: string): void {
-    const value = Buffer.from(JSON.stringify({ at: this.#parts.clock.now(), rules: text }))
-    this.#parts.behind.put(rulesKind, key, value)
-    void this.#parts.behind.flush()
+  #write(key: string, text: string, isReplaced: boolean): void {
+    const { clock, behind } = this.#parts
+    const value = Buffer.from(JSON.stringify({ at: clock.now(), rules: text }))
+    if (isReplaced) behind.replace(rulesKind, key, value)
+    else {
+      behind.put(rulesKind, key, value)
+      void behind.flush()
+    }
   }
 
   #drop(key: string): void {
     const known = this.#subjects.get(key)
     if (known === undefined) return
+    known.cancelDoubt()
     this.#bytes -= known.text.length
     this.#subjects.delete(key)
     this.#parts.behind.remove(rulesKind, key)
+    this.#parts.behind.remove(rulesKind, markOf(key))
   }
 
   #makeRoom(): void {
-    evictOldest(this.#subjects, callersMax, (key, { text }) => {
+    evictOldest(this.#subjects, callersMax, (key, { text, cancelDoubt }) => {
+      cancelDoubt()
       this.#bytes -= text.length
-      this.#parts.behind.put(rulesKind, key, undefined)
+      this.#makeRoomOf(key)
     })
     while (this.#bytes > bytesMax) {
       const [oldest] = [...this.#subjects].sort(([, a], [, b]) => a.usedAt - b.usedAt)
@@ -133,7 +231,24 @@ export class KnownRules implements RulesOfCallers {
       this.#drop(oldest[0])
     }
   }
+
+  /** With its mark: what is told of that caller later must not find one. */
+  #makeRoomOf(key: string): void {
+    for (const one of [key, markOf(key)]) this.#parts.behind.put(rulesKind, one, undefined)
+  }
 }
+
+function isLive({ heardAt }: KnownSubject): boolean {
+  return heardAt() !== Number.NEGATIVE_INFINITY
+}
+
+/**
+ * That rules are current is a record beside theirs, of the same kind, which makes no rules: an older ake, which would not take it
+ * away in time, drops it when it starts.
+ */
+const markPrefix = 'current '
+const markOf = (key: string) => `${markPrefix}${key}`
+const mark = Buffer.from('{"current":true}')
 
 function readKept(value: Buffer): { readonly at: number; readonly rules: string } | undefined {
   try {

@@ -109,7 +109,7 @@ export async function openAccess({
   })
   const decisions = new DecisionRecords({ behind, allowed, denied })
   const evaluation = new Evaluation({ clock, log, changes })
-  const rules = new KnownRules({ clock, behind, stored: storedRules })
+  const rules = new KnownRules({ clock, behind, reachability, stored: storedRules })
   evaluation.followCallers(rules)
   rules.observe(() => {
     evaluation.revision++
@@ -146,7 +146,7 @@ export async function openAccess({
       const deaf = reachability.observe((state) => {
         if (state !== 'reachable') void behind.flush()
       })
-      await Promise.all([latest.run(signal), watches.run(signal), accounts?.run(signal)])
+      await Promise.all([latest.run(signal), watches.run(signal), accounts?.run(signal), rules.run(signal)])
       await behind.run(signal)
       deaf()
     },

@@ -36,7 +36,12 @@ export class WriteBehind {
 
   /** Takes a right away. */
   remove(kind: string, key: string): void {
-    this.#pending.set(`${kind}\n${key}`, { kind, key, value: undefined })
+    this.replace(kind, key, undefined)
+  }
+
+  /** What takes its place may be less: that must not be lost by a power cut either. */
+  replace(kind: string, key: string, value: Buffer | undefined): void {
+    this.#pending.set(`${kind}\n${key}`, { kind, key, value })
     this.#synced = true
     if (this.#failing) this.#arm()
     else void this.flush()

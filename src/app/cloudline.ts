@@ -52,8 +52,8 @@ export interface CloudLine {
   trustTime(nowMs: () => number): void
   /** Whether the edge itself may have an interest. */
   mayRead(interest: Interest): Promise<'allowed' | 'denied' | 'unknown'>
-  /** What callers may do, as a hub tells it: for where roles are not mirrored. `told` as `access/knownrules` takes it. */
-  callers?(told: KnownRules['told']): SeenCallers
+  /** What callers may do, as a hub tells it: for where roles are not mirrored. */
+  callers?(rules: Pick<KnownRules, 'told' | 'stands'>): SeenCallers
   /** Whether a refusal of an interest is meant so: what it holds is withdrawn then. */
   confirms(catalog: CloudCatalog): (interest: Interest, code: number) => Promise<boolean>
 }

@@ -108,7 +108,10 @@ export async function openMirror(parts: ClusterParts) {
   const credentialVersion = (name: string) => upstream.credentialVersion(name)
   let offline: OfflineLimits | undefined
   let known: KnownRules | undefined
-  const callers = line.callers?.((...told) => known?.told(...told))
+  const callers = line.callers?.({
+    told: (...told) => known?.told(...told),
+    stands: async (...news) => await known?.stands(...news),
+  })
   const objects = new MirroredObjects({ interests, reachability: upstream.reachability, clock })
   const [copy, asking, storedViews] = await Promise.all([
     MirrorCopy.open({

@@ -118,7 +118,7 @@ export async function openLinkedLine({ hub, credential: path, serving }: HubWay,
         return code === 403 && upstream.reachability.state === 'reachable' && (await proofs.isWithdrawn(interest.name))
       }
     },
-    callers: (told) => new LinkedRules({ link, clock, told }),
+    callers: (rules) => new LinkedRules({ link, clock, rules }),
   }
 }
 

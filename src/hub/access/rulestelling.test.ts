@@ -1,7 +1,9 @@
 /** What an edge hears of its callers' rules, over a link between a real session of it and the hub. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openBench } from '../../access/access.test-support.ts'
 import type { OpenAccess } from '../../access/open.ts'
+import { makeQuestion } from '../../access/question.ts'
 import { Rbac } from '../../access/rbac/rbac.ts'
 import { readSubjectRules } from '../../access/rbac/subjectrules.ts'
 import type { Caller } from '../../kube/caller.ts'
@@ -22,7 +24,7 @@ import { RulesTelling } from './rulestelling.ts'
 const ann: Caller = { name: 'ann', uid: 'u', groups: ['devs', 'system:authenticated'] }
 const cluster = new TestAuthority('kubernetes')
 
-async function opened(limits: Partial<RulesLimits> = {}) {
+async function opened(limits: Partial<RulesLimits> = {}, kept?: OpenAccess['rules']) {
   const rbac = new Rbac()
   const listeners = new Set<() => void>()
   const roles = {
@@ -73,11 +75,34 @@ async function opened(limits: Partial<RulesLimits> = {}) {
       return clock.steady()
     },
   } as unknown as LiveLink
-  const link = { current: live as LiveLink | undefined, observe: () => () => undefined }
+  const linkListeners = new Set<() => void>()
+  const link = {
+    current: live as LiveLink | undefined,
+    observe: (listener: () => void) => {
+      linkListeners.add(listener)
+      return () => void linkListeners.delete(listener)
+    },
+    become(next: LiveLink | undefined) {
+      link.current = next
+      for (const listener of linkListeners) listener()
+    },
+  }
+  const news: string[] = []
+  const written = { until: Promise.resolve() }
   const linked = new LinkedRules({
     link,
     clock,
-    told: (caller, text, heardAt) => void heard.push({ caller, text, heardAt }),
+    rules: {
+      told: (caller, text, heardAt) => {
+        heard.push({ caller, text, heardAt })
+        kept?.told(caller, text, heardAt)
+      },
+      stands: async (caller, one) => {
+        if (news.at(-1) !== `${caller.name} ${one}`) news.push(`${caller.name} ${one}`)
+        await kept?.stands(caller, one)
+        await written.until
+      },
+    },
   })
   const bind = (name: string, subject: object) => {
     rbac.put(
@@ -106,6 +131,7 @@ async function opened(limits: Partial<RulesLimits> = {}) {
     })
   return {
     ...{ world, edge, rbac, roles, hub, tokens, reviewed, linked, link, heard, bind, token, may, links, running, wall },
+    ...{ news, written, live, ending: ending.signal },
     told: () => told as RulesTelling,
     async [Symbol.asyncDispose]() {
       ending.abort()
@@ -163,6 +189,103 @@ test('[L29] whether what was told is current follows the hub, the stream and the
   assert.equal(at(), Number.NEGATIVE_INFINITY)
 })
 
+test('[L29, D2] who keeps rules hears what becomes of each stream, and has written that one ends before it does', async () => {
+  await using it = await opened()
+  const { world, linked, heard, token, hub, link, news, live } = it
+  void linked.run(it.ending)
+  linked.seen(token, ann)
+  await world.until(() => heard.length === 1)
+  it.running.begin()
+  await world.pass(3_000)
+  await world.until(() => news.length === 2)
+  hub.isCurrent = false
+  await world.pass(3_000)
+  await world.until(() => news.length === 3)
+  hub.isCurrent = true
+  await world.pass(3_000)
+  await world.until(() => news.length === 4)
+  assert.deepEqual(news.splice(0), ['ann unheard', 'ann heard', 'ann unheard', 'ann heard'])
+  // Not seen for long: the hub goes on until it is written.
+  const { promise, resolve } = Promise.withResolvers<void>()
+  it.written.until = promise
+  await world.pass(77 * 60_000)
+  await world.until(() => news.length > 0)
+  assert.deepEqual(news.splice(0), ['ann ended'])
+  assert.match(it.told().figures().join('\n'), /ake_hub_rules_streams 1/)
+  assert.equal(heard[0]?.heardAt(), Number.NEGATIVE_INFINITY)
+  resolve()
+  await world.until(() => /ake_hub_rules_streams 0/.test(it.told().figures().join('\n')))
+  // Seen again, over another link: of that nothing was told yet.
+  linked.seen(token, ann)
+  await world.until(() => news.includes('ann heard'))
+  news.splice(0)
+  link.become({ ...live } as LiveLink)
+  assert.deepEqual(news, ['ann ended'])
+  await world.until(() => news.includes('ann heard'))
+  news.splice(0)
+  // Gone with its link.
+  link.become(undefined)
+  it.edge.streams?.close('the line was cut')
+  await world.until(() => news.length > 0)
+  assert.deepEqual(news, ['ann cut'])
+})
+
+test('[I2, L29] a right that is withdrawn while its caller is not seen does not count at the next cut, and one that is followed up to it does', async () => {
+  const edge = await openBench()
+  edge.cloud.users.set('token-of-ann', ann)
+  await edge.access.caller({ kind: 'token', token: 'token-of-ann' })
+  await using it = await opened({}, edge.rules)
+  const { world, linked, token, news, link, live } = it
+  void edge.run(it.ending)
+  void linked.run(it.ending)
+  const may = () => edge.access.decide(token, makeQuestion({ verb: 'get', version: 'v1', resource: 'pods' }))
+  const see = async () => {
+    edge.cloud.state = 'reachable'
+    linked.seen(token, ann)
+    await world.until(() => news.at(-1) === 'ann heard')
+  }
+  const cut = () => {
+    link.become(undefined)
+    edge.cloud.state = 'unreachable'
+  }
+  it.bind('pods', { kind: 'User', name: 'ann' })
+  it.running.begin()
+  await world.pass(3_000)
+  await see()
+  cut()
+  assert.equal(may(), 'allowed')
+  // Back, and the rules are told over this link too.
+  link.become({ ...live } as LiveLink)
+  await see()
+  await world.pass(77 * 60_000)
+  await world.until(() => news.at(-1) === 'ann ended')
+  it.rbac.delete('clusterrolebindings', 'pods')
+  it.bind('x', { kind: 'User', name: 'somebody-else' })
+  await world.pass(1_000)
+  cut()
+  assert.equal(may(), 'unknown')
+  // Heard of after all.
+  link.become({ ...live } as LiveLink)
+  await see()
+  cut()
+  assert.equal(may(), 'denied')
+})
+
+test('[L29] the end of the edge is to rules what a cut is: nothing is told of it', async () => {
+  await using it = await opened()
+  const { world, linked, heard, token, news } = it
+  const ending = new AbortController()
+  const ended = linked.run(ending.signal)
+  linked.seen(token, ann)
+  await world.until(() => heard.length === 1)
+  news.splice(0)
+  ending.abort()
+  await ended
+  await world.until(() => /ake_hub_rules_streams 0/.test(it.told().figures().join('\n')))
+  await world.settle()
+  assert.deepEqual(news, [])
+})
+
 test('[L29] of others than callers that were shown, the own node, nobody and reviewed subjects nothing is told', async () => {
   await using it = await opened()
   const { world, edge, linked, heard, bind, reviewed, links } = it
@@ -178,7 +301,8 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
     return text
   }
   const subject = { meant: 'subject', name: 'admin', groups: ['system:masters'] } as const
-  assert.match(await answerTo(subject), /has not asked the API server about such a subject/)
+  const unreviewed = /has not reviewed such a subject for the node of this link/
+  assert.match(await answerTo(subject), unreviewed)
   assert.match(await answerTo({ ...subject, meant: 'credential' }), /no credential was shown/)
   assert.match(
     await answerTo({ ...subject, meant: 'credential' }, { token: 'forged' }),
@@ -195,7 +319,7 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
   assert.deepEqual(heard.map(({ caller }) => caller.name).sort(), ['ann', 'system:anonymous', 'system:node:n1'])
   // A review of the node makes a subject one that may be asked about, over that link.
   const body = Buffer.from(JSON.stringify({ spec: { user: 'admin', groups: ['system:masters'] } }))
-  const pass = async (path: string, bytes: Buffer, contentType = 'application/json') => {
+  const pass = async (path: string, bytes: Buffer, { status = 201, contentType = 'application/json' } = {}) => {
     const asked = {
       method: 'POST',
       path,
@@ -204,10 +328,16 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
         yield bytes
       })(),
     }
-    for await (const _ of reviewed.overhear(links[0] as object, asked));
+    const passing = reviewed.overhear(links[0] as object, asked)
+    for await (const _ of passing.body);
+    passing.answered(status)
   }
   await pass('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body)
-  assert.match(await answerTo(subject), /has not asked/)
+  assert.match(await answerTo(subject), unreviewed)
+  for (const status of [403, 401, 422, 429, 500]) {
+    await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', body, { status })
+    assert.match(await answerTo(subject), unreviewed, String(status))
+  }
   await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', body)
   linked.reviewed({ name: 'admin', groups: ['system:masters'] })
   await world.until(() => heard.length === 4)
@@ -216,7 +346,9 @@ test('[L29] of others than callers that were shown, the own node, nobody and rev
   const type = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' }
   const message = messageOf(type.apiVersion, type.kind) as Message
   const spelled = wrap(type, encodeMessage(message, Buffer.from(JSON.stringify({ spec: { user: 'bob', groups: [] } }))))
-  await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', spelled, 'application/vnd.kubernetes.protobuf')
+  await pass('/apis/authorization.k8s.io/v1/subjectaccessreviews', spelled, {
+    contentType: 'application/vnd.kubernetes.protobuf',
+  })
   linked.reviewed({ name: 'bob', groups: [] })
   await world.until(() => heard.length === 5)
   assert.equal(heard[4]?.caller.name, 'bob')

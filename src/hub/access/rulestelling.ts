@@ -1,7 +1,7 @@
 /**
  * Tells edges what their callers may do (L29): for each stream of the purpose `rules` the roles and bindings of one caller, out of the hub's own mirror, and
  * again whenever they change. An edge hears of callers whose credential it has shown over that very link, of its own node, of
- * clients without a credential, and of subjects that its node has asked the API server about over that link: never of
+ * clients without a credential, and of subjects that the API server has reviewed for its node over that link: never of
  * anything else that roles say. What is told of one caller is made once for all edges that have it.
  */
 import { deflateRawSync } from 'node:zlib'
@@ -158,6 +158,8 @@ export class RulesTelling {
     if (meant === 'node') return { name: `system:node:${edge.name}`, groups: ['system:nodes', 'system:authenticated'] }
     if (meant === 'anonymous') return anonymous
     if (meant === 'subject') return reviewed.has(edge, { name, groups }) ? { name, groups } : unasked
+    // No policy has to let this edge speak for it: that is needed to act for a caller, and one for whom no hub acts is judged by its edge all the
+    // same, offline by these rules alone. They say no more than this caller could ask about itself, and the node about it by a review.
     if (certificate !== undefined) {
       const judged = certificates.judge(certificate)
       return 'caller' in judged ? judged.caller : judged.sentence
@@ -274,5 +276,5 @@ const empty = Buffer.alloc(0)
 const nothing = { saying: 'none', current: 0, sentence: '', name: '', groups: [], rules: empty } as const
 const untold = 'the hub cannot tell now whose credential it is'
 const another = 'the credential stands for another caller now'
-const unasked = 'the node of this link has not asked the API server about such a subject over it'
+const unasked = 'the API server has not reviewed such a subject for the node of this link over it'
 const tooMany = 'there are more rules of this caller than a hub tells'

@@ -20,6 +20,7 @@ import {
 import { SetPolicies } from '../access/policies.test-support.ts'
 import { nowMs, shownBy, TestAuthority } from '../callers/certificates.test-support.ts'
 import { CallerCertificates } from '../callers/certificates.ts'
+import { ReviewedSubjects } from '../callers/reviewedsubjects.ts'
 import { SpokenCallers } from '../callers/spoken.ts'
 import { HubWorld, type TestEdge } from '../peers/hub.test-support.ts'
 import { EdgeForwarding } from './forwarding.ts'
@@ -32,6 +33,7 @@ type Wishes = {
   readonly limits?: Partial<ForwardingLimits>
   readonly policies?: SetPolicies
   readonly spoken?: ConstructorParameters<typeof EdgeForwarding>[0]['spoken']
+  readonly reviewed?: Pick<ReviewedSubjects, 'overhear'>
 }
 
 /** An API server that answers with what it was asked. */
@@ -106,6 +108,34 @@ async function textOf({ body }: UpstreamResponse): Promise<string> {
 
 const asNode: Identity = { kind: 'certificate', name: 'system:node:n1' }
 const get = { method: 'GET', path: '/api/v1/pods?limit=1' } as const
+
+test('[I1, L29] the subject of a review is one that its node may hear of once the API server has reviewed it, and by no review that it refused', async () => {
+  const subjects = new ReviewedSubjects()
+  const links: object[] = []
+  const reviewed: Wishes['reviewed'] = {
+    overhear: (link, asked) => {
+      links.push(link)
+      return subjects.overhear(link, asked)
+    },
+  }
+  const { cloud, requests, world } = await opened({ reviewed })
+  await using _ = world
+  const admin = { name: 'admin', groups: ['system:masters'] }
+  const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
+  const body = Buffer.from(JSON.stringify({ spec: { user: admin.name, groups: admin.groups } }))
+  const ask = async (status: number, identity: Identity) => {
+    cloud.status = status
+    const headers = { 'content-type': 'application/json' }
+    const answer = await requests.ask({ method: 'POST', path, headers, body, identity })
+    assert.deepEqual([answer.status, await textOf(answer)], [status, body.toString()])
+    return links.some((link) => subjects.has(link, admin))
+  }
+  assert.equal(await ask(403, asNode), false)
+  assert.equal(await ask(503, asNode), false)
+  // What another caller asks about says nothing of what the node may hear.
+  assert.equal(await ask(201, { kind: 'token', token: 'of-a-pod' }), false)
+  assert.equal(await ask(201, asNode), true)
+})
 
 test('[I1, L20] a token goes up unchanged, with what its caller wrote', async () => {
   const { world, cloud, requests } = await opened()

@@ -60,7 +60,7 @@ type Parts = {
   readonly impersonation?: Pick<NodeImpersonation, 'namesGroup'>
   /** For which callers edges may speak by certificates; without it for none. */
   readonly spoken?: Pick<SpokenCallers, 'request'> | undefined
-  /** Hears about which subjects nodes ask the API server. */
+  /** Hears about which subjects the API server tells nodes. */
   readonly reviewed?: Pick<ReviewedSubjects, 'overhear'> | undefined
   /** For nodes that may read them: each of thousands wants the same megabytes. */
   readonly documents?: DocumentsForNodes
@@ -163,13 +163,14 @@ export class EdgeForwarding {
     const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
     const kept = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
     if (kept !== undefined) return { status: kept.status, headers: headerLines(kept.headers), body: kept.body }
+    const review = body && this.#overhear(edge, identity, { ...wanted, body })
     const asked: UpstreamRequest = {
       method,
       path,
       ...as,
       signal,
       passedOn: true,
-      ...(body === undefined ? {} : { body: this.#heard(edge, identity, { ...wanted, body }) }),
+      ...(body === undefined ? {} : { body: review?.body ?? body }),
     }
     if (isUpgrade) {
       const { status, rawHeaders, socket, head } = await upstream.connect(asked)
@@ -178,6 +179,8 @@ export class EdgeForwarding {
     }
     const answer = await upstream.ask(asked)
     const { status } = answer
+    // Before the edge has the answer, and asks for the rules of whom it is about.
+    review?.answered(status)
     // A kubelet asks for what its node may have: an operator wants to hear of a process that asks for more with its certificate.
     if (identity.kind === 'node' && status === 403)
       this.#warn(edge.name, { method, path }, 'the API server does not allow that to this node')
@@ -187,8 +190,8 @@ export class EdgeForwarding {
     return { status, headers: headerLines(answer.headers), body: found }
   }
 
-  /** What goes up, of which a node's reviews are listened to. */
-  #heard(
+  /** Undefined where it is not a node that asks. */
+  #overhear(
     { link }: AskingEdge,
     { kind }: TunnelledIdentity,
     {
@@ -197,10 +200,10 @@ export class EdgeForwarding {
       headers,
       body,
     }: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders & { body: AsyncIterable<Buffer> },
-  ): AsyncIterable<Buffer> {
+  ): ReturnType<ReviewedSubjects['overhear']> | undefined {
     const { reviewed } = this.#parts
-    if (kind !== 'node' || reviewed === undefined) return body
-    return reviewed.overhear(link, { method, path, contentType: String(headers['content-type'] ?? ''), body })
+    if (kind !== 'node') return undefined
+    return reviewed?.overhear(link, { method, path, contentType: String(headers['content-type'] ?? ''), body })
   }
 
   /** Where a policy says how often may be asked, that counts in the place of what the options say; bursts go with it. */

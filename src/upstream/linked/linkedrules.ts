@@ -1,7 +1,8 @@
 /**
  * What callers of this edge may do, as its hub tells it: for each caller that is seen a stream of the link (`tunnel/rules`), opened
  * with the credential that the caller has shown, and open as long as the caller is seen now and then. Credentials are in
- * memory alone: after a start of the edge a caller's rules are those that were told last, until it asks again.
+ * memory alone: after a start of the edge a caller's rules are those that were told last, until it asks again. What keeps
+ * them hears what becomes of the stream, since rules of which no change was heard while there was a link are of the past.
  */
 import { inflateRawSync } from 'node:zlib'
 import { type Clock, sleep } from '../../base/clock.ts'
@@ -28,8 +29,18 @@ type RuledSubject = Pick<Caller, 'name' | 'groups'>
 type Parts = {
   readonly link: Pick<EdgeLink, 'current' | 'observe'>
   readonly clock: Clock
+  readonly rules: KeptRules
+}
+
+/** As `access/knownrules` keeps them. */
+type KeptRules = {
   /** `text` as a hub writes rules, undefined where it tells none of this caller; `heardAt`: when they were last known to be current. */
-  readonly told: (caller: RuledSubject, text: string | undefined, heardAt: () => number) => void
+  told(caller: RuledSubject, text: string | undefined, heardAt: () => number): void
+  /**
+   * `heard`, `unheard`: whether the hub hears of changes. `ended`: nothing more is told over a stream though there is a link; `cut`: it went with its link.
+   * Resolves once what follows from that is written.
+   */
+  stands(caller: RuledSubject, news: 'heard' | 'unheard' | 'ended' | 'cut'): Promise<void>
 }
 
 /** Who is meant, as the hub can judge it. */
@@ -44,6 +55,8 @@ type SeenCaller = {
   stream: TunnelDuplex | undefined
   over: LiveLink | undefined
   isCurrent: boolean
+  /** Whom the hub has told of last. */
+  told: RuledSubject | undefined
   retryAt: number
 }
 
@@ -53,6 +66,8 @@ export class LinkedRules {
   readonly #callers = new Map<string, SeenCaller>()
   /** Each request of a busy caller comes by here. */
   readonly #known = new WeakMap<Caller, SeenCaller>()
+  /** The edge ends: to its rules that is a cut. */
+  #isEnding = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -83,6 +98,7 @@ export class LinkedRules {
       if (!signal.aborted) this.#tidy()
     }
     deaf()
+    this.#isEnding = true
     for (const { stream } of this.#callers.values()) stream?.destroy()
   }
 
@@ -92,7 +108,7 @@ export class LinkedRules {
     const now = clock.steady()
     const caller = this.#callers.get(key) ?? {
       ...{ caller: { name, groups }, meant, seenAt: now, stream: undefined, over: undefined },
-      ...{ isCurrent: false, retryAt: 0 },
+      ...{ isCurrent: false, told: undefined, retryAt: 0 },
     }
     // A token of today counts longer than one of an hour ago.
     if (meant.meant !== 'subject') caller.meant = meant
@@ -105,10 +121,17 @@ export class LinkedRules {
   }
 
   #openAll(): void {
+    const { current } = this.#parts.link
     for (const caller of this.#callers.values()) {
       caller.retryAt = 0
+      // Over another link nothing was told yet.
+      if (current !== undefined && caller.over !== current) void this.#tellOf(caller, 'ended')
       this.#open(caller)
     }
+  }
+
+  async #tellOf({ told }: SeenCaller, news: Parameters<KeptRules['stands']>[1]): Promise<void> {
+    if (told !== undefined && !this.#isEnding) await this.#parts.rules.stands(told, news)
   }
 
   #open(caller: SeenCaller): void {
@@ -136,15 +159,23 @@ export class LinkedRules {
     }
     try {
       for await (const bytes of takeMessages(stream)) {
+        // The link was replaced, or the caller has not been seen for long.
+        if (caller.stream !== stream) return
         const { saying, current, name, groups, rules } = decodeToldRules(bytes)
         caller.isCurrent = current !== 0 && saying !== 'none'
-        if (saying === 'rules') this.#parts.told({ name, groups }, unpacked(rules), heardAt)
         // Without a name the credential does not count: that says nothing of the caller's rules.
-        else if (saying === 'none' && name !== '') this.#parts.told({ name, groups }, undefined, heardAt)
+        if (saying === 'rules' || (saying === 'none' && name !== '')) {
+          caller.told = { name, groups }
+          this.#parts.rules.told(caller.told, saying === 'rules' ? unpacked(rules) : undefined, heardAt)
+        }
+        void this.#tellOf(caller, caller.isCurrent ? 'heard' : 'unheard')
       }
     } finally {
       stream.destroy()
-      if (caller.stream === stream) caller.stream = undefined
+      if (caller.stream === stream) {
+        caller.stream = undefined
+        void this.#tellOf(caller, this.#parts.link.current === link ? 'ended' : 'cut')
+      }
     }
   }
 
@@ -157,7 +188,11 @@ export class LinkedRules {
   #forget(key: string): void {
     const caller = this.#callers.get(key)
     this.#callers.delete(key)
-    caller?.stream?.destroy()
+    if (caller === undefined) return
+    const { stream } = caller
+    caller.stream = undefined
+    // That they do not count as current is on the disk before the hub stops telling of changes: a crash in between claims nothing.
+    void this.#tellOf(caller, 'ended').finally(() => stream?.destroy())
   }
 }
 
