@@ -151,6 +151,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       impersonation,
       spoken: callers.spoken,
       reviewed: callers.reviewed,
+      known: callers.known,
       documents,
       clock,
       log,

@@ -18,7 +18,7 @@ import { ReviewedSubjects } from '../hub/callers/reviewedsubjects.ts'
 import { SpokenCallers } from '../hub/callers/spoken.ts'
 import type { HubSources } from '../hub/sources/sources.ts'
 import type { Interests } from '../mirror/interests.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import type { Identity, Upstream } from '../upstream/upstream.ts'
 import { MirroredObjects } from './boundobjects.ts'
 import { reviewRead } from './confirm.ts'
 import { Roles, type RolesParts } from './roles.ts'
@@ -75,6 +75,8 @@ export async function openHubCallers({ catalog, upstream, interests, sources, cl
   const proofs = new CallerProofs({ access, recheckCaller, spoken, clock })
   return {
     ...{ proofs, spoken, rules, reviewed },
+    /** Who is behind a token, as far as that is known without asking the API server. */
+    known: (identity: Extract<Identity, { kind: 'token' }>) => access.held(identity),
     figures: (): string[] => [
       ...proofs.figures(),
       ...rules.figures(),

@@ -36,14 +36,14 @@ export const hubOptions = [
     env: 'AKE_EDGE_REQUESTS_PER_SECOND',
     type: 'count',
     commands: { hub: '100' },
-    help: 'how often the requests of one edge are passed on to the API server, with a burst of five times as many',
+    help: 'how often the requests of one edge are passed on to the API server by each hub, with a burst of five times as many',
   },
   {
     name: 'caller-requests-per-second',
     env: 'AKE_CALLER_REQUESTS_PER_SECOND',
     type: 'count',
     commands: { hub: '50' },
-    help: 'the same of one caller at all edges together, with a burst of four times as many',
+    help: 'the same of one caller at one edge, with a burst of four times as many; at all edges together 40 times that. Tokens of one user are one caller where the hub knows whose they are',
   },
   {
     name: 'drain',

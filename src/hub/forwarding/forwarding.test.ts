@@ -34,6 +34,7 @@ type Wishes = {
   readonly policies?: SetPolicies
   readonly spoken?: ConstructorParameters<typeof EdgeForwarding>[0]['spoken']
   readonly reviewed?: Pick<ReviewedSubjects, 'overhear'>
+  readonly known?: ConstructorParameters<typeof EdgeForwarding>[0]['known']
 }
 
 /** An API server that answers with what it was asked. */
@@ -88,10 +89,15 @@ async function opened(wishes: Wishes = {}) {
   })
   const accepting = new Map<object, ReturnType<EdgeForwarding['acceptFor']>>()
   const { clock } = world.mirror.server
-  const edge = world.edge('n1', 'v1/pods')
+  const edge = await linked(world, 'n1')
+  return { world, cloud, edge, requests: requestsOf(edge, world), lines }
+}
+
+async function linked(world: HubWorld, name: string): Promise<TestEdge> {
+  const edge = world.edge(name, 'v1/pods')
   edge.connect()
   await world.until(() => edge.copy().version > 0)
-  return { world, cloud, edge, requests: requestsOf(edge, world), lines }
+  return edge
 }
 
 function requestsOf(edge: TestEdge, world: HubWorld): LinkedRequests {
@@ -250,11 +256,11 @@ async function raw(
   return (answer[at] as number) - 0x80 + (answer[at + 1] as number) * 0x80
 }
 
-/** A policy that lets n1 speak for jane of dev, at an API server that constrains impersonation. */
-function speaking(cluster: TestAuthority) {
+/** A policy that lets n1, and others, speak for jane of dev, at an API server that constrains impersonation. */
+function speaking(cluster: TestAuthority, ...edges: string[]) {
   return new SpokenCallers({
     certificates: new CallerCertificates({ authorities: () => [cluster.certificate], clock: { now: () => nowMs } }),
-    speaksFor: (edge, { name }) => ({ yes: edge === 'n1' && name === 'jane', by: 'a policy' }),
+    speaksFor: (edge, { name }) => ({ yes: [...edges, 'n1'].includes(edge) && name === 'jane', by: 'a policy' }),
     isConstrained: () => true,
     allowsLegacy: false,
     access: { recheck: async () => 'denied', refusal: (_, question) => forbiddenStatus(jane, question) },
@@ -414,15 +420,7 @@ test('[A8] rates of a policy count in the place of the options, from the next re
   const policies = new SetPolicies()
   const { world, requests } = await opened({ limits, policies })
   await using _ = world
-  const passed = async (token: string, times: number) => {
-    let answered = 0
-    for (let at = 0; at < times; at++) {
-      const reply = await requests.ask({ ...get, identity: { kind: 'token', token } })
-      await textOf(reply)
-      if (reply.status === 200) answered++
-    }
-    return answered
-  }
+  const passed = (token: string, times: number) => passedOn(requests, { kind: 'token', token }, times)
   assert.equal(await passed('a', 30), 30)
   // Bursts stand to rates as they do without a policy.
   policies.set({ p: { rates: { callerRequestsPerSecond: 5 } } })
@@ -531,6 +529,67 @@ test('[A8] a link shows only so many new certificates, and those that it has sho
   assert.deepEqual([await statusOf(0), await statusOf(1), await statusOf(2), await statusOf(0)], [200, 200, 429, 200])
   await world.pass(1_500)
   assert.equal(await statusOf(2), 200)
+})
+
+/** Asks so many times as that caller, and answers how often it was passed on. */
+async function passedOn(requests: LinkedRequests, identity: Identity, times: number): Promise<number> {
+  let answered = 0
+  for (let at = 0; at < times; at++) {
+    const reply = await requests.ask({ ...get, identity, passedOn: true })
+    await textOf(reply)
+    if (reply.status === 200) answered++
+  }
+  return answered
+}
+
+test('[A8] what one edge asks in the name of a user takes nothing from that user at other edges, nor does its policy', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const limits = { callerPerSecond: 5, callerBurst: 10, callerEdges: 3 }
+  const policies = new SetPolicies({ slow: { nodes: { names: ['n2'] }, rates: { callerRequestsPerSecond: 1 } } })
+  const { world, requests } = await opened({ spoken: speaking(cluster, 'n1', 'n2', 'n3', 'n4'), limits, policies })
+  await using _ = world
+  const identity: Identity = { kind: 'named', caller: jane, chain: shownBy(cluster.issue('jane', 'dev')).text }
+  const at = async (name: string) => requestsOf(await linked(world, name), world)
+  const [second, third, fourth] = [await at('n2'), await at('n3'), await at('n4')]
+  assert.equal(await passedOn(requests, identity, 30), 10)
+  assert.equal(await passedOn(second, identity, 30), 2, 'a fifth of the burst with a fifth of the rate')
+  assert.equal(await passedOn(third, identity, 30), 10, 'the low rate of another edge counts there alone')
+  assert.equal(await passedOn(fourth, identity, 30), 8, 'all edges together have three times as much as one')
+  await world.pass(1_000)
+  assert.equal(await passedOn(requests, identity, 30), 5, 'what was refused at an edge took nothing from all')
+})
+
+test('[A8] an edge that reconnects goes on with what it has left, of requests and of new certificates', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const limits = { edgePerSecond: 10, edgeBurst: 20, certificatesPerSecond: 1, certificatesBurst: 2 }
+  const { world, edge, requests } = await opened({ spoken: speaking(cluster), limits })
+  await using _ = world
+  const shown = Array.from({ length: 3 }, () => shownBy(cluster.issue('jane', 'dev')).text)
+  const statusOf = (at: number) => raw(edge, [], { actor: 'certificate' }, { certificate: shown[at] as string })
+  assert.deepEqual([await statusOf(0), await statusOf(1)], [200, 200])
+  assert.equal(await passedOn(requests, asNode, 10), 10)
+  edge.line?.lose()
+  edge.connect()
+  await world.settle()
+  assert.equal(await statusOf(2), 429, 'no certificate is new again')
+  assert.equal(await passedOn(requests, asNode, 30), 7)
+  await world.pass(60_000)
+  assert.equal(await passedOn(requests, asNode, 30), 20)
+})
+
+test('[A8] tokens of one user are one caller where the hub knows that, and one each where it does not', async () => {
+  const limits = { callerPerSecond: 2, callerBurst: 4 }
+  const known = ({ token }: { readonly token: string }) =>
+    token.startsWith('of-account') ? { name: 'system:serviceaccount:a:b', uid: '', groups: [] } : undefined
+  const { world, requests } = await opened({ limits, known })
+  await using _ = world
+  const tokens = (...names: string[]) =>
+    Promise.all(names.map((token) => passedOn(requests, { kind: 'token', token }, 4)))
+  assert.deepEqual(
+    (await tokens('of-account-1', 'of-account-2', 'of-account-3')).reduce((all, one) => all + one),
+    4,
+  )
+  assert.deepEqual(await tokens('x', 'y'), [4, 4])
 })
 
 test('[I4] of a token nothing is logged', async () => {

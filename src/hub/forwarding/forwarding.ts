@@ -7,6 +7,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Warnings } from '../../base/warnings.ts'
+import type { Caller } from '../../kube/caller.ts'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
 import type { EdgeRules } from '../../policy/policy.ts'
 import type { CarriedCertificate } from '../../tunnel/credentials.ts'
@@ -29,10 +30,10 @@ import {
 } from '../../upstream/upstream.ts'
 import type { ReviewedSubjects } from '../callers/reviewedsubjects.ts'
 import type { SpokenCallers } from '../callers/spoken.ts'
+import { AskingShares, type AskingTerms, type CountedCaller } from './askingshares.ts'
 import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable, unimpersonating } from './passable.ts'
-import { AskingRate, AskingRates } from './rate.ts'
 import { unlessSame } from './same.ts'
 
 /** What the hub holds of the API server's documents. */
@@ -62,6 +63,8 @@ type Parts = {
   readonly spoken?: Pick<SpokenCallers, 'request'> | undefined
   /** Hears about which subjects the API server tells nodes. */
   readonly reviewed?: Pick<ReviewedSubjects, 'overhear'> | undefined
+  /** Who is behind a token, as far as that is known without asking: those of one user are one caller. Without it each is one. */
+  readonly known?: ((token: Extract<Identity, { kind: 'token' }>) => Caller | undefined) | undefined
   /** For nodes that may read them: each of thousands wants the same megabytes. */
   readonly documents?: DocumentsForNodes
   readonly clock: Clock
@@ -78,9 +81,7 @@ type ForwardingResult = 'answered' | 'refused' | 'limited' | 'failed'
 type AskingEdge = {
   readonly link: object
   readonly name: string
-  readonly rate: AskingRate
-  /** How often one comes that was not used before, and those that were. */
-  readonly newCertificates: AskingRate
+  /** Those that this link has shown. */
   readonly certificates: WeakSet<CarriedCertificate>
   underWay: number
 }
@@ -88,12 +89,12 @@ type AskingEdge = {
 type AskedHeaders = { readonly headers: Headers }
 
 /** In whose name it goes up, and with which headers. */
-type PassedAs = { readonly identity: Identity; readonly headers: Headers; readonly caller: string }
+type PassedAs = { readonly identity: Identity; readonly headers: Headers; readonly caller: CountedCaller }
 
 export class EdgeForwarding {
   readonly #parts: Parts
   readonly #limits: ForwardingLimits
-  readonly #callers: AskingRates
+  readonly #shares: AskingShares
   /** Requests of edges since it was made, by what became of them. */
   readonly counts: Record<ForwardingResult, number> = { answered: 0, refused: 0, limited: 0, failed: 0 }
 
@@ -102,7 +103,7 @@ export class EdgeForwarding {
     const limits = { ...forwardingLimits, ...parts.limits }
     this.#limits = limits
     const { clock, trustsEdges, log } = parts
-    this.#callers = new AskingRates(clock, limits.callersMax)
+    this.#shares = new AskingShares(clock, limits)
     if (trustsEdges)
       log.warn('hub.trusts', {
         why: 'every edge may have whatever this hub may read, and its administrator acts with the credential of this hub',
@@ -112,14 +113,8 @@ export class EdgeForwarding {
   /** Takes the streams of one link. */
   acceptFor(link: { readonly name: string }): (incoming: IncomingStream) => void {
     const { name } = link
-    const { clock } = this.#parts
-    const { callerRequestsMax, certificatesPerSecond, certificatesBurst } = this.#limits
-    const { edgePerSecond, edgeBurst } = this.#ratesOf(name)
-    const edge: AskingEdge = {
-      ...{ link, name, rate: new AskingRate(clock, edgePerSecond, edgeBurst), underWay: 0 },
-      newCertificates: new AskingRate(clock, certificatesPerSecond, certificatesBurst),
-      certificates: new WeakSet(),
-    }
+    const { callerRequestsMax } = this.#limits
+    const edge: AskingEdge = { link, name, certificates: new WeakSet(), underWay: 0 }
     const server = new RequestServer({ callerRequestsMax, handle: (request) => this.#handle(edge, request) })
     return (incoming) => {
       edge.underWay++
@@ -157,8 +152,7 @@ export class EdgeForwarding {
     if (typeof checked === 'string') throw this.#refused(edge.name, { method, path }, badRequest(checked))
     const wanted = { method, path, headers: checked.headers }
     const { caller, ...as } = await this.#as(edge, identity, wanted)
-    const { callerPerSecond, callerBurst } = this.#ratesOf(edge.name)
-    this.#admit(this.#callers.take(caller, callerPerSecond, callerBurst), 'this caller asks')
+    this.#admit(this.#shares.ofCaller(edge.name, caller, this.#termsOf(edge.name)))
     const { upstream, documents } = this.#parts
     const isDocument = identity.kind === 'node' && method === 'GET' && !isUpgrade
     const kept = isDocument ? await documents?.answer(edge.name, path, checked.headers) : undefined
@@ -207,7 +201,7 @@ export class EdgeForwarding {
   }
 
   /** Where a policy says how often may be asked, that counts in the place of what the options say; bursts go with it. */
-  #ratesOf(edge: string): Pick<ForwardingLimits, 'edgePerSecond' | 'edgeBurst' | 'callerPerSecond' | 'callerBurst'> {
+  #termsOf(edge: string): AskingTerms {
     const limits = this.#limits
     const { edgePerSecond = limits.edgePerSecond, callerPerSecond = limits.callerPerSecond } =
       this.#rulesOf(edge)?.rates ?? {}
@@ -222,14 +216,13 @@ export class EdgeForwarding {
     return policies?.isKnown === true ? policies.rulesOf(edge) : undefined
   }
 
-  #count({ name, rate, underWay }: AskingEdge): void {
-    if (underWay > this.#limits.edgeRequestsMax) this.#admit(1, 'this edge has too many requests under way, or asks')
-    const { edgePerSecond, edgeBurst } = this.#ratesOf(name)
-    rate.set(edgePerSecond, edgeBurst)
-    this.#admit(rate.take(), 'this edge asks')
+  #count({ name, underWay }: AskingEdge): void {
+    if (underWay > this.#limits.edgeRequestsMax)
+      this.#admit({ waitMs: 1, who: 'this edge has too many requests under way, or asks' })
+    this.#admit(this.#shares.ofEdge(name, this.#termsOf(name)))
   }
 
-  #admit(waitMs: number, who: string): void {
+  #admit({ waitMs, who }: ReturnType<AskingShares['ofEdge']>): void {
     if (waitMs > 0)
       throw tooManyRequests(`${who} for more than the hub passes on, please try again later`, secondsOf(waitMs))
   }
@@ -244,9 +237,11 @@ export class EdgeForwarding {
     const { name: edge } = asking
     switch (identity.kind) {
       case 'token': {
-        const { token } = identity
-        // By a digest: what is remembered of a caller is no credential.
-        return { identity: { kind: 'token', token }, headers, caller: `token ${hash('sha256', token, 'base64url')}` }
+        const shown = { kind: 'token', token: identity.token } as const
+        const known = this.#parts.known?.(shown)
+        // By a digest where its user is not known: what is remembered of a caller is no credential.
+        const name = known === undefined ? `token ${hash('sha256', identity.token, 'base64url')}` : `user ${known.name}`
+        return { identity: shown, headers, caller: { name, isAnywhere: true } }
       }
       case 'node':
         // It may do so in no other name: what its request asked for would take the place of the caller that the hub names.
@@ -255,7 +250,7 @@ export class EdgeForwarding {
         return {
           identity: { kind: 'edge' },
           headers: isPublic(asked) ? headers : asNode(headers, edge, this.#parts.impersonation?.namesGroup ?? true),
-          caller: `node ${edge}`,
+          caller: { name: 'node', isAnywhere: false },
         }
       case 'certificate':
         return this.#asSpoken(asking, identity.certificate, asked)
@@ -264,10 +259,10 @@ export class EdgeForwarding {
           throw this.#refused(edge, asked, forbidden(untrusted))
         // The hub may be any node and, where it speaks for callers, any user: that is no part of what the administrator of an edge is trusted with.
         if (impersonates(headers)) throw this.#refused(edge, asked, forbidden(asAnother))
-        return { identity: { kind: 'edge' }, headers, caller: `administrator ${edge}` }
+        return { identity: { kind: 'edge' }, headers, caller: { name: 'administrator', isAnywhere: false } }
       case 'anonymous':
         // What that may do the API server says, as to any client without a credential.
-        return { identity: { kind: 'anonymous' }, headers, caller: `anonymous ${edge}` }
+        return { identity: { kind: 'anonymous' }, headers, caller: { name: 'anonymous', isAnywhere: false } }
     }
   }
 
@@ -283,20 +278,19 @@ export class EdgeForwarding {
   }
 
   async #asSpoken(
-    { name: edge, newCertificates, certificates }: AskingEdge,
+    { name: edge, certificates }: AskingEdge,
     certificate: CarriedCertificate,
     asked: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders,
   ): Promise<PassedAs> {
     const { spoken } = this.#parts
     if (spoken === undefined) throw new Unspoken('its hub speaks for no caller with a certificate')
-    if (!certificates.has(certificate))
-      this.#admit(newCertificates.take(), 'this edge shows other certificates and asks')
+    if (!certificates.has(certificate)) this.#admit(this.#shares.ofCertificate(edge))
     certificates.add(certificate)
     const { caller, headers } = await spoken.request(edge, certificate, asked)
     return {
       identity: { kind: 'edge' },
       headers: { ...unimpersonating(asked.headers), ...headers },
-      caller: `user ${caller.name}`,
+      caller: { name: `user ${caller.name}`, isAnywhere: true },
     }
   }
 }

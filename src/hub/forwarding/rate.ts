@@ -33,7 +33,7 @@ export class AskingRate {
   }
 }
 
-/** Those of many callers, by whatever names them; the one that asked longest ago is forgotten first. */
+/** Those of many, by whatever names them; the one that asked longest ago is forgotten first: its burst has most likely been saved up anew. */
 export class AskingRates {
   readonly #clock: Clock
   readonly #max: number
@@ -44,7 +44,7 @@ export class AskingRates {
     this.#max = max
   }
 
-  /** One caller may ask through several edges, each of which lets it ask this often. */
+  /** The rate counts from here on: callers that share a name have to be given the same one. */
   take(name: string, perSecond: number, burst: number): number {
     const rate = this.#rates.get(name) ?? new AskingRate(this.#clock, perSecond, burst)
     this.#rates.delete(name)

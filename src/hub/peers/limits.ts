@@ -19,4 +19,23 @@ export const peerLimits = {
   replacedRetryMs: 60_000,
   /** For one whose Node was deleted: its kubelet may make another one through it. */
   endedRetryMs: 2_000,
+  /**
+   * Interests with selectors that one link has, names apart: a node's agents have about ten. Each is tried with every change of its resource,
+   * so a hostile edge costs the hub as much as this many others that are told of everything.
+   */
+  selectionsMax: 64,
+  /** What those mean together, as far as no other edge has the same: some 40 bytes each, 40 MB. Agents of one node in a cluster of 100,000 services mean a third. */
+  selectedObjectsMax: 1_000_000,
+  /**
+   * What an edge may have the hub look at for selectors that are new to it: an object that is found is one, since it is hashed (10 µs).
+   * All selectors of a node in a cluster of 10,000 services at once, as after a start of the hub; then a hundredth of a core.
+   */
+  lookingMax: 50_000,
+  lookingPerMs: 1,
+  /** Objects that are only looked at cost as much as one that is found. */
+  lookedPerUnit: 64,
+  /** Edges of which it is remembered, as many as a hub has links: a hundred bytes each. */
+  lookingEdgesMax: 20_000,
+  /** For an edge that has as much as it may have: something has to go there first. */
+  crowdedRetryMs: 60_000,
 }

@@ -23,6 +23,7 @@ import { wantedOf } from '../sources/wanted.ts'
 import { peerLimits } from './limits.ts'
 import { PeerInterest, sayable } from './peerinterest.ts'
 import type { EdgeRights, PeerPolicies } from './rights.ts'
+import { LinkSelections, type LookingBudgets } from './selections.ts'
 
 export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
 
@@ -35,6 +36,7 @@ type LinkedEdgeParts = {
   readonly sources: Pick<HubSources, 'open' | 'heardAt'>
   readonly rights: EdgeRights
   readonly policies?: PeerPolicies
+  readonly looking: LookingBudgets
   /** Takes the streams that this edge opens. */
   readonly accept: (incoming: IncomingStream) => void
   /** Whether it may stay beside others of its name; undefined: it is in. */
@@ -53,6 +55,7 @@ export class LinkedEdge {
   readonly #parts: LinkedEdgeParts
   readonly #session: HubSession
   readonly #interests = new Map<number, PeerInterest>()
+  readonly selections: LinkSelections
   readonly #cameAt: number
   readonly #traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
   #streams: TunnelStreams | undefined
@@ -69,6 +72,7 @@ export class LinkedEdge {
     this.#parts = parts
     const { link, clock } = parts
     this.#cameAt = clock.steady()
+    this.selections = new LinkSelections(link.peer.name, parts.looking)
     this.#session = new HubSession({
       ...parts.session,
       admit: (edge) => this.#admit(edge),
@@ -148,7 +152,7 @@ export class LinkedEdge {
       const refusal = await this.#judge(interest)
       if (refusal === undefined || refusal.reason === 'busy') continue
       if (this.#interests.get(interest.number) !== interest) continue
-      this.#refused(interest.wanted.name, refusal.sentence)
+      this.refused(interest.wanted.name, refusal.sentence)
       interest.refused(refusal)
     }
   }
@@ -242,7 +246,7 @@ export class LinkedEdge {
     const wanted = wantedOf(name)
     if (wanted === undefined) {
       const sentence = 'no interest is called so'
-      this.#refused(name, sentence)
+      this.refused(name, sentence)
       this.#session.refuse(number, { reason: 'unknown', retryAfterMs: 0, sentence })
       this.wake()
       return
@@ -254,14 +258,15 @@ export class LinkedEdge {
       this.#guarded(() => {
         if (refusal === undefined) interest.open(this.#parts.sources)
         else {
-          if (refusal.reason !== 'busy') this.#refused(wanted.name, refusal.sentence)
+          if (refusal.reason !== 'busy') this.refused(wanted.name, refusal.sentence)
           interest.refused(refusal)
         }
       })
     })
   }
 
-  #refused(name: string, why: string): void {
+  /** Tells the operator. */
+  refused(name: string, why: string): void {
     const { name: edge, from } = this.edge
     const interest = name.slice(0, nameCharsMax)
     const about = { who: edge, kind: 'interest', same: `${interest} ${why}` }

@@ -5,7 +5,8 @@ import type { InterestView, LinkEvent } from '../../link/session/session.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { sentenceOf } from '../../tunnel/frames.ts'
 import type { HubSources, OpenedSource } from '../sources/sources.ts'
-import type { SourceReader } from '../sources/view.ts'
+import type { SelectedView, SourceReader } from '../sources/view.ts'
+import type { LinkSelections } from './selections.ts'
 
 /** The link it belongs to. */
 type InterestOwner = {
@@ -16,6 +17,9 @@ type InterestOwner = {
   forget(interest: PeerInterest): void
   /** The session broke over it. */
   broke(error: unknown): void
+  readonly selections: LinkSelections
+  /** An operator should know that it was. */
+  refused(interest: string, why: string): void
 }
 
 /** One interest of the edge, by the number that the edge gave it. */
@@ -26,6 +30,8 @@ export class PeerInterest implements SourceReader {
   readonly #session: HubSession
   #opened: OpenedSource | undefined
   #isOver = false
+  /** Where it has a selector: what it counts as. */
+  #selected: SelectedView | undefined
   source = 0
 
   constructor(number: number, wanted: Interest, peer: InterestOwner, session: HubSession) {
@@ -41,6 +47,17 @@ export class PeerInterest implements SourceReader {
     // It may have been refused on the spot.
     if (this.#isOver) opened?.leave(this.wanted, this)
     else this.#opened = opened
+  }
+
+  selects(view: SelectedView): SessionRefusal | undefined {
+    const refusal = this.#peer.selections.enter(view)
+    if (refusal === undefined) this.#selected = view
+    else if (refusal.reason !== 'busy') this.#peer.refused(this.wanted.name, refusal.sentence)
+    return refusal
+  }
+
+  looked(objects: number, found: number): void {
+    this.#peer.selections.looked(objects, found)
   }
 
   opened(view: InterestView): void {
@@ -70,6 +87,8 @@ export class PeerInterest implements SourceReader {
     this.#isOver = true
     this.#opened?.leave(this.wanted, this)
     this.#opened = undefined
+    if (this.#selected !== undefined) this.#peer.selections.leave(this.#selected)
+    this.#selected = undefined
   }
 }
 

@@ -16,6 +16,7 @@ import type { HubSources } from '../sources/sources.ts'
 import { peerLimits } from './limits.ts'
 import { LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
 import type { EdgeRights, PeerPolicies } from './rights.ts'
+import { LookingBudgets } from './selections.ts'
 
 type SharedParts = 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' | 'signs' | 'limits'
 type Parts = Pick<HubSessionParts, SharedParts> & {
@@ -43,6 +44,7 @@ type Parts = Pick<HubSessionParts, SharedParts> & {
 export class HubPeers {
   readonly #parts: Parts
   readonly #changes = new SharedChanges()
+  readonly #looking: LookingBudgets
   /** Each with the part of a minute in which it is looked after. */
   readonly #all = new Map<LinkedEdge, number>()
   #nextPart = 0
@@ -63,6 +65,7 @@ export class HubPeers {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#looking = new LookingBudgets(parts.clock)
     this.#epoch = parts.epoch
     this.#lost = parts.lost
   }
@@ -92,7 +95,7 @@ export class HubPeers {
     const shared = { ...(limits && { limits }), ...(signs && { signs }) }
     const session = { hub, release, cluster, digestKey, trustsEdges, changes: this.#changes, ...shared }
     const peer = new LinkedEdge({
-      ...{ link, sources, rights, clock, log, warnings, accept: acceptFor(link.peer) },
+      ...{ link, sources, rights, clock, log, warnings, accept: acceptFor(link.peer), looking: this.#looking },
       ...(policies === undefined ? {} : { policies }),
       session: { ...session, epoch: this.#epoch, lost: this.#lost },
       admit: (one) => this.#admit(one),

@@ -1,13 +1,16 @@
 /**
  * Connections on their way to a link, from the first byte of TCP on. A handshake costs the hub more than anything an edge does
  * later, so it is begun in its turn: those that show a ticket have a line of their own, and an edge that finds a line too long gets
- * TLS's internal_error, which an edge takes for "later". Of those that say nothing the oldest goes when there are too many.
+ * TLS's internal_error, which an edge takes for "later". Of those that say nothing the oldest goes when there are too many. In lines and among
+ * the silent ones the source that has the most gives way first (`sourceshares.ts`).
  */
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { type HelloKind, helloKind } from './clienthello.ts'
 import { HandshakeLine } from './handshakeline.ts'
 import type { HubSocketLimits } from './limits.ts'
+import { SourceShares, sourceOf } from './sourceshares.ts'
+import { TicketTrust } from './tickettrust.ts'
 
 type Parts = {
   readonly clock: Clock
@@ -18,7 +21,10 @@ type Parts = {
 
 type ArrivingSocket = {
   readonly socket: Socket
+  readonly source: string
   kind: HelloKind
+  /** It has begun by a ticket, at the rate of those, and whether that is worth anything is not known yet. */
+  isOnTrial: boolean
   leaveLine: () => void
   readonly cancelTimer: () => void
 }
@@ -32,13 +38,15 @@ export class Arrivals {
   readonly #resumed: HandshakeLine
   /** By the other end's address, which the TLS socket over it has as well. */
   readonly #all = new Map<string, ArrivingSocket>()
-  readonly #silent = new Set<ArrivingSocket>()
+  readonly #silent = new SourceShares<ArrivingSocket>()
+  readonly #tickets: TicketTrust
   /** Told to come back, since it was made. */
   turnedAway = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
     const { fullPerSecond, resumedPerSecond, lineMsMax } = parts.limits
+    this.#tickets = new TicketTrust(parts.clock, parts.limits)
     this.#full = new HandshakeLine({ perSecond: fullPerSecond, lineMsMax, clock: parts.clock })
     this.#resumed = new HandshakeLine({ perSecond: resumedPerSecond, lineMsMax, clock: parts.clock })
   }
@@ -55,12 +63,19 @@ export class Arrivals {
     const { clock, limits } = this.#parts
     socket.on('error', () => {})
     if (this.#all.size >= limits.arrivalsMax) {
-      const [oldest] = this.#silent
+      const [oldest] = this.#silent.largest()
       if (oldest === undefined) return void socket.destroy()
+      // At once: it closes a moment later, and the next newcomer must find another.
+      this.#silent.delete(oldest)
       oldest.socket.destroy()
     }
     const cancelTimer = clock.setTimer(limits.arrivalMsMax, () => socket.destroy())
-    const newcomer: ArrivingSocket = { socket, kind: 'part', leaveLine: () => {}, cancelTimer }
+    const source = sourceOf(socket.remoteAddress)
+    const newcomer: ArrivingSocket = {
+      ...{ socket, source, kind: 'part', isOnTrial: false },
+      leaveLine: () => {},
+      cancelTimer,
+    }
     const key = keyOf(socket)
     this.#all.set(key, newcomer)
     this.#silent.add(newcomer)
@@ -71,7 +86,9 @@ export class Arrivals {
   /** TLS is there; `resumed` as it turned out. */
   secured(socket: Socket, resumed: boolean): void {
     const newcomer = this.#all.get(keyOf(socket))
-    if (newcomer?.kind === 'resuming' && !resumed) this.#full.charge()
+    if (newcomer === undefined) return
+    if (newcomer.isOnTrial && !resumed) this.#full.charge()
+    this.#tried(newcomer, resumed)
   }
 
   /** It is a link from now on, and its time does not count any more. */
@@ -109,10 +126,38 @@ export class Arrivals {
 
   #enter(newcomer: ArrivingSocket, begin: () => void): void {
     this.#silent.delete(newcomer)
-    const line = newcomer.kind === 'resuming' ? this.#resumed : this.#full
-    const leave = line.enter(begin)
-    if (leave !== undefined) newcomer.leaveLine = leave
-    else this.#turnAway(newcomer.socket)
+    const { source, kind } = newcomer
+    const inFull = () => this.#waitIn(this.#full, newcomer, begin)
+    const tried = () => {
+      newcomer.isOnTrial = true
+      this.#tickets.begin(source)
+      begin()
+    }
+    if (kind !== 'resuming' || !this.#tickets.trusts(source)) inFull()
+    // Others of its source may have been found out when its turn comes.
+    else this.#waitIn(this.#resumed, newcomer, () => (this.#tickets.trusts(source) ? tried() : inFull()))
+  }
+
+  #waitIn(line: HandshakeLine, newcomer: ArrivingSocket, go: () => void): void {
+    const { source, socket } = newcomer
+    let isOver = false
+    const leave = line.enter({
+      source,
+      go: () => {
+        isOver = true
+        go()
+      },
+      away: () => this.#turnAway(socket),
+    })
+    // Its turn may have come, and led it into the other line.
+    if (!isOver) newcomer.leaveLine = leave
+  }
+
+  /** A ticket whose client did not wait for the answer counts against its source, too. */
+  #tried(newcomer: ArrivingSocket, resumed: boolean): void {
+    if (!newcomer.isOnTrial) return
+    newcomer.isOnTrial = false
+    this.#tickets.end(newcomer.source, resumed)
   }
 
   #turnAway(socket: Socket): void {
@@ -124,6 +169,7 @@ export class Arrivals {
   #over(key: string, newcomer: ArrivingSocket): void {
     newcomer.cancelTimer()
     newcomer.leaveLine()
+    this.#tried(newcomer, false)
     this.#silent.delete(newcomer)
     if (this.#all.get(key) === newcomer) this.#all.delete(key)
   }

@@ -1,5 +1,19 @@
-/** Lets so many through in a second, the others in their turn; one that would wait for too long hears so at once. */
+/**
+ * Lets so many through in a second, the others in their turn; one that would wait for too long hears so at once. A line that is full has room for
+ * a newcomer whose source has fewer in it than another: the last one of that goes instead, so that no source keeps others out.
+ */
 import type { Clock } from '../../base/clock.ts'
+import { SourceShares } from './sourceshares.ts'
+
+/** One connection, of which one of both is called, once. */
+type InLine = {
+  /** Where it comes from (`sourceshares.ts`). */
+  readonly source: string
+  /** It is its turn. */
+  readonly go: () => void
+  /** It would wait for too long, or has to give way. */
+  readonly away: () => void
+}
 
 type Parts = { readonly perSecond: number; readonly lineMsMax: number; readonly clock: Clock }
 
@@ -7,7 +21,8 @@ export class HandshakeLine {
   readonly #parts: Parts
   readonly #lineMax: number
   /** A set, since connections leave from anywhere in it. */
-  readonly #line = new Set<() => void>()
+  readonly #line = new Set<InLine>()
+  readonly #shares = new SourceShares<InLine>()
   #allowed: number
   #countedAtMs: number
   #isWaiting = false
@@ -24,24 +39,42 @@ export class HandshakeLine {
     return this.#line.size
   }
 
-  /** Calls `go` now or in its turn, and answers how to leave the line; undefined: it is too long. */
-  enter(go: () => void): (() => void) | undefined {
+  /** Answers how to leave the line. */
+  enter(one: InLine): () => void {
     this.#count()
     if (this.#line.size === 0 && this.#allowed >= 1) {
       this.#allowed--
-      go()
+      one.go()
       return () => {}
     }
-    if (this.#line.size >= this.#lineMax) return undefined
-    this.#line.add(go)
+    if (this.#line.size >= this.#lineMax && !this.#makeRoom(one)) {
+      one.away()
+      return () => {}
+    }
+    this.#line.add(one)
+    this.#shares.add(one)
     this.#wait()
-    return () => void this.#line.delete(go)
+    return () => this.#leave(one)
   }
 
   /** One went by another way and cost as much: others wait for it. What it cannot do is keep them for longer than a line does. */
   charge(): void {
     this.#count()
     this.#allowed = Math.max(this.#allowed - 1, -this.#lineMax)
+  }
+
+  /** Not where both sources would have as many afterwards: they would take each other's places for ever. */
+  #makeRoom({ source }: InLine): boolean {
+    const largest = this.#shares.largest()
+    if (this.#shares.of(source) + 1 >= largest.size) return false
+    const last = [...largest].at(-1) as InLine
+    this.#leave(last)
+    last.away()
+    return true
+  }
+
+  #leave(one: InLine): void {
+    if (this.#line.delete(one)) this.#shares.delete(one)
   }
 
   get #atOnce(): number {
@@ -62,11 +95,11 @@ export class HandshakeLine {
     this.#parts.clock.setTimer(ms, () => {
       this.#isWaiting = false
       this.#count()
-      for (const go of this.#line) {
+      for (const one of this.#line) {
         if (this.#allowed < 1) break
         this.#allowed--
-        this.#line.delete(go)
-        go()
+        this.#leave(one)
+        one.go()
       }
       this.#wait()
     })

@@ -7,6 +7,15 @@ export const standardHubLimits = {
   fullPerSecond: 100,
   /** Those that show a ticket take half of that. */
   resumedPerSecond: 200,
+  /**
+   * Of one source, resumptions that have begun and not turned out to be any, and worthless tickets of late: each costs a full handshake. 64 edges behind
+   * one NAT resume at once, with 200 ms of round trip 320 in a second; those beyond wait with the full ones.
+   */
+  ticketsOnTrialMax: 64,
+  /** How fast worthless tickets are forgotten: a source costs a tenth of the full handshakes by them. */
+  worthlessPerSecond: 10,
+  /** Sources of which that is remembered: a hundred bytes each. */
+  sourcesMax: 8_192,
   /** How long one may wait for its turn, as a share of the 10 s within which an edge gives up a dial. */
   lineMsMax: 4_000,
   /** Connections that have not become a link yet, those in line included: some 10 KB each. */

@@ -18,6 +18,8 @@ import { viewFilter } from './viewfilter.ts'
 
 /** A view without readers is kept for edges that come back, and its digest with it. */
 const viewUnusedMsMax = 60_000
+/** One of fewer objects is made again in a moment: an edge could leave thousands behind, of names and namespaces that it invents. */
+const keptFromObjects = 64
 /** Longer than a first list is waited for at an edge: the hub's are larger, and its edges have nowhere else to ask. */
 const firstSyncMsMax = 3 * mirrorLimits.firstSyncMsMax
 
@@ -109,7 +111,8 @@ export class HubSource {
     this.#replan(following)
     const nowMs = this.#parts.clock.steady()
     for (const [name, view] of following.views) {
-      if (view.unusedSince === undefined || nowMs - view.unusedSince < viewUnusedMsMax) continue
+      const isKept = view.objects >= keptFromObjects && nowMs - (view.unusedSince ?? nowMs) < viewUnusedMsMax
+      if (view.unusedSince === undefined || isKept) continue
       this.#drop(following, name, notYet)
     }
   }
@@ -184,10 +187,15 @@ export class HubSource {
 
   #show(following: Following, wanted: Interest, reader: SourceReader): void {
     this.#replan(following)
-    let view = following.views.get(wanted.name)
-    if (view === undefined) {
-      const { known, digestKey } = this.#parts
-      view = new SharedView(following, wanted, viewFilter(wanted, known(), following.plan), digestKey)
+    const { known, digestKey } = this.#parts
+    const present = following.views.get(wanted.name)
+    const view = present ?? new SharedView(following, wanted, viewFilter(wanted, known(), following.plan), digestKey)
+    const refusal = view.isSelecting ? reader.selects?.(view) : undefined
+    if (refusal !== undefined) {
+      reader.refused(refusal)
+      return
+    }
+    if (present === undefined) {
       following.views.set(wanted.name, view)
       following.dispatch.add(view)
     }

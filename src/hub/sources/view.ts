@@ -16,10 +16,22 @@ import { digestEntry, type InterestView, type LinkEvent, type LinkObject } from 
 import type { Interest } from '../../mirror/interest.ts'
 import { afterAll } from '../../store/store.ts'
 
+/** A view by a selector, as it counts for those who have it. */
+export type SelectedView = {
+  readonly isMade: boolean
+  readonly readers: number
+  /** In its digest. */
+  readonly objects: number
+}
+
 /** One subscription of an edge. */
 export interface SourceReader {
   /** A part of the hub itself, which compares nothing. */
   readonly skipsDigest?: boolean
+  /** Before it is shown a view by a selector; undefined: it may have that. A part of the hub may have any. */
+  selects?(view: SelectedView): SessionRefusal | undefined
+  /** For it a view by a selector was made, out of so many objects. */
+  looked?(objects: number, found: number): void
   /** It may be read now, and everything that happens in it is told from now on. */
   opened(view: InterestView): void
   event(event: LinkEvent): void
@@ -74,6 +86,19 @@ export class SharedView implements InterestView, Receiver {
   set filter(filter: Filter) {
     this.#filter = filter
     this.#lately = nothingLately
+  }
+
+  /** Whether it goes by a selector: a name, a namespace or everything are found without looking. */
+  get isSelecting(): boolean {
+    return this.#filter.key === undefined && this.#filter.selects
+  }
+
+  get isMade(): boolean {
+    return this.#state !== 'new'
+  }
+
+  get objects(): number {
+    return this.#tree?.size ?? 0
   }
 
   get source(): number {
@@ -134,7 +159,7 @@ export class SharedView implements InterestView, Receiver {
     }
     this.#opening ??= new Set()
     this.#opening.add(reader)
-    if (this.#state === 'new') void this.#prepare()
+    if (this.#state === 'new') void this.#prepare(reader)
   }
 
   /** Whether it was one. */
@@ -181,10 +206,11 @@ export class SharedView implements InterestView, Receiver {
   }
 
   /** What changes meanwhile is taken as it comes; what is looked at later is taken as it is then. */
-  async #prepare(): Promise<void> {
+  async #prepare(reader: SourceReader): Promise<void> {
     this.#state = 'preparing'
     this.#tree = new DigestTree(this.#digestKey)
     const items = this.#of.cache.list(this.#filter)
+    if (this.isSelecting) reader.looked?.(this.#of.cache.size, items.length)
     let beganAt = performance.now()
     for (const [at, { key }] of items.entries()) {
       const item = this.get(key)
