@@ -185,7 +185,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   })
   const serving = () => hubPair(kept.current, hubHosts(config), clock.now())
   const joining = new Joining({
-    ...{ upstream, clock, log, warnings, isLinked: (node) => peers.has(node) },
+    ...{ upstream, policies, clock, log, warnings },
+    isLinked: (node) => peers.has(node) || fleet.isLinkedElsewhere(node),
     authorities: () => authoritiesOf(kept.current).map(({ pem }) => pem),
     clusterAuthorities: () => clusterAuthorities.current.map(String),
   })

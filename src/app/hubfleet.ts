@@ -65,6 +65,11 @@ export class HubFleet {
     return this.#replicas?.others ?? []
   }
 
+  /** Whether another replica holds an edge of that name, as far as that is known. */
+  isLinkedElsewhere(name: string): boolean {
+    return this.#replicas?.holdsElsewhere(name) ?? false
+  }
+
   /** Whose links end where a Node or a certificate does. */
   attach(peers: FleetPeers): void {
     this.#peers = peers

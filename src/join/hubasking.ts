@@ -193,12 +193,16 @@ function exchanged(
 
 function refusal(status: number, object: unknown, waitMs: number): HubSaid {
   const { sentence } = (object ?? {}) as { readonly sentence?: unknown }
-  // Printable: a sentence of the hub goes to a terminal.
-  const words = typeof sentence === 'string' ? sentence.slice(0, 1_000).replace(/[^\x20-\x7e]+/g, ' ') : ''
+  const words = printable(sentence)
   const said = words === '' ? `it answered ${status}: is it a hub, and not older than this ake?` : words
   if (status === 401) return new HubSaid(`${said}; make another with "ake hub token"`, status)
   if (status === 429 || status === 503) return new HubSaid(said, status, waitMs > 0 ? waitMs : busyMs)
   return new HubSaid(said, status)
+}
+
+/** A sentence of the hub goes to a terminal. */
+export function printable(sentence: unknown): string {
+  return typeof sentence === 'string' ? sentence.slice(0, 1_000).replace(/[^\x20-\x7e]+/g, ' ') : ''
 }
 
 function parsed(text: string): unknown {
