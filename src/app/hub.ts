@@ -249,8 +249,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       below.push(epoch.run(() => mirror.newest(), ending.signal))
       below.push(signAnew(() => listener.setServing(serving()), clock, ending.signal))
       try {
-        // Edges that come before it can tell whose certificate was revoked are sent away.
-        if (!policies.isKnown) await policies.first()
+        // Edges that come before it can tell whose certificate was revoked, and who may have signed it, are sent away.
+        await Promise.all([policies.first(), clusterAuthorities.first()])
         const { host, port } = nearest(await listener.listen())
         const url = `wss://${host.includes(':') ? `[${host}]` : host}:${port}`
         readiness.opened()

@@ -23,7 +23,7 @@ type Parts = {
   readonly sources: Pick<HubSources, 'open'>
   readonly policies: Pick<Policies, 'isKnown' | 'why' | 'revokedSince' | 'observe'>
   readonly state: () => HubState
-  readonly clusterAuthorities: Pick<ClusterAuthorities, 'retirementOf'>
+  readonly clusterAuthorities: Pick<ClusterAuthorities, 'retirementOf' | 'unread'>
   /** Of the replicas; undefined: this hub goes by itself. */
   readonly service: { readonly namespace: string; readonly name: string } | undefined
   readonly clock: Clock
@@ -78,6 +78,7 @@ export class HubFleet {
   /** What the sockets and the links of edges ask and tell. */
   readonly hooks = {
     notYet: () => unjudgeable(this.#parts.policies),
+    clusterUnread: () => this.#parts.clusterAuthorities.unread,
     /** Why a certificate that was let in counts no more: it was revoked, or the authority that signed it was retired. */
     revoked: (edge: EdgePeer) =>
       revocationOf(edge, this.#parts.policies) ??

@@ -4,7 +4,7 @@
  * count as long as no others are read: an API server that is away, or a right that is taken from the hub, locks no edge out.
  */
 import { X509Certificate } from 'node:crypto'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { narrowedTo } from '../../kube/fields.ts'
 import { parseFieldSelector } from '../../kube/fieldselector.ts'
@@ -24,6 +24,8 @@ const place = { group: '', version: 'v1', resource: 'configmaps', namespace: 'ku
 const fields = narrowedTo('extension-apiserver-authentication', parseFieldSelector(''))
 /** A cluster has one, and while it is rotated two. Each handshake offers all of them. */
 const authoritiesMax = 16
+/** For the first reading: a hub that has just started lets the edges that joined wait for it, and sends none of them away for good. */
+const firstMsMax = 5_000
 /** Those that were read while links with certificates of theirs may live. */
 const stoodMax = 256
 
@@ -59,9 +61,21 @@ export class ClusterAuthorities {
     return `the cluster knows clients no more by the authority that signed the certificate of "${name}": join again`
   }
 
-  /** Why none is known, as far as that was told. */
-  get why(): string {
-    return this.#followed.refusal?.sentence ?? 'the cluster publishes none'
+  /** Why none is known, as far as that was told; undefined: some are. */
+  get unread(): string | undefined {
+    if (this.#current.length > 0) return undefined
+    const why =
+      this.#followed.refusal?.sentence ?? (this.#followed.isKnown ? 'it publishes none' : 'they are being read')
+    return `the hub does not know yet by which authorities its cluster knows clients (${why}): try again`
+  }
+
+  /** Resolves when some are known, or after a moment. */
+  async first(): Promise<void> {
+    if (this.#current.length > 0) return
+    const known = new AbortController()
+    const deaf = this.observe(() => known.abort())
+    await sleep(this.#parts.clock, firstMsMax, known.signal)
+    deaf()
   }
 
   /** Hears of others; answers how to stop hearing. */

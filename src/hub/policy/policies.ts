@@ -73,6 +73,7 @@ export class Policies {
 
   /** Resolves when they are, or after a moment. */
   async first(): Promise<void> {
+    if (this.isKnown) return
     const known = new AbortController()
     const deaf = this.observe(() => known.abort())
     await sleep(this.#parts.clock, firstMsMax, known.signal)
