@@ -124,8 +124,9 @@ test('a start waits for them until they are read, and no longer than a moment', 
   clock.advance(1)
   await late
   const early = wait()
-  reader?.event({ key, version: 2, item: published(authority('first')), previous: undefined })
+  reader?.opened({ behind: () => [], get: () => undefined } as unknown as InterestView)
   await early
+  assert.match(authorities.unread ?? '', /it publishes none/)
   await wait()
   assert.equal(waited, 3)
   ending.abort()

@@ -33,6 +33,7 @@ export class ClusterAuthorities {
   readonly #parts: Parts
   readonly #followed: FollowedObjects
   readonly #listeners = new Set<() => void>()
+  readonly #wasRead = new AbortController()
   #current: readonly X509Certificate[] = []
   #pem = ''
   /** By fingerprint, whom each that was ever read stands for: the same name and key, in whatever certificate. */
@@ -44,7 +45,7 @@ export class ClusterAuthorities {
     this.#followed = new FollowedObjects({
       ...{ sources, clock, of: { ...place, fields } },
       put: ({ bytes }) => this.#read(bytes),
-      ...{ remove: () => undefined, clear: () => undefined, told: () => undefined },
+      ...{ remove: () => undefined, clear: () => undefined, told: () => this.#told() },
     })
   }
 
@@ -69,13 +70,9 @@ export class ClusterAuthorities {
     return `the hub does not know yet by which authorities its cluster knows clients (${why}): try again`
   }
 
-  /** Resolves when some are known, or after a moment. */
+  /** Resolves when they were read, and be it that there are none, or after a moment. */
   async first(): Promise<void> {
-    if (this.#current.length > 0) return
-    const known = new AbortController()
-    const deaf = this.observe(() => known.abort())
-    await sleep(this.#parts.clock, firstMsMax, known.signal)
-    deaf()
+    if (!this.#wasRead.signal.aborted) await sleep(this.#parts.clock, firstMsMax, this.#wasRead.signal)
   }
 
   /** Hears of others; answers how to stop hearing. */
@@ -88,6 +85,10 @@ export class ClusterAuthorities {
     this.#followed.start()
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     this.#followed.stop()
+  }
+
+  #told(): void {
+    if (this.#followed.isKnown) this.#wasRead.abort()
   }
 
   #read(bytes: Buffer): void {
