@@ -283,6 +283,32 @@ test('a hub that is away for a moment is asked again', async () => {
   assert.match(told.join('\n'), /trying again/)
 })
 
+test('of several hubs the next is asked where one is away, is not the pinned one, or is lost half-way', async () => {
+  const { cluster, hub, data, run, meddle } = await world()
+  const other = await startHub({ state: makeState(Date.now()) })
+  const [away, foreign, good] = ['wss://127.0.0.1:1', `wss://127.0.0.1:${other.port}`, `wss://127.0.0.1:${hub.port}`]
+  await assert.rejects(
+    run({ hub: [away, foreign], wait: 0 }),
+    /the hub at 127\.0\.0\.1:1 cannot be reached .*; what answers at 127\.0\.0\.1:\d+ is not the hub of --ca-hash/,
+  )
+  assert.deepEqual(existing(data), [])
+  await run({ hub: [away, foreign, good], wait: 0 })
+  assert.equal(cluster.requests.size, 1)
+  let busy = 0
+  meddle((asked, answer) =>
+    asked.method === 'POST' && busy++ === 0
+      ? Promise.resolve({ status: 503, content: { sentence: 'later' } })
+      : answer(),
+  )
+  await run({ hub: [good, good], wait: 0 })
+  assert.equal(busy, 2)
+  await assert.rejects(run({ hub: [good, away], name: 'edge-1', token: { token: 'aaaaaa.aaaaaaaaaaaaaaaa' } }), {
+    message:
+      'the token does not count: it has expired, was deleted or is not written in full; make another with "ake hub token"',
+  })
+  await other.close()
+})
+
 test('a certificate for somebody else, of another authority, or of the future is not taken', async () => {
   const { cluster, data, run } = await world()
   const foreign = new JoinedCluster()
