@@ -1,7 +1,7 @@
 /**
  * Machines that join a fleet, against a real control plane that approves and signs: what `ake hub token` prints and `ake join` writes is all
  * that an edge and its kubelet get. Each way in which it can fail has its sentence and a second try that works; certificates that end soon are renewed
- * under a kubelet and a watch.
+ * under a kubelet and a watch. One that was lost is revoked, and does not come back by its name.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,6 +16,7 @@ import { prepareHollow } from '../hollow/node.ts'
 import { ask } from '../oracle.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { checkAuthority, checkDeleted } from './joined.ts'
+import { checkRevoked } from './revoked.ts'
 import { JoiningWorld } from './world.ts'
 
 export const step: Step = { name: 'fleet-join', tier: 'default', minutes: 3, run }
@@ -33,6 +34,7 @@ async function run(context: StepContext): Promise<StepResult> {
     await part('half-way', () => checkHalfWay(world, findings))
     await part('many at once', () => checkMany(world, findings))
     await part('a deleted Node', () => checkDeleted(world, findings))
+    await part('a machine that was lost', () => checkRevoked(world, findings))
     await part('another authority', () => checkAuthority(world, findings))
     await part('a kubelet, and renewal', () => checkKubelet(world, findings))
     return findings.result
@@ -81,7 +83,7 @@ async function checkFailures(world: JoiningWorld, findings: Findings): Promise<v
   const ready = { status: { conditions: [{ type: 'Ready', status: 'True' }] } }
   const headers = { 'content-type': 'application/merge-patch+json' }
   await ask(world.oracle, '/api/v1/nodes/edge-9/status', { method: 'PATCH', headers, body: ready })
-  await fails('a name that is taken', good, /a node of the name "edge-9" is in the cluster and ready/)
+  await fails('a name that is taken', good, /a node of the name "edge-9" is in the cluster, and ready/)
   const dry = await world.ake([...good, '--replace', '--dry-run'])
   findings.check(dry.code === 0 && /nothing was requested or written/.test(dry.out), '--dry-run', dry)
   findings.equal(await world.requests(), [], 'nothing was requested by all of these')

@@ -24,7 +24,7 @@ async function joinedBox(world: JoiningWorld, name: string): Promise<{ readonly 
 }
 
 /** A node made by its own kubelet, through us. */
-async function makeNode(box: Box, name: string): Promise<number> {
+export async function makeNode(box: Box, name: string): Promise<number> {
   const body = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name } }))
   const headers = { 'content-type': 'application/json' }
   return (await box.ask('/api/v1/nodes', { method: 'POST', headers, body })).status

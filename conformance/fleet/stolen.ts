@@ -6,13 +6,8 @@ import { execFile } from 'node:child_process'
 import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemClock } from '../../src/base/clock.ts'
 import { until } from '../../src/base/until.test-support.ts'
-import { parseCredential } from '../../src/pki/credentialfile.ts'
 import { signerOf } from '../../src/pki/verdict.ts'
-import { dialTcp } from '../../src/upstream/dial.ts'
-import { dialHub } from '../../src/upstream/linked/hubdial.ts'
-import { HubTicketPouch } from '../../src/upstream/linked/tickets.ts'
 import { buildKubernetes } from '../build.ts'
 import { Findings } from '../findings.ts'
 import { shop, state } from '../hub/objects.ts'
@@ -22,6 +17,7 @@ import { ask } from '../oracle.ts'
 import { creatorOf } from '../rights/objects.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { Box } from './box.ts'
+import { ticketOf, tryLink } from './linktry.ts'
 
 export const step: Step = { name: 'fleet-stolen', tier: 'default', minutes: 2, run }
 
@@ -37,7 +33,8 @@ const listsMax = 3
 const waiting = { withinMs: 60_000, everyMs: 200 }
 
 async function run(context: StepContext): Promise<StepResult> {
-  const world = await HubbedWorld.open(context)
+  const logging = ['--log-level', 'debug']
+  const world = await HubbedWorld.open(context, undefined, { hubs: [logging, logging] })
   const findings = new Findings(context.progress)
   try {
     const { bin } = await buildKubernetes({ only: ['kubectl'], progress: () => {} })
@@ -155,22 +152,8 @@ async function listsAt({ oracle }: HubbedWorld): Promise<number> {
 
 async function revoked(world: HubbedWorld, findings: Findings, file: string): Promise<void> {
   const ports = world.hubs.map(({ port }) => port)
-  const credential = parseCredential(await readFile(file, 'utf8'), file)
-  const tickets = new HubTicketPouch()
-  const dial = (pouch: HubTicketPouch) =>
-    dialHub({
-      ...{
-        dial: dialTcp(),
-        address: new URL(`wss://127.0.0.1:${ports[0]}`),
-        credential,
-        tickets: pouch,
-        now: Date.now,
-      },
-      ...{ clock: systemClock, signal: world.context.signal },
-    })
-  const link = await dial(tickets)
-  await until(() => tickets.get('127.0.0.1') !== undefined, 'a ticket', waiting)
-  link.close('done', '')
+  const [port] = ports as [number, ...number[]]
+  const session = await ticketOf({ file, port }, world.context.signal)
   const stolen = join(world.context.dir, 'stolen.pem')
   await copyFile(file, stolen)
   const box = await Box.open({ file: stolen, ports })
@@ -182,15 +165,15 @@ async function revoked(world: HubbedWorld, findings: Findings, file: string): Pr
   // A link that is closed is none, a moment before it is known why.
   await until(() => /revoked/.test(box.link.why), `it is told why, and not ${box.link.why}`, waiting)
   findings.check(true, 'it is told why')
-  for (const [what, pouch] of [
-    ['with a ticket', tickets],
-    ['without one', new HubTicketPouch()],
+  for (const [what, resumes] of [
+    ['with a ticket', true],
+    ['without one', false],
   ] as const) {
-    const said = await dial(pouch).then(
-      () => 'let in',
-      (error: Error) => error.message,
-    )
-    findings.check(/\(403\).*revoked/.test(said), `a new link ${what} is refused`, said)
+    const before = await triesLogged(world, resumes)
+    const { resumed, said } = await tryLink({ file, port, session: resumes ? session : undefined })
+    findings.equal(resumed, resumes, `whether TLS resumed a session ${what}`)
+    findings.check(/^HTTP\/1\.1 403 .*revoked/s.test(said), `a new link ${what} is refused`, said)
+    await until(async () => (await triesLogged(world, resumes)) > before, `the try ${what} is in the log`, waiting)
   }
   const refused = await box.ask(`/api/v1/namespaces/${shop}/secrets/of-edge-1`).then(
     ({ status }) => String(status),
@@ -198,7 +181,7 @@ async function revoked(world: HubbedWorld, findings: Findings, file: string): Pr
   )
   findings.check(!/^2/.test(refused), 'its own Secret is not had any more', refused)
   await box.end()
-  findings.check(/warn edge\.revoked .*edge=edge-1/.test(await hubLogs(world)), 'each try is in the log')
+  findings.check(/warn edge\.revoked .*edge=edge-1/.test(await hubLogs(world)), 'the log warns of it')
   const events = async () => (await ask(world.oracle, '/api/v1/namespaces/default/events')).body
   await until(async () => (await events()).includes('"EdgeRevoked"'), 'an Event of the Node', waiting)
   const again = await issueEdge(world.context.dir, 'edge-1', { state, kubeconfig: world.oracle.kubeconfig })
@@ -282,6 +265,12 @@ function podOfBox({ credential: { node } }: Box): object {
 
 async function ake(world: HubbedWorld, ...words: string[]): Promise<void> {
   await execute(program, [...words, '--kubeconfig', world.oracle.kubeconfig])
+}
+
+/** Of the revoked edge, each of them: what is the same as a minute before is said at debug. */
+async function triesLogged(world: HubbedWorld, isResumed: boolean): Promise<number> {
+  const line = new RegExp(`(warn|debug) edge\\.revoked .*edge=edge-1 .*resumed=${isResumed}`, 'g')
+  return (await hubLogs(world)).match(line)?.length ?? 0
 }
 
 async function hubLogs(world: HubbedWorld): Promise<string> {

@@ -1,9 +1,8 @@
 /** What a person should do about the status of an edge, the most urgent first; nothing where it can be left alone. */
 import { humanDuration, parseTime } from '../kube/table/duration.ts'
+import { nearEndAtMs } from './nearend.ts'
 import type { StatusDocument } from './statusdocument.ts'
 
-/** As long before its end a credential is spoken of, here as in the log. */
-const soonMs = 7 * 24 * 3_600_000
 /** Names in one sentence: a list of fifty is no advice. */
 const namesMax = 6
 
@@ -60,7 +59,7 @@ function proof(names: readonly string[]): string {
 
 const ways = {
   edge: 'in its kubeconfig: the file is read again when it changes',
-  linked: 'in the file of --credential, which is read again when it changes ("ake hub issue" writes it)',
+  linked: 'in the file of --credential, which is read again when it changes ("ake join" or "ake hub issue" writes it)',
   caller: 'in the files of --client-credential, which are read again when they change',
   serving: 'by a restart, which makes a new one',
 } as const
@@ -70,15 +69,17 @@ function renewal(
   nowMs: number,
   isThroughHub: boolean,
 ): string[] {
-  const { use, name, expires } = one
+  const { use, name, expires, renewBy } = one
   const whose =
     use === 'caller'
       ? `the credential of ${name}`
       : use === 'edge'
         ? "the edge's credential"
         : 'the serving certificate'
-  const leftMs = (parseTime(expires ?? '') ?? Number.POSITIVE_INFINITY) - nowMs
-  if (leftMs > soonMs) return []
+  const endsAtMs = parseTime(expires ?? '')
+  const nearAtMs = parseTime(renewBy ?? '') ?? nearEndAtMs({ endsAtMs })
+  if (endsAtMs === undefined || nearAtMs === undefined || nowMs < nearAtMs) return []
+  const leftMs = endsAtMs - nowMs
   const when = leftMs <= 0 ? `expired ${humanDuration(-leftMs)} ago` : `expires in ${humanDuration(leftMs)}`
   return [`Renew ${whose}, which ${when}, ${ways[use === 'edge' && isThroughHub ? 'linked' : use]}.`]
 }

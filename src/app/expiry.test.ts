@@ -49,6 +49,31 @@ test('a week, a day and an hour before the end, and at the end: one line each, b
   await running
 })
 
+test('a certificate that lives for a week is spoken of once it should have been renewed, and not from its first day on', () => {
+  const clock = fakeClock(startMs)
+  const lines: string[] = []
+  const life: CredentialLife = {
+    ...{ use: 'edge', name: 'edge-1' },
+    ...{ beganAtMs: startMs, endsAtMs: startMs + 7 * 24 * hourMs },
+  }
+  const log = createLog({ level: 'debug', write: (line) => lines.push(line) })
+  const expiry = new Expiry({ credentials: () => [life], clock, log })
+  for (let hour = 0; hour < 142; hour++) {
+    expiry.look()
+    clock.advance(hourMs)
+  }
+  assert.deepEqual(lines, [])
+  const renewBy = startMs / 1000 + 0.85 * 7 * 24 * 3600
+  const figures = expiryFigures([life], clock.now()).join('')
+  assert.ok(
+    figures.includes(`ake_credential_renew_by_timestamp_seconds{use="edge",name="edge-1"} ${renewBy}\n`),
+    figures,
+  )
+  clock.advance(hourMs)
+  expiry.look()
+  assert.match(lines.join(''), /credential\.expires .* within=25h/)
+})
+
 test('figures tell when each ends, and which cannot be used', () => {
   const text = expiryFigures(
     [

@@ -1,12 +1,13 @@
 /**
  * Says when a credential nears its end, and that it has ended: the edge's own, its callers' and what it shows its clients. A
- * week, a day and an hour before, once each; one that is renewed meanwhile is another.
+ * week, a day and an hour before, once each, but not before it should have been renewed; one that is renewed meanwhile is another.
  */
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { gauge, seriesOf } from '../base/metrics.ts'
 import { humanDuration } from '../kube/table/duration.ts'
 import type { CredentialLife } from '../upstream/credential.ts'
+import { nearEndAtMs } from './nearend.ts'
 
 const hourMs = 3_600_000
 /** How long before the end it is said, the last time when it has come. */
@@ -36,11 +37,12 @@ export class Expiry {
     const { credentials, clock, log } = this.#parts
     const nowMs = clock.now()
     const told = new Map<string, number>()
-    for (const { use, name, endsAtMs } of credentials()) {
-      if (endsAtMs === undefined) continue
+    for (const { use, name, beganAtMs, endsAtMs } of credentials()) {
+      const nearAtMs = nearEndAtMs({ beganAtMs, endsAtMs })
+      if (endsAtMs === undefined || nearAtMs === undefined) continue
       const key = `${use} ${name} ${endsAtMs}`
       const before = this.#told.get(key) ?? 0
-      const reached = stagesMs.filter((stageMs) => endsAtMs - nowMs <= stageMs).length
+      const reached = nowMs < nearAtMs ? 0 : stagesMs.filter((stageMs) => endsAtMs - nowMs <= stageMs).length
       told.set(key, Math.max(before, reached))
       if (reached <= before) continue
       const fields = { of: use, name, at: new Date(endsAtMs).toISOString() }
@@ -57,11 +59,16 @@ export function expiryFigures(credentials: readonly CredentialLife[], nowMs: num
   const ends = all.flatMap(({ series, endsAtMs }) =>
     endsAtMs === undefined ? [] : [[series, endsAtMs / 1000] as const],
   )
+  const near = all.flatMap(({ series, ...life }) => {
+    const nearAtMs = nearEndAtMs(life)
+    return nearAtMs === undefined ? [] : [[series, nearAtMs / 1000] as const]
+  })
   const valid = all.map(({ series, endsAtMs = Number.POSITIVE_INFINITY, missing }) => {
     return [series, missing === undefined && endsAtMs > nowMs ? 1 : 0] as const
   })
   return [
     gauge('ake_credential_expiry_timestamp_seconds', 'When a credential ends.', ends),
+    gauge('ake_credential_renew_by_timestamp_seconds', 'When it should have been renewed at the latest.', near),
     gauge('ake_credential_valid', 'Whether it can be used now.', valid),
   ]
 }

@@ -186,7 +186,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   })
   const serving = () => hubPair(kept.current, hubHosts(config), clock.now())
   const joining = new Joining({
-    ...{ upstream, clock, log, warnings, isLinked: (node) => peers.has(node) },
+    ...{ upstream, policies, clock, log, warnings },
+    isLinked: (node) => peers.has(node) || fleet.isLinkedElsewhere(node),
     authorities: () => authoritiesOf(kept.current).map(({ pem }) => pem),
     clusterAuthorities: () => clusterAuthorities.current.map(String),
   })
@@ -249,8 +250,8 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       below.push(epoch.run(() => mirror.newest(), ending.signal))
       below.push(signAnew(() => listener.setServing(serving()), clock, ending.signal))
       try {
-        // Edges that come before it can tell whose certificate was revoked are sent away.
-        if (!policies.isKnown) await policies.first()
+        // Edges that come before it can tell whose certificate was revoked, and who may have signed it, are sent away.
+        await Promise.all([policies.first(), clusterAuthorities.first()])
         const { host, port } = nearest(await listener.listen())
         const url = `wss://${host.includes(':') ? `[${host}]` : host}:${port}`
         readiness.opened()

@@ -29,7 +29,8 @@ Try: ake hub issue edge-1 --state ./hub --out ./edge-1.pem`,
   {
     words: 'token',
     about: `makes a bootstrap token in the cluster, with the rights of --kubeconfig, and prints the command with which any number of machines
-join as edges until it ends. Whoever has it can become any node whose name is free: hand it on as you would a password.
+join as edges until it ends. Whoever has it can become any node: one whose name no Node and no edge
+has, and with --replace any other, with the policies of that name. Hand it on as you would a password.
 Try: ake hub token --kubeconfig ./admin.kubeconfig --state secret:ake-system/hub --hub wss://hub.example.com`,
     async run(args) {
       const config = await readConfig('hub token', { args, env: process.env })

@@ -1,4 +1,5 @@
 /** What a hub adds to /metrics: its links, what they carry, and how it stands with its API server. */
+
 import { counter, gauge, seriesOf } from '../base/metrics.ts'
 import type { Warnings } from '../base/warnings.ts'
 import type { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
@@ -13,6 +14,7 @@ import type { KeptEpoch } from '../hub/state/epochs.ts'
 import type { Comparison } from '../mirror/comparison.ts'
 import type { Reachability } from '../upstream/upstream.ts'
 import type { HubFleet } from './hubfleet.ts'
+import { nearEndAtMs } from './nearend.ts'
 
 /** What is there once a hub lets edges in. */
 export type OpenHub = {
@@ -110,12 +112,14 @@ function edgeFiguresOf({ peers, sources, epoch }: OpenHub): string[] {
   ]
 }
 
-/** An operator has so long to act. */
-export const endsSoonMs = 7 * 24 * 3_600_000
+/** When the certificate of an edge should have been renewed at the latest. */
+export function renewByMsOf({ issuedAtMs, endsAtMs }: Pick<EdgeCertificate, 'issuedAtMs' | 'endsAtMs'>): number {
+  return nearEndAtMs({ beganAtMs: issuedAtMs, endsAtMs }) ?? endsAtMs
+}
 
 function certificateFigures({ peers, fleet, identities, authorities }: OpenHub): string[] {
   const edges = peers.figures()
-  const soon = edges.filter(({ certificate }) => certificate.endsAtMs - Date.now() < endsSoonMs)
+  const soon = edges.filter(({ certificate }) => renewByMsOf(certificate) <= Date.now())
   const by = (['current', 'next', 'old', 'cluster'] as const).map((role) => {
     const those = edges.filter(({ certificate }) => signedBy(certificate, authorities()) === role)
     return [seriesOf({ by: role }), those.length] as const
@@ -126,7 +130,11 @@ function certificateFigures({ peers, fleet, identities, authorities }: OpenHub):
   const renewals = Object.entries(identities.counts).map(([result, count]) => [seriesOf({ result }), count] as const)
   return [
     gauge('ake_hub_edge_certificates', 'Certificates of edges that are here, by who signed them.', by),
-    gauge('ake_hub_edge_certificates_ending', 'Those of them that end within a week.', one(soon.length)),
+    gauge(
+      'ake_hub_edge_certificates_ending',
+      'Those of them whose end is near: they should have been renewed.',
+      one(soon.length),
+    ),
     gauge('ake_hub_authority_expiry_timestamp_seconds', 'When an authority of the hub ends.', ends),
     gauge('ake_hub_replicas', 'Other replicas to which there is a line.', one(fleet.others.length)),
     counter('ake_hub_renewals_total', 'Certificates that edges asked for over their links.', renewals),

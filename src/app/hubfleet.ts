@@ -23,7 +23,7 @@ type Parts = {
   readonly sources: Pick<HubSources, 'open'>
   readonly policies: Pick<Policies, 'isKnown' | 'why' | 'revokedSince' | 'observe'>
   readonly state: () => HubState
-  readonly clusterAuthorities: Pick<ClusterAuthorities, 'retirementOf'>
+  readonly clusterAuthorities: Pick<ClusterAuthorities, 'retirementOf' | 'unread'>
   /** Of the replicas; undefined: this hub goes by itself. */
   readonly service: { readonly namespace: string; readonly name: string } | undefined
   readonly clock: Clock
@@ -33,7 +33,7 @@ type Parts = {
 
 type FleetPeers = Pick<HubPeers, 'end' | 'judgeCertificates' | 'replace'>
 
-/** As long as the API server keeps Events by itself: an edge is new, or has a new certificate, for that long. */
+/** As long as the API server keeps Events by itself: a Node is new, or the certificate of its edge, for that long. */
 const newMs = 3_600_000
 
 export class HubFleet {
@@ -42,13 +42,21 @@ export class HubFleet {
   readonly #addresses: ReplicaAddresses | undefined
   readonly #replicas: ReplicaSockets | undefined
   #peers: FleetPeers | undefined
+  /** Edges that came before the Nodes were read, by name. */
+  readonly #early = new Map<string, EdgePeer>()
   readonly events: FleetEvents
 
   constructor(parts: Parts) {
     const { hub, upstream, sources, policies, clock, log } = parts
     this.#parts = parts
     this.events = new FleetEvents({ hub, upstream, clock, log })
-    this.#nodes = new FleetNodes({ sources, clock, deleted: (name) => this.#deleted(name) })
+    this.#nodes = new FleetNodes({
+      ...{ sources, clock, deleted: (name) => this.#deleted(name) },
+      read: () => {
+        for (const edge of this.#early.values()) this.#came(edge)
+        this.#early.clear()
+      },
+    })
     policies.observe(() => this.#peers?.judgeCertificates())
     const { service, state } = parts
     if (service === undefined) return
@@ -65,6 +73,11 @@ export class HubFleet {
     return this.#replicas?.others ?? []
   }
 
+  /** Whether another replica holds an edge of that name, as far as that is known. */
+  isLinkedElsewhere(name: string): boolean {
+    return this.#replicas?.holdsElsewhere(name) ?? false
+  }
+
   /** Whose links end where a Node or a certificate does. */
   attach(peers: FleetPeers): void {
     this.#peers = peers
@@ -73,6 +86,7 @@ export class HubFleet {
   /** What the sockets and the links of edges ask and tell. */
   readonly hooks = {
     notYet: () => unjudgeable(this.#parts.policies),
+    clusterUnread: () => this.#parts.clusterAuthorities.unread,
     /** Why a certificate that was let in counts no more: it was revoked, or the authority that signed it was retired. */
     revoked: (edge: EdgePeer) =>
       revocationOf(edge, this.#parts.policies) ??
@@ -121,17 +135,26 @@ export class HubFleet {
     this.#parts.warnings.warn(event, { who: fields.edge, kind: 'certificate', same: '' }, fields)
   }
 
-  /** Whether it is new, or only its certificate, its Node tells: a new edge has none, or one that was just made. */
-  #came({ name, from, certificate }: EdgePeer): void {
+  /**
+   * Whether it is new its Node tells, and not its certificate, which may have been carried around for days: a new edge has none, or one that was
+   * just made. One that never gets a Node is told of again when it comes.
+   */
+  #came(edge: EdgePeer): void {
+    const { name, from, certificate } = edge
+    if (!this.#nodes.isKnown) {
+      this.#early.set(name, edge)
+      return
+    }
     const now = this.#parts.clock.now()
-    if (now - certificate.issuedAtMs > newMs) return
     const node = this.#nodes.get(name)
     const isNew = node === undefined || now - node.madeAtMs < newMs
+    if (!isNew && now - certificate.issuedAtMs > newMs) return
+    const how = node === undefined ? 'and has no Node yet' : isNew ? 'and its Node is new' : 'with a new certificate'
     const ends = new Date(certificate.endsAtMs).toISOString()
     this.events.tell({
       ...{ node: name, uid: node?.uid, once: certificate.fingerprint },
       reason: isNew ? 'EdgeJoined' : 'EdgeRenewed',
-      message: `the edge came ${isNew ? 'for the first time' : 'with a new certificate'}, from ${from}; it ends on ${ends}`,
+      message: `the edge came, ${how}, from ${from}; its certificate ends on ${ends}`,
     })
   }
 

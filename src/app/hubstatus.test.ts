@@ -14,9 +14,9 @@ const reachability = { state: 'reachable', why: 'the API server answers', sinceM
 const state = makeState(nowMs)
 const authority = new X509Certificate(state.ca.cert).fingerprint256
 
-function edge(name: string, behind = 0) {
+function edge(name: string, behind = 0, issuedAtMs = 0) {
   const endsAtMs = nowMs + (behind + 1) * 24 * 3_600_000
-  const times = { issuedAtMs: 0, vouchedAtMs: 0, endsAtMs }
+  const times = { issuedAtMs, vouchedAtMs: issuedAtMs, endsAtMs }
   const certificate = { serial: '', fingerprint: '', signer: 'hub' as const, authority, ...times }
   return {
     certificate,
@@ -74,6 +74,15 @@ function statusWith(parts: { open: OpenHub | undefined; why: string | undefined 
   })
 }
 
+test('a certificate that the cluster signed for a day is near its end when it should have been renewed, and not before', () => {
+  const hourMs = 3_600_000
+  const peers = (left: number) => ({ ...open.peers, figures: () => [edge('n1', 0, nowMs + 24 * hourMs - left)] })
+  const said = (lifeMs: number) =>
+    hubStatusText(statusWith({ open: { ...open, peers: peers(lifeMs) }, why: undefined }), nowMs)
+  assert.doesNotMatch(said(6 * 24 * hourMs), /^Certificates:/m)
+  assert.match(said(7 * 24 * hourMs), /^Certificates: +1 end soon and should have been renewed: n1$/m)
+})
+
 test('the status of a hub has its edges, what is followed for them and how far back that goes', () => {
   const document = statusWith({ open, why: undefined })
   assert.deepEqual(document.cluster, { uid: 'u1', epoch: 1_767_225_600, lost: 233 })
@@ -86,7 +95,7 @@ test('the status of a hub has its edges, what is followed for them and how far b
   const text = hubStatusText(document, nowMs)
   assert.match(text, /^Edges: +2 here$/m)
   assert.match(text, /^Authority: +current, sha256:[0-9a-f]{16}…, ends in 10y$/m)
-  assert.match(text, /^Certificates: +1 end within a week: n10$/m)
+  assert.match(text, /^Certificates: +1 end soon and should have been renewed: n10$/m)
   assert.match(text, /^Replica: +hub-2, 1 edges$/m)
   assert.deepEqual(
     hubEdgesText(document, nowMs)

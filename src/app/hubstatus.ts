@@ -2,7 +2,7 @@
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type OpenHub, signedBy } from './hubfigures.ts'
+import { type OpenHub, renewByMsOf, signedBy } from './hubfigures.ts'
 import { stateOf } from './statusdocument.ts'
 import { akeVersion } from './version.ts'
 
@@ -40,8 +40,8 @@ export type HubEdgeStatus = {
   readonly release: string
   readonly state: string
   readonly since: string
-  /** When it ends, and which authority signed it: current, next, old, or the cluster's. */
-  readonly certificate: { readonly until: string; readonly by: string }
+  /** When it ends and should have been renewed at the latest (absent of an older hub), and which authority signed it: current, next, old, or the cluster's. */
+  readonly certificate: { readonly until: string; readonly renewBy?: string; readonly by: string }
   /** Names of those that are for it. */
   readonly policies: readonly string[]
   readonly interests: number
@@ -123,7 +123,8 @@ function edgeStatus(
   const { sentBytes, receivedBytes } = edge
   const queuedBytes = heldBytes + bufferedBytes
   const until = new Date(edge.certificate.endsAtMs).toISOString()
-  const certificate = { until, by: signedBy(edge.certificate, open.authorities()) }
+  const renewBy = new Date(renewByMsOf(edge.certificate)).toISOString()
+  const certificate = { until, renewBy, by: signedBy(edge.certificate, open.authorities()) }
   const policies = [...open.policies.all()].filter((one) => open.policies.isFor(one, name)).map((one) => one.name)
   const held = { interests, behind, queuedBytes, sentBytes, receivedBytes }
   return { name, from, release, state, since, certificate, policies, ...held }

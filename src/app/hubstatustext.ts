@@ -1,6 +1,5 @@
 /** The status of a hub for people at a terminal of 100 columns. */
 import { humanDuration, parseTime } from '../kube/table/duration.ts'
-import { endsSoonMs } from './hubfigures.ts'
 import type { HubEdgeStatus, HubResourceStatus, HubStatusDocument } from './hubstatus.ts'
 import { aligned, size } from './terminal.ts'
 
@@ -32,11 +31,11 @@ function block(document: HubStatusDocument, nowMs: number): string {
   }
   for (const { role, hash, until } of authorities ?? [])
     rows.push(['Authority:', `${role}, ${hash.slice(0, 23)}…, ends in ${leftOf(until, nowMs)}`])
-  const ending = edges.filter(({ certificate }) => (parseTime(certificate.until) ?? 0) - nowMs < endsSoonMs)
+  const ending = edges.filter(({ certificate }) => (parseTime(certificate.renewBy ?? certificate.until) ?? 0) <= nowMs)
   if (ending.length > 0) {
     const named = ending.slice(0, namedMax).map(({ name }) => name)
     const more = ending.length > namedMax ? ` and ${ending.length - namedMax} more` : ''
-    rows.push(['Certificates:', `${ending.length} end within a week: ${named.join(', ')}${more}`])
+    rows.push(['Certificates:', `${ending.length} end soon and should have been renewed: ${named.join(', ')}${more}`])
   }
   rows.push(...policyRows(document))
   for (const { hub: other, edges: there } of others ?? []) rows.push(['Replica:', `${other}, ${there.length} edges`])

@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { reasonOf, UsageError } from '../base/fault.ts'
-import { askingHub } from '../join/hubasking.ts'
+import { askingHubs } from '../join/hubasking.ts'
 import { Join } from '../join/join.ts'
 import { JoinedFiles } from '../join/joinedfiles.ts'
 import { nearest, serverUrl } from '../pki/kubeconfig.ts'
@@ -40,8 +40,8 @@ export async function joinEdge(config: JoinConfig, { told, stdin, clock = system
   const present = await files.present()
   const node = nodeOf(config.name, present?.node, config.data)
   const pair = present?.pair
-  const ask = askingHub({
-    ...{ hub: new URL(config.hub[0] as string), token, hashes: config.caHash, dial: dialTcp(), clock },
+  const ask = askingHubs({
+    ...{ hubs: config.hub.map((one) => new URL(one)), token, hashes: config.caHash, dial: dialTcp(), clock },
     ...{ environment: process.env, ...(pair !== undefined && { pair }) },
   })
   const joining = new Join({

@@ -45,7 +45,7 @@ export const joinOptions = [
     env: 'AKE_REPLACE',
     type: 'switch',
     commands: { join: 'false' },
-    help: 'says that the machine which has this name in the cluster is gone',
+    help: 'takes the name though a Node or an edge has it, and with it the policies of that name: says that the machine is gone, or is this one',
   },
   {
     name: 'wait',

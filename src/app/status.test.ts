@@ -301,6 +301,14 @@ test('what is to be put right stands below, in lines that a terminal can hold', 
   assert.doesNotMatch(statusText(empty, nowMs), /put right/)
 })
 
+test('one that lives for a week is not to be renewed before it should have been', () => {
+  const credentials = (renewBy: string) =>
+    [{ use: 'edge', name: 'edge-1', expires: ago(-2 * 86_400), renewBy }] as const
+  const said = (renewBy: string) => statusText({ ...empty, credentials: credentials(renewBy) }, nowMs)
+  assert.doesNotMatch(said(ago(-60)), /Renew/)
+  assert.match(said(ago(60)).replace(/\n +/g, ' '), /Renew the edge's credential, which expires in 2d/)
+})
+
 test('credentials are shown with how long they last; one that ends within a week is to be renewed', () => {
   const inDays = (days: number) => ago(-days * 86_400)
   const text = statusText(

@@ -1,4 +1,5 @@
 /** What `ake status` shows: where the cloud is, what is kept and how fresh, what is passed through and why. */
+
 import type { Copy } from '../cache/copy.ts'
 import type { RefusedWrites } from '../endpoint/forward/refusedwrites.ts'
 import type { Contact } from '../mirror/contact.ts'
@@ -7,6 +8,7 @@ import type { MirroredInterest } from '../mirror/mirrored.ts'
 import type { Store, StoreFigures } from '../store/store.ts'
 import type { CredentialLife } from '../upstream/credential.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import { nearEndAtMs } from './nearend.ts'
 import type { Survival } from './survival.ts'
 import { akeVersion } from './version.ts'
 
@@ -36,6 +38,8 @@ export type StatusDocument = {
     readonly use: CredentialLife['use']
     readonly name?: string
     readonly expires?: string
+    /** When it should have been renewed at the latest; absent of an older edge. */
+    readonly renewBy?: string
     /** Why there is none. */
     readonly missing?: string
   }[]
@@ -181,8 +185,10 @@ export function sinceMsOf({ state, sinceMs }: Upstream['reachability'], { lastMs
   return state === 'reachable' ? sinceMs : Math.min(sinceMs, lastMs ?? sinceMs)
 }
 
-function lifeStatus({ endsAtMs, ...life }: CredentialLife) {
-  return { ...life, ...(endsAtMs === undefined ? {} : { expires: new Date(endsAtMs).toISOString() }) }
+function lifeStatus({ beganAtMs, endsAtMs, ...life }: CredentialLife) {
+  const nearAtMs = nearEndAtMs({ beganAtMs, endsAtMs })
+  if (endsAtMs === undefined || nearAtMs === undefined) return life
+  return { ...life, expires: new Date(endsAtMs).toISOString(), renewBy: new Date(nearAtMs).toISOString() }
 }
 
 /** A cut line takes back nothing: what was passed through before it is so still, and now out of reach. */

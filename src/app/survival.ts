@@ -2,8 +2,10 @@
  * Whether this node would come back from a reboot without the cloud, as a function of what is known: a list of checks, each with
  * what was found and what to do about it. No clock, disk or network here.
  */
+
 import { humanDuration } from '../kube/table/duration.ts'
 import { type EdgeSubject, granting } from './granting.ts'
+import { nearEndAtMs } from './nearend.ts'
 
 export type RebootCheck = {
   readonly name: string
@@ -39,6 +41,7 @@ export type Need = {
 export type CredentialFact = {
   readonly use: 'edge' | 'caller' | 'serving'
   readonly name?: string
+  readonly beganAtMs?: number
   readonly endsAtMs?: number
   /** Why there is none, in a sentence. */
   readonly missing?: string
@@ -69,8 +72,6 @@ export type SurvivalFacts = {
   readonly clockBehindMs: number
 }
 
-/** A visit to a far site takes days to arrange. */
-const soonMs = 7 * 24 * 3_600_000
 /** A start writes into a new segment of the log (32 MiB); twice that. */
 const freeBytesMin = 64 * 1024 * 1024
 /** A day of a busy edge. */
@@ -200,9 +201,10 @@ function credentialsCheck({ credentials, nowMs }: SurvivalFacts): RebootCheck {
   const lasting = credentials.map((one) => ({
     ...one,
     leftMs: one.missing === undefined ? (one.endsAtMs ?? Infinity) - nowMs : 0,
+    isDue: one.missing !== undefined || (nearEndAtMs(one) ?? Infinity) <= nowMs,
   }))
   // The one that is served with is made anew at the start that this is about.
-  const due = lasting.filter(({ use, leftMs }) => use !== 'serving' && leftMs <= soonMs)
+  const due = lasting.filter(({ use, isDue }) => use !== 'serving' && isDue)
   const ending = lasting.filter(({ leftMs }) => leftMs !== Infinity).sort((a, b) => a.leftMs - b.leftMs)
   const what = ending.map(lifeText).join(', ') || 'none has an end that is known'
   if (due.length === 0) return { name, state: 'ok', what }

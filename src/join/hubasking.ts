@@ -1,4 +1,4 @@
-/** One plain HTTPS request to a hub that is known by a digest of its authority's public key, and by nothing else yet. */
+/** Plain HTTPS requests, one to a connection, to a hub that is known by a digest of its authority's public key, and by nothing else yet. */
 import { createHash, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
@@ -53,7 +53,47 @@ const answerBytesMax = 256 * 1024
 /** Where a hub is too busy to shake hands, or says not when. */
 const busyMs = 3_000
 
-export function askingHub(parts: Parts): AskHub {
+/**
+ * The hubs in turn: one that cannot be reached, is not the pinned one or cannot answer now is passed over, and the one that answered is the first to be asked
+ * the next time. All of them have the same cluster behind them, and a request that is made twice is one.
+ */
+export function askingHubs({ hubs, ...parts }: Omit<Parts, 'hub'> & { readonly hubs: readonly URL[] }): AskHub {
+  const asks = hubs.map((hub) => askingHub({ ...parts, hub }))
+  let first = 0
+  return async (method, path, content) => {
+    const faults: Error[] = []
+    for (let tries = 0; tries < asks.length; tries++) {
+      const at = (first + tries) % asks.length
+      try {
+        const answer = await (asks[at] as AskHub)(method, path, content)
+        first = at
+        return answer
+      } catch (error) {
+        if (!isPassedOver(error)) throw error
+        faults.push(error)
+      }
+    }
+    throw allOf(faults)
+  }
+}
+
+/** Another hub may answer where this one did not; what a hub says of the joiner any other would say too. */
+function isPassedOver(error: unknown): error is Error {
+  if (error instanceof HubSaid) return error.status === 503
+  return error instanceof Unavailable || error instanceof UsageError
+}
+
+/** As the one that says most of whether to try again, with what each said. */
+function allOf(faults: readonly Error[]): Error {
+  const [only] = faults
+  if (faults.length === 1 && only !== undefined) return only
+  const words = faults.map(({ message }) => message).join('; ')
+  const later = faults.find((one) => one instanceof HubSaid)
+  if (later !== undefined) return new HubSaid(words, later.status, later.retryAfterMs)
+  return faults.some((one) => one instanceof Unavailable) ? new Unavailable(words) : new UsageError(words)
+}
+
+function askingHub(parts: Parts): AskHub {
   const { hub, clock, environment } = parts
   const proxy = proxyFor(hub, { environment })
   return async (method, path, content) => {
@@ -193,12 +233,16 @@ function exchanged(
 
 function refusal(status: number, object: unknown, waitMs: number): HubSaid {
   const { sentence } = (object ?? {}) as { readonly sentence?: unknown }
-  // Printable: a sentence of the hub goes to a terminal.
-  const words = typeof sentence === 'string' ? sentence.slice(0, 1_000).replace(/[^\x20-\x7e]+/g, ' ') : ''
+  const words = printable(sentence)
   const said = words === '' ? `it answered ${status}: is it a hub, and not older than this ake?` : words
   if (status === 401) return new HubSaid(`${said}; make another with "ake hub token"`, status)
   if (status === 429 || status === 503) return new HubSaid(said, status, waitMs > 0 ? waitMs : busyMs)
   return new HubSaid(said, status)
+}
+
+/** A sentence of the hub goes to a terminal. */
+export function printable(sentence: unknown): string {
+  return typeof sentence === 'string' ? sentence.slice(0, 1_000).replace(/[^\x20-\x7e]+/g, ' ') : ''
 }
 
 function parsed(text: string): unknown {

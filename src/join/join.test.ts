@@ -29,17 +29,24 @@ async function world() {
   const cluster = new JoinedCluster()
   const state = makeState(Date.now())
   const linked = new Set<string>()
+  const revoked = new Map<string, { sinceMs: number; by: string }>()
   let between: (asked: PlainRequest, answer: () => Promise<PlainAnswer>) => Promise<PlainAnswer> = (_, answer) =>
     answer()
   const joining = new Joining({
     ...{ upstream: cluster.upstream, clock: systemClock, log: silentLog, isLinked: (name) => linked.has(name) },
     warnings: { warn: () => undefined },
+    policies: { isKnown: true, why: '', revokedSince: (name) => revoked.get(name) },
     authorities: () => authoritiesOf(state).map(({ pem }) => pem),
     clusterAuthorities: () => [cluster.ca.cert],
   })
+  let hubNow = () => Date.now()
+  const hubClock = { ...systemClock, now: () => hubNow() }
+  const setHubClock = (now: () => number) => {
+    hubNow = now
+  }
   const plain = (asked: PlainRequest) => between(asked, () => joining.answer(asked))
   const clusterAuthorities = [new X509Certificate(cluster.ca.cert)]
-  const hub = await startHub({ state, plain, clusterAuthorities })
+  const hub = await startHub({ state, plain, clusterAuthorities, clock: hubClock })
   const dir = mkdtempSync(join(tmpdir(), 'ake-join-'))
   folders.push(dir)
   const data = join(dir, 'data')
@@ -55,7 +62,7 @@ async function world() {
   const meddle = (with_: typeof between) => {
     between = with_
   }
-  return { cluster, state, linked, hub, data, dir, told, run, meddle }
+  return { cluster, state, linked, revoked, setHubClock, hub, data, dir, told, run, meddle }
 }
 
 async function* stdinOf(text: string): AsyncGenerator<string> {
@@ -189,9 +196,31 @@ test('a name that is taken, and --replace', async () => {
   cluster.nodes.set('edge-1', 'True')
   await assert.rejects(
     run(),
-    /a node of the name "edge-1" is in the cluster and ready: choose another name with --name, or add --replace/,
+    /a node of the name "edge-1" is in the cluster, and ready: choose another name with --name, or add --replace/,
   )
   await run({ replace: true })
+})
+
+test('a machine whose certificate has ended joins again by it, its Node being there', async () => {
+  const { cluster, run, setHubClock } = await world()
+  await run()
+  cluster.nodes.set('edge-1', 'Unknown')
+  setHubClock(() => Date.now() + 2 * yearMs)
+  assert.match(await run().catch(String), /^joined again as node edge-1/)
+})
+
+test('a certificate that was revoked before it was fetched is not written, and the next run requests another', async () => {
+  const { cluster, revoked, data, run } = await world()
+  cluster.judge = (request) => {
+    cluster.sign(request)
+    revoked.set('edge-1', { sinceMs: Date.now() - 299_000, by: 'policy/x' })
+  }
+  await assert.rejects(run(), /what is issued to "edge-1" before .* is revoked \(policy\/x\)/)
+  assert.deepEqual(existing(data), [])
+  revoked.clear()
+  cluster.judge = (request) => cluster.sign(request)
+  await run()
+  assert.equal(cluster.requests.size, 2)
 })
 
 test('nobody approves: the request is named, and the next run goes on with it', async () => {
@@ -252,6 +281,32 @@ test('a hub that is away for a moment is asked again', async () => {
   })
   await run({ wait: 10_000 })
   assert.match(told.join('\n'), /trying again/)
+})
+
+test('of several hubs the next is asked where one is away, is not the pinned one, or is lost half-way', async () => {
+  const { cluster, hub, data, run, meddle } = await world()
+  const other = await startHub({ state: makeState(Date.now()) })
+  const [away, foreign, good] = ['wss://127.0.0.1:1', `wss://127.0.0.1:${other.port}`, `wss://127.0.0.1:${hub.port}`]
+  await assert.rejects(
+    run({ hub: [away, foreign], wait: 0 }),
+    /the hub at 127\.0\.0\.1:1 cannot be reached .*; what answers at 127\.0\.0\.1:\d+ is not the hub of --ca-hash/,
+  )
+  assert.deepEqual(existing(data), [])
+  await run({ hub: [away, foreign, good], wait: 0 })
+  assert.equal(cluster.requests.size, 1)
+  let busy = 0
+  meddle((asked, answer) =>
+    asked.method === 'POST' && busy++ === 0
+      ? Promise.resolve({ status: 503, content: { sentence: 'later' } })
+      : answer(),
+  )
+  await run({ hub: [good, good], wait: 0 })
+  assert.equal(busy, 2)
+  await assert.rejects(run({ hub: [good, away], name: 'edge-1', token: { token: 'aaaaaa.aaaaaaaaaaaaaaaa' } }), {
+    message:
+      'the token does not count: it has expired, was deleted or is not written in full; make another with "ake hub token"',
+  })
+  await other.close()
 })
 
 test('a certificate for somebody else, of another authority, or of the future is not taken', async () => {

@@ -10,7 +10,7 @@ import type { SigningState } from '../kube/certificatesigning.ts'
 import { type KeyPair, pemsIn } from '../pki/certificate.ts'
 import { issuedCertificate } from '../pki/issued.ts'
 import { signingRequest } from '../pki/signingrequest.ts'
-import { type AskHub, HubSaid } from './hubasking.ts'
+import { type AskHub, HubSaid, printable } from './hubasking.ts'
 
 export type JoinedAuthorities = {
   /** PEM: those by which the cluster knows clients, and those by which the hub is believed. */
@@ -25,6 +25,9 @@ export interface KeptKey {
   write(key: string): Promise<void>
   remove(): Promise<void>
 }
+
+/** What became of a request; `revoked`: it was signed, and counts at no hub. */
+type JoinState = SigningState | { readonly state: 'revoked'; readonly why: string }
 
 type Parts = {
   readonly ask: AskHub
@@ -72,10 +75,14 @@ export class Join {
     const name = await this.#request(key)
     const state = await this.#signed(name)
     if (state.state === 'pending') throw new Unavailable(waiting(name, state.approved))
+    if (state.state === 'revoked') {
+      await kept.remove()
+      throw new UsageError(printable(state.why))
+    }
     if (state.state !== 'issued') {
       await kept.remove()
       throw new UsageError(
-        `the cluster has ${state.state === 'denied' ? 'denied' : 'not signed'} the request ${name} (${state.why}): see to that, and run the same command again, which makes another`,
+        `the cluster has ${state.state === 'denied' ? 'denied' : 'not signed'} the request ${name} (${printable(state.why)}): see to that, and run the same command again, which makes another`,
       )
     }
     const authorities = pemsIn(cluster).map((pem) => new X509Certificate(pem))
@@ -105,12 +112,12 @@ export class Join {
   }
 
   /** Pending where the time is over. */
-  async #signed(name: string): Promise<SigningState> {
+  async #signed(name: string): Promise<JoinState> {
     const { clock, told } = this.#parts
     for (let look = 0; ; look++) {
       await sleep(clock, looksMs[look] ?? (looksMs.at(-1) as number))
       const { object } = await this.#asked('GET', `requests/${name}`)
-      const state = object as SigningState
+      const state = object as JoinState
       if (state.state !== 'pending' || clock.steady() >= this.#endsAt) return state
       if (look === looksMs.length) told(`waiting for the cluster to sign ${name}`)
     }

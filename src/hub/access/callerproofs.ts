@@ -178,7 +178,8 @@ export class CallerProofs {
   async #callerOf(edge: JudgedEdge, credential: ProvingCredential): Promise<{ readonly caller: Caller } | Judged> {
     if (credential instanceof CarriedCertificate) {
       const judged = this.#parts.spoken?.judge(edge.name, credential) ?? { sentence: 'the hub takes no certificates' }
-      return 'caller' in judged ? judged : { verdict: 'refused', sentence: judged.sentence }
+      if ('caller' in judged) return judged
+      return { verdict: 'isUnread' in judged && judged.isUnread ? 'unknown' : 'refused', sentence: judged.sentence }
     }
     const found = await this.#parts.recheckCaller(credential)
     if (found === 'refused') return { verdict: 'refused', sentence: 'the API server does not accept this credential' }

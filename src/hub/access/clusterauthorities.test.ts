@@ -74,6 +74,9 @@ test('they are followed; what cannot be read, or was taken away, leaves those th
   const ending = new AbortController()
   const running = authorities.run(ending.signal)
   assert.equal(wanted?.name, 'v1/configmaps@kube-system?&metadata.name=extension-apiserver-authentication')
+  assert.match(authorities.unread ?? '', /does not know yet .* \(they are being read\): try again$/)
+  reader?.refused({ reason: 'forbidden', retryAfterMs: 0, sentence: 'may not' })
+  assert.match(authorities.unread ?? '', /\(may not\): try again$/)
   let told = 0
   authorities.observe(() => told++)
   const [first, second] = [authority('first'), authority('second')]
@@ -92,8 +95,40 @@ test('they are followed; what cannot be read, or was taken away, leaves those th
   say(undefined)
   reader?.refused({ reason: 'forbidden', retryAfterMs: 0, sentence: 'may not' })
   assert.equal(authorities.current, kept)
-  assert.equal(authorities.why, 'may not')
+  assert.equal(authorities.unread, undefined, 'those that were read')
   assert.equal(told, 2)
+  ending.abort()
+  await running
+})
+
+test('a start waits for them until they are read, and no longer than a moment', async () => {
+  const clock = fakeClock()
+  let reader: SourceReader | undefined
+  const open = (_: Interest, one: SourceReader) => {
+    reader = one
+    return undefined
+  }
+  const log = createLog({ level: 'error', write: () => undefined })
+  const authorities = new ClusterAuthorities({ sources: { open }, clock, log })
+  const ending = new AbortController()
+  const running = authorities.run(ending.signal)
+  let waited = 0
+  const wait = async () => {
+    await authorities.first()
+    waited++
+  }
+  const late = wait()
+  clock.advance(4_999)
+  await new Promise(setImmediate)
+  assert.equal(waited, 0)
+  clock.advance(1)
+  await late
+  const early = wait()
+  reader?.opened({ behind: () => [], get: () => undefined } as unknown as InterestView)
+  await early
+  assert.match(authorities.unread ?? '', /it publishes none/)
+  await wait()
+  assert.equal(waited, 3)
   ending.abort()
   await running
 })

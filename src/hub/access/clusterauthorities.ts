@@ -4,7 +4,7 @@
  * count as long as no others are read: an API server that is away, or a right that is taken from the hub, locks no edge out.
  */
 import { X509Certificate } from 'node:crypto'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { narrowedTo } from '../../kube/fields.ts'
 import { parseFieldSelector } from '../../kube/fieldselector.ts'
@@ -24,6 +24,8 @@ const place = { group: '', version: 'v1', resource: 'configmaps', namespace: 'ku
 const fields = narrowedTo('extension-apiserver-authentication', parseFieldSelector(''))
 /** A cluster has one, and while it is rotated two. Each handshake offers all of them. */
 const authoritiesMax = 16
+/** For the first reading: a hub that has just started lets the edges that joined wait for it, and sends none of them away for good. */
+const firstMsMax = 5_000
 /** Those that were read while links with certificates of theirs may live. */
 const stoodMax = 256
 
@@ -31,6 +33,7 @@ export class ClusterAuthorities {
   readonly #parts: Parts
   readonly #followed: FollowedObjects
   readonly #listeners = new Set<() => void>()
+  readonly #wasRead = new AbortController()
   #current: readonly X509Certificate[] = []
   #pem = ''
   /** By fingerprint, whom each that was ever read stands for: the same name and key, in whatever certificate. */
@@ -42,7 +45,7 @@ export class ClusterAuthorities {
     this.#followed = new FollowedObjects({
       ...{ sources, clock, of: { ...place, fields } },
       put: ({ bytes }) => this.#read(bytes),
-      ...{ remove: () => undefined, clear: () => undefined, told: () => undefined },
+      ...{ remove: () => undefined, clear: () => undefined, told: () => this.#told() },
     })
   }
 
@@ -59,9 +62,17 @@ export class ClusterAuthorities {
     return `the cluster knows clients no more by the authority that signed the certificate of "${name}": join again`
   }
 
-  /** Why none is known, as far as that was told. */
-  get why(): string {
-    return this.#followed.refusal?.sentence ?? 'the cluster publishes none'
+  /** Why none is known, as far as that was told; undefined: some are. */
+  get unread(): string | undefined {
+    if (this.#current.length > 0) return undefined
+    const why =
+      this.#followed.refusal?.sentence ?? (this.#followed.isKnown ? 'it publishes none' : 'they are being read')
+    return `the hub does not know yet by which authorities its cluster knows clients (${why}): try again`
+  }
+
+  /** Resolves when they were read, and be it that there are none, or after a moment. */
+  async first(): Promise<void> {
+    if (!this.#wasRead.signal.aborted) await sleep(this.#parts.clock, firstMsMax, this.#wasRead.signal)
   }
 
   /** Hears of others; answers how to stop hearing. */
@@ -74,6 +85,10 @@ export class ClusterAuthorities {
     this.#followed.start()
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     this.#followed.stop()
+  }
+
+  #told(): void {
+    if (this.#followed.isKnown) this.#wasRead.abort()
   }
 
   #read(bytes: Buffer): void {

@@ -16,8 +16,11 @@ type Parts = {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** `sentence`: for the log of the hub and for the edge that asks; `isForeign`: to kube-apiserver, too, it is no credential. */
-type Unjudged = { readonly sentence: string; readonly isForeign: boolean }
+/**
+ * `sentence`: for the log of the hub and for the edge that asks; `isForeign`: to kube-apiserver, too, it is no credential; `isUnread`: the hub has not read
+ * by what to judge it.
+ */
+export type Unjudged = { readonly sentence: string; readonly isForeign: boolean; readonly isUnread?: boolean }
 
 export type JudgedCertificate = { readonly caller: Caller } | Unjudged
 
@@ -56,8 +59,7 @@ export class CallerCertificates {
     if ('sentence' in read) return read
     const now = this.#parts.clock.now()
     const authorities = this.#parts.authorities()
-    if (authorities.length === 0)
-      return foreign('the hub does not know yet by which authorities its cluster knows clients')
+    if (authorities.length === 0) return { sentence: unread, isForeign: false, isUnread: true }
     if (read.against !== authorities) {
       read.against = authorities
       read.signers = authorities.filter((authority) => isBy(read.own, authority))
@@ -76,6 +78,7 @@ export class CallerCertificates {
   }
 }
 
+const unread = 'the hub does not know yet by which authorities its cluster knows clients: try again'
 const indirect =
   'its hub speaks for callers whose certificate an authority of the cluster has signed itself, and not one between them'
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import type { Verdict } from '../../access/access.ts'
 import type { Question } from '../../access/question.ts'
@@ -15,9 +16,15 @@ import { SpokenCallers } from './spoken.ts'
 
 const cluster = new TestAuthority('kubernetes')
 
-type Wishes = { isConstrained?: boolean; allowsLegacy?: boolean; verdict?: Verdict }
+type Wishes = {
+  authorities?: readonly X509Certificate[]
+  isConstrained?: boolean
+  allowsLegacy?: boolean
+  verdict?: Verdict
+}
 
-function opened({ isConstrained = true, allowsLegacy = false, verdict = 'denied' }: Wishes = {}) {
+function opened(wishes: Wishes = {}) {
+  const { authorities = [cluster.certificate], isConstrained = true, allowsLegacy = false, verdict = 'denied' } = wishes
   const asked: string[] = []
   const granted = new Set<string>()
   const lines: string[] = []
@@ -26,7 +33,7 @@ function opened({ isConstrained = true, allowsLegacy = false, verdict = 'denied'
     `${verb} ${[group, resource, subresource].filter((one) => one !== '').join('/')}${path} ${namespace}:${name}`
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
   const spoken = new SpokenCallers({
-    certificates: new CallerCertificates({ authorities: () => [cluster.certificate], clock: { now: () => nowMs } }),
+    certificates: new CallerCertificates({ authorities: () => authorities, clock: { now: () => nowMs } }),
     speaksFor: (edge, { name, groups }) => {
       const yes = edge === 'n1' && (groups.includes('dev') || name === 'system:node:other')
       return { yes, by: yes ? 'policy/a spec.speakFor[0]' : 'no policy lets this edge speak for it' }
@@ -85,6 +92,19 @@ test('[L27] a caller is spoken for where a policy lets its edge, and nobody else
   assert.equal(lines.length, 3)
   for (let at = 0; at < 100; at++) await assert.rejects(get('jane', 'ops'))
   assert.equal(lines.length, 3)
+  assert.deepEqual(asked, [])
+})
+
+test('[L27] before it is known who signs for callers, none is told that its certificate does not count', async () => {
+  const { get, spoken, asked } = opened({ authorities: [] })
+  await assert.rejects(get('jane', 'dev'), (error: unknown) => {
+    assert.ok(error instanceof StatusError)
+    const { code, reason, details } = error.status
+    assert.deepEqual([code, reason, details?.retryAfterSeconds], [503, 'ServiceUnavailable', 1])
+    return true
+  })
+  const judged = spoken.judge('n1', shownBy(cluster.issue('jane', 'dev')))
+  assert.ok('isUnread' in judged && judged.isUnread, 'a proof by it is not refused either')
   assert.deepEqual(asked, [])
 })
 

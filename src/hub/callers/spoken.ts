@@ -2,11 +2,11 @@
 import type { Warnings } from '../../base/warnings.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { quoted } from '../../kube/json/gotext.ts'
-import { StatusError, unauthorized } from '../../kube/status.ts'
+import { failure, StatusError, unauthorized } from '../../kube/status.ts'
 import type { CarriedCertificate } from '../../tunnel/credentials.ts'
 import { type Headers, Unspoken } from '../../upstream/upstream.ts'
 import { mastersGroup, type SpeaksFor } from './callers.ts'
-import type { CallerCertificates } from './certificates.ts'
+import type { CallerCertificates, JudgedCertificate, Unjudged } from './certificates.ts'
 import { expressed } from './expressed.ts'
 import { type AskedAccess, impersonatedBy } from './impersonating.ts'
 
@@ -34,10 +34,7 @@ export class SpokenCallers {
   }
 
   /** The caller that the certificate names, where this edge may speak for it; else why not. */
-  judge(
-    edge: string,
-    shown: CarriedCertificate,
-  ): { readonly caller: Caller } | { readonly sentence: string; readonly isForeign: boolean } {
+  judge(edge: string, shown: CarriedCertificate): JudgedCertificate {
     const judged = this.#parts.certificates.judge(shown)
     if ('sentence' in judged) return this.#refused(edge, '', judged)
     const { caller } = judged
@@ -55,7 +52,7 @@ export class SpokenCallers {
   async request(edge: string, shown: CarriedCertificate, asked: Asked): Promise<SpokenRequest> {
     const { allowsLegacy } = this.#parts
     const judged = this.judge(edge, shown)
-    if ('sentence' in judged) throw judged.isForeign ? unauthorized() : new Unspoken(judged.sentence)
+    if ('sentence' in judged) throw faultOf(judged)
     const isConstrained = this.#parts.isConstrained()
     if (!isConstrained && !allowsLegacy) {
       this.#refused(edge, judged.caller.name, { sentence: unconstrained })
@@ -87,6 +84,14 @@ export class SpokenCallers {
     return refusal
   }
 }
+
+function faultOf({ sentence, isForeign, isUnread = false }: Unjudged): Error {
+  if (isUnread) return failure(503, 'ServiceUnavailable', sentence, { retryAfterSeconds: unreadRetrySeconds })
+  return isForeign ? unauthorized() : new Unspoken(sentence)
+}
+
+/** A hub that has just started reads the authorities of its cluster within a moment. */
+const unreadRetrySeconds = 1
 
 const unconstrained =
   'its API server does not constrain impersonation, or its hub has no right to that (deploy/hub.yaml): a hub speaks there for callers with certificates only with --legacy-impersonation'

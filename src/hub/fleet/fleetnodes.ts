@@ -13,6 +13,8 @@ type Parts = {
   readonly clock: Clock
   /** One that was there is not any more, also where another of its name has taken its place. */
   readonly deleted: (name: string) => void
+  /** All of them were read. */
+  readonly read?: () => void
 }
 
 type FleetNode = { readonly uid: string; readonly madeAtMs: number }
@@ -23,6 +25,7 @@ export class FleetNodes {
   #nodes = new Map<string, FleetNode>()
   /** While all are read anew: those that were there before, until it is known whether they still are. */
   #before: Map<string, FleetNode> | undefined
+  #isKnown = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -38,8 +41,14 @@ export class FleetNodes {
     })
   }
 
+  /** They were read once: whom `get` does not find has no Node. */
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
+  /** While all are read anew one that was there before is taken to be still. */
   get(name: string): FleetNode | undefined {
-    return this.#nodes.get(name)
+    return this.#nodes.get(name) ?? this.#before?.get(name)
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -67,5 +76,7 @@ export class FleetNodes {
     const before = this.#before ?? new Map<string, FleetNode>()
     this.#before = undefined
     for (const [name, { uid }] of before) if (this.#nodes.get(name)?.uid !== uid) this.#parts.deleted(name)
+    this.#isKnown = true
+    this.#parts.read?.()
   }
 }

@@ -5,6 +5,7 @@ import { fakeClock } from '../../base/fakeclock.test-support.ts'
 import { createLog, silentLog } from '../../base/log.ts'
 import { Warnings } from '../../base/warnings.ts'
 import { signingRequest } from '../../pki/signingrequest.ts'
+import { forGood } from '../policy/revocation.ts'
 import type { PlainRequest } from '../sockets/plain.ts'
 import { JoinedCluster } from './cluster.test-support.ts'
 import { Joining } from './joining.ts'
@@ -19,17 +20,20 @@ function open(limits: Partial<JoiningLimits> = {}) {
   const cluster = new JoinedCluster()
   const clock = fakeClock()
   const linked = new Set<string>()
+  const revoked = new Map<string, { sinceMs: number; by: string }>()
+  const policies = { isKnown: true, why: '', revokedSince: (name: string) => revoked.get(name) }
   const lines: string[] = []
   const log = createLog({ level: 'warn', write: (line) => void lines.push(line) })
   const joining = new Joining({
     ...{ upstream: cluster.upstream, clock, log: silentLog, limits, isLinked: (name) => linked.has(name) },
-    ...{ authorities: () => ['HUB'], clusterAuthorities: () => ['CLUSTER'] },
+    ...{ authorities: () => ['HUB'], clusterAuthorities: () => ['CLUSTER'], policies },
     warnings: new Warnings({ clock, log, kinds: [] }),
   })
   const ask = async (method: string, path: string, more: Partial<PlainRequest> & { content?: object } = {}) => {
     const { content, ...rest } = more
     const body = content === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(content))
-    const asked = { authorization: `Bearer ${good}`, from: '192.0.2.1', node: undefined, body, ...rest }
+    const nobody = { node: undefined, endedNode: undefined }
+    const asked = { authorization: `Bearer ${good}`, from: '192.0.2.1', ...nobody, body, ...rest }
     const answer = await joining.answer({ method, path: `/join/v1/${path}`, ...asked })
     return { ...answer, sentence: String((answer.content as { sentence?: unknown }).sentence) }
   }
@@ -38,7 +42,7 @@ function open(limits: Partial<JoiningLimits> = {}) {
       content: { node, request: signingRequest({ subject: own }, newKey()), ...more },
       ...rest,
     })
-  return { cluster, clock, joining, linked, ask, request, lines }
+  return { cluster, clock, joining, linked, revoked, policies, ask, request, lines }
 }
 
 test('[A8] tokens that do not count are in the log, once a minute of each address and without what was shown', async () => {
@@ -142,20 +146,81 @@ test('an unknown token learns nothing: whatever is asked, the same answer, and o
   assert.equal(cluster.asked.length, 3)
 })
 
-test('a name that is linked or ready is taken, unless its certificate is shown or its machine is said to be gone', async () => {
+test('a name that is linked or has a Node, ready or not, is taken, unless its certificate is shown or its machine is said to be gone', async () => {
   const { cluster, request, linked } = open()
   linked.add(node)
   const taken = await request()
   assert.equal(taken.status, 409)
-  assert.match(taken.sentence, /"edge-1" is linked to this hub now: choose another name with --name, or add --replace/)
+  assert.match(taken.sentence, /"edge-1" is linked to a hub now: choose another name with --name, or add --replace/)
   assert.equal((await request({}, { node: 'edge-2' })).status, 409)
   assert.equal((await request({}, { node })).status, 201)
   assert.equal((await request({ replace: true })).status, 201)
   linked.delete(node)
   cluster.nodes.set(node, 'True')
-  assert.match((await request()).sentence, /"edge-1" is in the cluster and ready/)
+  assert.match((await request()).sentence, /"edge-1" is in the cluster, and ready: choose another name/)
   cluster.nodes.set(node, 'Unknown')
+  assert.match((await request()).sentence, /"edge-1" is in the cluster, though not ready now: choose another name/)
+  assert.equal((await request({}, { endedNode: 'edge-2' })).status, 409)
+  assert.equal((await request({}, { endedNode: node })).status, 201, 'it shows a certificate of its own that has ended')
+  assert.equal((await request({}, { node })).status, 201)
+  assert.equal((await request({ replace: true })).status, 201)
+})
+
+test('a name that was revoked for good gets no certificate, whatever is shown or said; any other does', async () => {
+  const { cluster, revoked, request, lines } = open()
+  revoked.set(node, { sinceMs: Date.parse(forGood), by: 'policy/revoked-edges spec.revoked[0]' })
+  for (const answer of [await request(), await request({ replace: true }), await request({}, { node })]) {
+    assert.equal(answer.status, 409)
+    assert.match(
+      answer.sentence,
+      /^the name "edge-1" was revoked for good \(policy\/revoked-edges spec\.revoked\[0\]\): .*--name, .*"ake hub revoke edge-1 --undo"\)$/,
+    )
+  }
+  assert.equal(cluster.requests.size, 0)
+  assert.match(lines.join(''), /join\.refused from=192\.0\.2\.1 node=edge-1 why="the name/)
+  revoked.delete(node)
   assert.equal((await request()).status, 201)
+})
+
+test('where the certificate would be dated back to before a revocation, it is refused until it would not', async () => {
+  const { cluster, clock, revoked, request } = open()
+  clock.advance(3_600_000)
+  const sinceMs = clock.now()
+  revoked.set(node, { sinceMs, by: 'policy/x' })
+  const from = new Date(sinceMs + 300_000).toISOString()
+  for (const waitMs of [0, 299_999]) {
+    clock.advance(waitMs)
+    const { status, sentence } = await request({ replace: true })
+    assert.equal(status, 409)
+    assert.ok(sentence.endsWith(`run the same command again after ${from}`), sentence)
+  }
+  assert.equal(cluster.requests.size, 0)
+  clock.advance(1)
+  assert.equal((await request({ replace: true })).status, 201)
+})
+
+test('what was signed before the revocation, and is fetched after it, is not handed out as one that counts', async () => {
+  const { cluster, clock, revoked, ask, request } = open()
+  clock.advance(3_600_000)
+  cluster.fromMs = () => clock.now() - 300_000
+  const { name } = (await request()).content as { name: string }
+  revoked.set(node, { sinceMs: clock.now() - 1_000, by: 'policy/x' })
+  const state = async () => (await ask('GET', `requests/${name}`)).content as { state: string; why: string }
+  assert.equal((await state()).state, 'revoked')
+  assert.match((await state()).why, /before .* is revoked \(policy\/x\), .*run the same command again after/)
+  clock.advance(300_000)
+  assert.match((await state()).why, /so is this certificate: run the same command again, which requests another one$/)
+  revoked.set(node, { sinceMs: clock.now() - 7_200_000, by: 'policy/x' })
+  assert.equal((await state()).state, 'issued')
+})
+
+test('before it is known who was revoked nobody joins, and is told to try again', async () => {
+  const { cluster, policies, request } = open()
+  Object.assign(policies, { isKnown: false, why: 'no answer' })
+  const { status, sentence, retryAfterMs = 0 } = await request()
+  assert.deepEqual([status, retryAfterMs > 0], [503, true])
+  assert.match(sentence, /cannot tell yet which certificates were revoked: no answer/)
+  assert.equal(cluster.requests.size, 0)
 })
 
 test('a second try with the same key finds the first request', async () => {

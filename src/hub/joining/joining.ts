@@ -7,7 +7,7 @@
  *     POST /join/v1/requests        a request for the certificate of a node; answers its name
  *     GET  /join/v1/requests/NAME   what became of it
  */
-import { createHash } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { counter, seriesOf } from '../../base/metrics.ts'
@@ -17,6 +17,8 @@ import { readSigningRequest } from '../../pki/signingrequest.ts'
 import { askJson } from '../../upstream/askjson.ts'
 import { Unreachable, type Upstream } from '../../upstream/upstream.ts'
 import { AnswerTooLarge } from '../../upstream/whole.ts'
+import type { Policies } from '../policy/policies.ts'
+import { joinRevocationOf, unjudgeable } from '../policy/revocation.ts'
 import type { PlainAnswer, PlainRequest } from '../sockets/plain.ts'
 import { JoinerRates } from './joinerrates.ts'
 import { type JoiningLimits, joiningLimits } from './limits.ts'
@@ -27,8 +29,10 @@ type Parts = {
   readonly authorities: () => readonly string[]
   /** PEM: those by which the API server knows clients; none while they could not be read. */
   readonly clusterAuthorities: () => readonly string[]
-  /** Whether a link of that node is here. */
+  /** Whether a link of that node is here, or at another replica as far as that is known. */
   readonly isLinked: (node: string) => boolean
+  /** Which names were revoked. */
+  readonly policies: Pick<Policies, 'isKnown' | 'why' | 'revokedSince'>
   readonly clock: Clock
   readonly log: Log
   readonly warnings: Pick<Warnings, 'warn'>
@@ -110,7 +114,7 @@ export class Joining {
   #told(): PlainAnswer {
     const { authorities, clusterAuthorities } = this.#parts
     const cluster = clusterAuthorities()
-    if (cluster.length === 0) return said(503, "the hub has not read the cluster's authorities yet: try again")
+    if (cluster.length === 0) return this.#later("the hub has not read the cluster's authorities yet: try again")
     return { status: 200, content: { cluster, hub: authorities() } }
   }
 
@@ -126,10 +130,17 @@ export class Joining {
     const wanted = wantedIn(asked.body)
     if (typeof wanted === 'string') return this.#senseless(asked, token, 400, wanted)
     const { node, request, publicKey } = wanted
-    // Only to a joiner whose token counts: whether a name is taken is no other joiner's affair.
+    // Only to a joiner whose token counts: whether a name is taken or revoked is no other joiner's affair.
     const unknown = this.#rates.knows(token) ? undefined : await this.#review(asked, token)
     if (unknown !== undefined) return unknown
-    const taken = wanted.replace || asked.node === node ? undefined : await this.#taken(node)
+    const { policies, clock } = this.#parts
+    const unjudged = unjudgeable(policies)
+    if (unjudged !== undefined) return this.#later(unjudged)
+    // The cluster would sign it all the same, and an API server takes what counts at no hub.
+    const revoked = joinRevocationOf({ name: node, now: clock.now() }, policies)
+    if (revoked !== undefined) return this.#revoked(asked, node, revoked)
+    const isItself = asked.node === node || asked.endedNode === node
+    const taken = wanted.replace || isItself ? undefined : await this.#taken(node)
     if (taken !== undefined) return said(409, taken)
     const name = nameOf(node, publicKey)
     const object = signingRequestOf({ name, request, use: 'client' })
@@ -147,17 +158,40 @@ export class Joining {
     if (status !== 200) return this.#refusal(asked, status, 'read its request for a certificate')
     this.#rates.known(token)
     const state = signingStateOf(object)
-    return { status: 200, content: state }
+    const why = state.state === 'issued' ? this.#revocationOf(state.certificate) : undefined
+    return { status: 200, content: why === undefined ? state : { state: 'revoked', why } }
   }
 
-  /** A sentence that says by which machine. */
+  /** Of what an earlier try was given, before the name was revoked, or by a signer whose clock is behind. */
+  #revocationOf(pem: string): string | undefined {
+    const { policies, clock } = this.#parts
+    const certificate = certificateIn(pem)
+    const [, name] = /^CN=system:node:(.+)$/m.exec(certificate?.subject ?? '') ?? []
+    if (certificate === undefined || name === undefined) return undefined
+    return joinRevocationOf({ name, signedAtMs: certificate.validFromDate.getTime(), now: clock.now() }, policies)
+  }
+
+  #revoked({ from }: PlainRequest, node: string, why: string): PlainAnswer {
+    this.#parts.warnings.warn('join.refused', { who: `joiner ${from}`, kind: 'joiner', same: why }, { from, node, why })
+    return said(409, why)
+  }
+
+  #later(sentence: string): PlainAnswer {
+    return { ...said(503, sentence), retryAfterMs: this.#limits.laterMs }
+  }
+
+  /**
+   * A sentence that says by which machine. A Node that is not ready takes its name too: that is how the cluster sees an edge that is cut
+   * off, whose policies and Secrets would go to the joiner that takes the name.
+   */
   async #taken(node: string): Promise<string | undefined> {
-    const remedy = 'choose another name with --name, or add --replace if that machine is gone'
-    if (this.#parts.isLinked(node)) return `an edge of the name "${node}" is linked to this hub now: ${remedy}`
+    const remedy = 'choose another name with --name, or add --replace if that machine is gone, or is this one'
+    if (this.#parts.isLinked(node)) return `an edge of the name "${node}" is linked to a hub now: ${remedy}`
     const { status, object } = await this.#ask(undefined, 'GET', `/api/v1/nodes/${node}`)
     if (status === 404) return undefined
     if (status !== 200) throw new Unreachable(`the API server answered ${status} for the node`, true)
-    return isReady(object) ? `a node of the name "${node}" is in the cluster and ready: ${remedy}` : undefined
+    const how = isReady(object) ? 'and ready' : 'though not ready now'
+    return `a node of the name "${node}" is in the cluster, ${how}: ${remedy}`
   }
 
   #refusal(asked: PlainRequest, status: number, what: string): PlainAnswer {
@@ -242,6 +276,14 @@ function isReady(node: unknown): boolean {
   type Conditions = readonly { readonly type?: string; readonly status?: string }[]
   const { status } = (node ?? {}) as { readonly status?: { readonly conditions?: Conditions } }
   return status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true
+}
+
+function certificateIn(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
 }
 
 function parsed(text: string): unknown {

@@ -20,6 +20,8 @@ export const joiningLimits = {
   tokenMs: 10 * 60_000,
   /** Requests of joiners under way: the API server takes a moment for each. */
   underWayMax: 64,
+  /** Until a hub that has just started has read what it judges by: it does so within a moment. */
+  laterMs: 3_000,
   /** The API server's part of an answer, within the 20 s that a connection has. */
   answerMsMax: 8_000,
   answerBytesMax: 256 * 1024,

@@ -17,7 +17,7 @@ import type { LinkClose, LinkEnd, LinkSocket } from '../../link/socket/linksocke
 import { sentenceOf } from '../../tunnel/frames.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
-import type { EdgePeer } from '../sockets/edgepeer.ts'
+import { anotherBy, type EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
 import { wantedOf } from '../sources/wanted.ts'
 import { peerLimits } from './limits.ts'
@@ -351,7 +351,7 @@ export class LinkedEdge {
 
   #due(): void {
     this.#timer = undefined
-    if (this.#parts.clock.now() >= this.edge.certificate.endsAtMs) this.close(overdue)
+    if (this.#parts.clock.now() >= this.edge.certificate.endsAtMs) this.close(overdue(this.edge.certificate.signer))
     else this.#tick()
   }
 
@@ -393,10 +393,9 @@ const codes: Readonly<Partial<Record<string, LinkClose>>> = {
 /** What an operator should look at: a stranger, another release, two boxes with one name. */
 const faults: ReadonlySet<string> = new Set(['frame', 'identity', 'protocol', 'cluster', 'replaced', 'limit'])
 
-const overdue: SessionRefusal = {
-  reason: 'identity',
-  retryAfterMs: peerLimits.replacedRetryMs,
-  sentence: 'the certificate has ended: issue a new one with "ake hub issue"',
+function overdue(signer: keyof typeof anotherBy): SessionRefusal {
+  const sentence = `the certificate has ended: ${anotherBy[signer]}`
+  return { reason: 'identity', retryAfterMs: peerLimits.replacedRetryMs, sentence }
 }
 const unjudged: SessionRefusal = {
   reason: 'busy',

@@ -8,9 +8,6 @@ type Parts<Kept> = {
   readonly changed: () => void
 }
 
-/** What its FollowedObjects says. */
-type Told = { readonly isKnown: boolean; readonly refusal: { readonly reason: string } | undefined }
-
 export class KeptObjects<Kept> {
   readonly #parts: Parts<Kept>
   #objects = new Map<string, Kept>()
@@ -51,11 +48,17 @@ export class KeptObjects<Kept> {
     return this.#objects.values()
   }
 
-  /** A resource that does not exist has no objects; one that cannot be read now has those that it had. */
-  told({ isKnown, refusal }: Told): void {
-    const isGone = refusal?.reason === 'unknown'
-    if (!isKnown && !isGone) return
-    const next = (isGone ? undefined : this.#next) ?? new Map<string, Kept>()
+  /** All of it was read; what cannot be read now has the objects that it had. */
+  told({ isKnown }: { readonly isKnown: boolean }): void {
+    if (isKnown) this.#replace(this.#next ?? new Map<string, Kept>())
+  }
+
+  /** A resource that does not exist has no objects. */
+  gone(): void {
+    this.#replace(new Map())
+  }
+
+  #replace(next: Map<string, Kept>): void {
     this.#next = undefined
     const before = this.#objects
     const wasKnown = this.#isKnown

@@ -44,10 +44,11 @@ class ToldResource {
 }
 
 async function followed() {
-  const [policies, nodes] = [new ToldResource(), new ToldResource()]
+  const [policies, nodes, definitions] = [new ToldResource(), new ToldResource(), new ToldResource()]
+  const all: Partial<Record<string, ToldResource>> = { nodes, customresourcedefinitions: definitions }
   const clock = fakeClock()
   const open = ({ resource }: Interest, reader: SourceReader) => {
-    const told = resource === 'nodes' ? nodes : policies
+    const told = all[resource] ?? policies
     told.reader = reader
     return undefined
   }
@@ -57,7 +58,7 @@ async function followed() {
   let changes = 0
   followed.observe(() => void changes++)
   return {
-    ...{ policies, nodes, followed, clock },
+    ...{ policies, nodes, definitions, followed, clock },
     changes: async () => {
       await new Promise((resolve) => setImmediate(resolve))
       return changes
@@ -74,10 +75,11 @@ const trusting = { nodes: { selector: { matchLabels: { [site]: 'a' } } }, trust:
 
 test('policies come, change and go without a restart, and with the labels of a Node', async () => {
   await using hub = await followed()
-  const { policies, nodes, followed: all } = hub
+  const { policies, nodes, definitions, followed: all } = hub
   assert.equal(all.isKnown, false)
   policies.refused('unknown', 'there is no such resource')
   nodes.opened()
+  definitions.opened()
   assert.equal(all.isKnown, true)
   assert.equal(all.rulesOf('n1').trusts, false)
 
@@ -94,6 +96,33 @@ test('policies come, change and go without a restart, and with the labels of a N
   assert.equal(all.rulesOf('n1').trusts, true)
   policies.remove('p')
   assert.equal(all.rulesOf('n1').trusts, false)
+})
+
+test('that there are no policies is believed of definitions that were read, and not of discovery alone', async () => {
+  const name = 'edgepolicies.ake.dev'
+  const revoking = { spec: { revoked: [{ name: 'n1', since: '2026-01-01T00:00:00Z' }] } }
+  await using hub = await followed()
+  const { policies, definitions, followed: all } = hub
+  policies.refused('unknown', 'there is no such resource')
+  assert.equal(all.isKnown, false)
+  assert.match(all.why, /has not read whether the cluster defines EdgePolicies \(they are being read\)/)
+  definitions.refused('forbidden', 'may not')
+  assert.equal(all.isKnown, false)
+  assert.match(all.why, /\(may not\)/)
+  definitions.put(name, {})
+  definitions.opened()
+  assert.equal(all.isKnown, false, 'an API server that has just started does not serve them yet')
+  assert.match(all.why, /defines EdgePolicies, and its API server does not serve them yet/)
+  policies.put('lost', revoking)
+  policies.opened()
+  assert.equal(all.isKnown, true)
+  assert.notEqual(all.revokedSince('n1'), undefined)
+  // Discovery of an API server that starts anew: what was read counts on, and the definitions are read again.
+  policies.refused('unknown', 'there is no such resource')
+  definitions.opened()
+  assert.notEqual(all.revokedSince('n1'), undefined)
+  definitions.remove(name)
+  assert.equal(all.revokedSince('n1'), undefined)
 })
 
 test('edges for which the same policies are have the same rules, and keep them while others change', async () => {
@@ -119,8 +148,9 @@ test('edges for which the same policies are have the same rules, and keep them w
 
 test('what was read stands while it cannot be read, and is replaced as a whole', async () => {
   await using hub = await followed()
-  const { policies, nodes, followed: all, clock } = hub
+  const { policies, nodes, definitions, followed: all, clock } = hub
   nodes.opened()
+  definitions.opened()
   policies.opened()
   policies.put('p', { spec: { neverMirrored: [{ apiGroups: [''], resources: ['secrets'] }] } })
   policies.put('q', { spec: { trust: true } })

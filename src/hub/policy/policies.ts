@@ -1,6 +1,7 @@
 /**
  * The EdgePolicies of the cluster, as the hub's own mirror has them, and the labels of Nodes that they are chosen by. Where there is no such
- * resource there is no policy; a definition that comes later is noticed. What was read stands until it was read again, since a
+ * resource there is no policy, if the definitions of the cluster say so: an API server that has just started does not list
+ * in its discovery yet what it will serve. A definition that comes later is noticed. What was read stands until it was read again, since a
  * policy that cannot be seen for a moment still forbids.
  */
 import { type Clock, sleep } from '../../base/clock.ts'
@@ -20,6 +21,9 @@ type Parts = {
   readonly log: Log
 }
 
+/** By which the API server knows what custom resources there are. The hub follows all of them anyway. */
+const definitionResource = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
+const definitionName = `${policyResource.resource}.${policyResource.group}`
 /** Names of nodes whose rules are remembered: more than a hub has links. Each is a few bytes, since rules are shared. */
 const nodesMax = 50_000
 /** Of policies that are for the same edges, those of the past included: some kilobytes each. */
@@ -31,7 +35,9 @@ export class Policies {
   readonly #parts: Parts
   readonly #policies: KeptObjects<ReadPolicy>
   readonly #labels: KeptObjects<Labels | undefined>
-  readonly #followed: { readonly policies: FollowedObjects; readonly nodes: FollowedObjects }
+  readonly #followed: Readonly<Record<'policies' | 'nodes' | 'definitions', FollowedObjects>>
+  /** As far as definitions were read. */
+  #isDefined = false
   readonly #observers = new Set<() => void>()
   /** By the name of the node. */
   readonly #rules = new Map<string, EdgeRules>()
@@ -61,9 +67,25 @@ export class Policies {
     })
     const policies = new FollowedObjects({
       ...{ sources, clock, of: policyResource, ...this.#policies.heard },
-      told: () => this.#policies.told(policies),
+      told: () => {
+        this.#policies.told(policies)
+        this.#judgeAbsence()
+      },
     })
-    this.#followed = { policies, nodes }
+    const define = (name: string, isDefined: boolean) => {
+      if (name !== definitionName) return
+      this.#isDefined = isDefined
+      this.#judgeAbsence()
+    }
+    const definitions = new FollowedObjects({
+      ...{ sources, clock, of: definitionResource },
+      ...{ put: ({ key }) => define(key, true), remove: (key) => define(key, false) },
+      clear: () => {
+        this.#isDefined = false
+      },
+      told: () => this.#judgeAbsence(),
+    })
+    this.#followed = { policies, nodes, definitions }
   }
 
   /** Policies were read, or are known not to exist. */
@@ -73,6 +95,7 @@ export class Policies {
 
   /** Resolves when they are, or after a moment. */
   async first(): Promise<void> {
+    if (this.isKnown) return
     const known = new AbortController()
     const deaf = this.observe(() => known.abort())
     await sleep(this.#parts.clock, firstMsMax, known.signal)
@@ -81,8 +104,12 @@ export class Policies {
 
   /** Why they are not, as far as that was told. */
   get why(): string {
-    const { refusal } = this.#followed.policies
-    return refusal?.sentence ?? 'the hub has not read the policies yet'
+    const { policies, definitions } = this.#followed
+    const { refusal } = policies
+    if (refusal?.reason !== 'unknown') return refusal?.sentence ?? 'the hub has not read the policies yet'
+    if (definitions.isKnown) return 'the cluster defines EdgePolicies, and its API server does not serve them yet'
+    const why = definitions.refusal?.sentence ?? 'they are being read'
+    return `the hub has not read whether the cluster defines EdgePolicies (${why})`
   }
 
   all(): Iterable<ReadPolicy> {
@@ -129,6 +156,12 @@ export class Policies {
     for (const one of all) one.start()
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     for (const one of all) one.stop()
+  }
+
+  /** Discovery has no such resource, and no definition makes one. */
+  #judgeAbsence(): void {
+    const { policies, definitions } = this.#followed
+    if (policies.refusal?.reason === 'unknown' && definitions.isKnown && !this.#isDefined) this.#policies.gone()
   }
 
   #nodeOf(name: string): PolicedNode {

@@ -23,7 +23,7 @@ test('what was issued before counts no more, what was issued then or later does,
     assert.equal(shown('n2', signer, 0), undefined)
   }
   assert.match(shown('n1', 'hub', 0) ?? '', /: issue a new credential with "ake hub issue"$/)
-  assert.match(shown('n1', 'cluster', 0) ?? '', /: join again after 2026-06-01T12:05:00\.000Z/)
+  assert.match(shown('n1', 'cluster', 0) ?? '', /: join again with --replace after 2026-06-01T12:05:00\.000Z/)
 })
 
 test('a name that was revoked for good, or since a time that could not be read, is kept out whatever is issued to it', () => {

@@ -27,8 +27,32 @@ export function revocationOf(
   const taken = `what was issued to "${name}" before ${since} was revoked (${revoked.by})`
   // The end of the sentence is for the operator of a box that is to come back.
   if (certificate.signer === 'hub') return `${taken}: issue a new credential with "ake hub issue"`
-  const again = new Date(revoked.sinceMs + signedBackMs).toISOString()
-  return `${taken}: join again after ${again}, since the cluster dates back what it signs by minutes`
+  return `${taken}: join again with --replace after ${joinableFrom(revoked.sinceMs)}, since the cluster dates back what it signs by minutes`
+}
+
+/**
+ * A sentence for a machine that would join by that name, and get a certificate of the cluster that counts at no hub. `signedAtMs` is what the
+ * certificate says, where there is one already; one that is signed now says a time that is past.
+ */
+export function joinRevocationOf(
+  { name, signedAtMs, now }: { readonly name: string; readonly signedAtMs?: number; readonly now: number },
+  policies: Pick<Policies, 'revokedSince'>,
+): string | undefined {
+  const revoked = policies.revokedSince(name)
+  if (revoked === undefined || (signedAtMs ?? now - signedBackMs) >= revoked.sinceMs) return undefined
+  if (revoked.sinceMs >= Date.parse(forGood))
+    return `the name "${name}" was revoked for good (${revoked.by}): no certificate of it counts at a hub. Choose another name with --name, or have that taken back first ("ake hub revoke ${name} --undo")`
+  const since = new Date(revoked.sinceMs).toISOString()
+  const taken = `what is issued to "${name}" before ${since} is revoked (${revoked.by})`
+  const from = joinableFrom(revoked.sinceMs)
+  return Date.parse(from) <= now
+    ? `${taken}, and so is this certificate: run the same command again, which requests another one`
+    : `${taken}, and the cluster dates back what it signs by minutes: run the same command again after ${from}`
+}
+
+/** What the cluster signs from then on says a time that is not before the revocation. */
+function joinableFrom(sinceMs: number): string {
+  return new Date(sinceMs + signedBackMs).toISOString()
 }
 
 /** Why no edge can be judged yet. What was read once counts from then on, whatever becomes of the API server. */

@@ -79,6 +79,13 @@ export class Replicas {
     return heard.map(({ hub, held }) => ({ hub, names: [...held.values()] }))
   }
 
+  /** Whether another replica holds that name, as far as it was heard. */
+  holdsElsewhere(name: string): boolean {
+    for (const { isAsking, id, held } of this.#lines.values())
+      if (isAsking && id !== undefined && held.has(name)) return true
+    return false
+  }
+
   /** An edge has a link here; answers its number. */
   came(edge: Omit<HeldName, 'link'>, now: number): number {
     const link = ++this.#links

@@ -71,6 +71,8 @@ test('a name at two replicas is at one: the newer certificate stays, then the ne
   await until(() => a.replicas.others[0]?.names.length === 3)
   assert.deepEqual(a.replicas.others[0]?.names.map(({ name }) => name).sort(), ['alone', 'moved', 'old'])
   assert.equal(a.replicas.others[0]?.hub, 'b')
+  const elsewhere = ['alone', 'moved', 'new', 'nobody'].filter((name) => a.replicas.holdsElsewhere(name))
+  assert.deepEqual(elsewhere, ['alone', 'moved'], 'what it holds itself is not among them')
   // What was held is told anew over the next line, also after the authority was switched.
   const switched = withSwitched(withNext(state, Date.now()), Date.now())
   for (const { server, held } of [a, b]) {

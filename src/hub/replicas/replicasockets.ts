@@ -66,6 +66,11 @@ export class ReplicaSockets {
     return this.#replicas.others
   }
 
+  /** Whether another replica holds an edge of that name. */
+  holdsElsewhere(name: string): boolean {
+    return this.#replicas.holdsElsewhere(name)
+  }
+
   came(edge: EdgePeer): void {
     const { name, certificate, from } = edge
     const link = this.#replicas.came({ name, from, issuedAtMs: certificate.issuedAtMs }, this.#parts.clock.steady())

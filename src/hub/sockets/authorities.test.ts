@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { issueCertificate } from '../../pki/certificate.ts'
+import { HubRefusal } from '../../upstream/linked/hubdial.ts'
 import { HubTicketPouch } from '../../upstream/linked/tickets.ts'
 import { authoritiesOf, withCompromised, withNext, withoutOld, withSwitched } from '../state/authorities.ts'
 import { makeState } from '../state/state.ts'
@@ -17,10 +18,13 @@ const cluster = issueCertificate({
 const clusterAuthority = new X509Certificate(cluster.cert)
 
 /** As kube-controller-manager signs for a kubelet. */
-function joined(name: string, { notBefore = Date.now() - 300_000, organization = 'system:nodes' } = {}) {
+function joined(
+  name: string,
+  { notBefore = Date.now() - 300_000, notAfter = Date.now() + day, organization = 'system:nodes' } = {},
+) {
   const subject = { commonName: `system:node:${name}`, organization }
   return issueCertificate(
-    { notBefore, notAfter: Date.now() + day, use: 'client', subject },
+    { notBefore, notAfter, use: 'client', subject },
     { name: clusterName, key: createPrivateKey(cluster.key) },
   )
 }
@@ -43,6 +47,33 @@ test('a certificate of the cluster counts once its authority is known, also for 
   }
   hub.listener.setClusterAuthorities([])
   await assert.rejects(dial, /\(401\).*not signed by/, 'resumed, and its authority is gone')
+  await hub.close()
+})
+
+test("while the cluster's authorities are not read, what none here has signed is told to come back, and what the hub signed is let in", async () => {
+  let unread: string | undefined = 'not read yet: try again'
+  const hub = await startHub({ clusterUnread: () => unread })
+  const credential = credentialWith(hub.state, joined('edge-1'))
+  const dial = () => connect(hub.state, { address: hub.address(), credential })
+  await assert.rejects(dial, (error: Error) => {
+    assert.ok(error instanceof HubRefusal && error.retryAfterMs > 0)
+    assert.match(error.message, /\(503\): not read yet: try again/)
+    return true
+  })
+  await connect(hub.state, { address: hub.address(), credential: credentialOf(hub.state) })
+  unread = undefined
+  await assert.rejects(dial, /\(401\).*not signed by an authority of this hub or its cluster/)
+  await hub.close()
+})
+
+test('what an edge is told whose certificate has ended goes by who signed it', async () => {
+  const hub = await startHub({ clusterAuthorities: [clusterAuthority] })
+  const ended = joined('edge-1', { notAfter: Date.now() - 1_000 })
+  const credential = credentialWith(hub.state, ended)
+  await assert.rejects(
+    connect(hub.state, { address: hub.address(), credential }),
+    /\(401\): the certificate has expired: join again with "ake join"/,
+  )
   await hub.close()
 })
 

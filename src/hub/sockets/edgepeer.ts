@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { issuedAtOf, vouchedAtOf } from '../../pki/certificate.ts'
-import { type CertificateFault, faultOf, isAboutTime, signerOf } from '../../pki/verdict.ts'
+import { type CertificateFault, faultOf, isAboutTime, isFor, signerOf } from '../../pki/verdict.ts'
 import { leafDays } from '../state/certificates.ts'
 
 export type EdgePeer = {
@@ -44,31 +44,51 @@ export type EdgeRefusal = {
   readonly sentence: string
   /** Of its node, where the certificate was signed for it and does not count any more, or not for this. */
   readonly name?: string
+  /** No authority that is known here has signed it. */
+  readonly isForeign?: boolean
+  /** Whose it was, where nothing is wrong with it but that it has ended. */
+  readonly ended?: EdgePeer
 }
 
-const faults: Readonly<Record<CertificateFault, string>> = {
-  authority:
+const foreign: EdgeRefusal = {
+  sentence:
     'the certificate is not signed by an authority of this hub or its cluster: issue one with "ake hub issue", or join again',
-  expired: 'the certificate has expired: issue a new one with "ake hub issue"',
-  early: 'the certificate is not valid yet: check the clock of the hub',
-  use: 'the certificate is not one of a client: issue one with "ake hub issue"',
+  isForeign: true,
+}
+
+/** How the operator gets another, by who signed the one that is there. */
+export const anotherBy: Readonly<Record<EdgeCertificate['signer'], string>> = {
+  hub: 'issue a new one with "ake hub issue"',
+  cluster: 'join again with "ake join"',
 }
 
 export function edgePeerOf(socket: TLSSocket, trust: EdgeTrust, now: number): EdgePeer | EdgeRefusal {
   const raw = socket.getPeerCertificate()?.raw
-  if (raw === undefined) return { sentence: 'no certificate was shown: give the edge the file of "ake hub issue"' }
+  if (raw === undefined)
+    return { sentence: 'no certificate was shown: join with "ake join", or give the edge the file of "ake hub issue"' }
   const resumed = socket.isSessionReused()
   // What OpenSSL says of time is by the clock of the machine; of a resumed session all that it says is by the authorities of then.
   const code = socket.authorized || resumed ? undefined : String(socket.authorizationError)
-  if (code !== undefined && !isAboutTime(code)) return { sentence: faults.authority }
-  const certificate = new X509Certificate(raw)
+  if (code !== undefined && !isAboutTime(code)) return foreign
+  const shown = new X509Certificate(raw)
   const living = [...trust.hub, ...trust.cluster].filter(({ validToDate }) => validToDate.getTime() >= now)
-  const fault = faultOf({ certificate, authorities: living, use: 'client', now })
-  const name = nodeOf(certificate)
-  if (fault !== undefined)
-    return { sentence: faults[fault], ...(fault !== 'authority' && name !== undefined && { name }) }
-  if (name === undefined) return { sentence: 'the certificate names no node: issue one with "ake hub issue"' }
-  return { name, certificate: knownOf(certificate, trust), resumed, from: socket.remoteAddress ?? '' }
+  const fault = faultOf({ certificate: shown, authorities: living, use: 'client', now })
+  if (fault === 'authority') return foreign
+  const certificate = knownOf(shown, trust)
+  const name = nodeOf(shown)
+  const another = anotherBy[certificate.signer]
+  if (name === undefined) return { sentence: `the certificate names no node: ${another}` }
+  const peer = { name, certificate, resumed, from: socket.remoteAddress ?? '' }
+  if (fault === undefined) return peer
+  const sentence = sentenceOf(fault, another)
+  return { sentence, name, ...(fault === 'expired' && isFor(shown, 'client') && { ended: peer }) }
+}
+
+function sentenceOf(fault: Exclude<CertificateFault, 'authority'>, another: string): string {
+  if (fault === 'early') return 'the certificate is not valid yet: check the clock of the hub'
+  return fault === 'expired'
+    ? `the certificate has expired: ${another}`
+    : `the certificate is not one of a client: ${another}`
 }
 
 function knownOf(certificate: X509Certificate, trust: EdgeTrust): EdgeCertificate {

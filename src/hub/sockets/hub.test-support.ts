@@ -52,6 +52,7 @@ export type HubParts = {
   readonly linkLimits?: Partial<LinkLimits>
   readonly clusterAuthorities?: readonly X509Certificate[]
   readonly revoked?: (peer: EdgePeer) => string | undefined
+  readonly clusterUnread?: () => string | undefined
   readonly unusable?: (edge: { readonly name: string; readonly from: string }, why: string) => void
   readonly replica?: (line: WebSocket) => void
   readonly plain?: (asked: PlainRequest) => Promise<PlainAnswer>

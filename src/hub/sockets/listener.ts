@@ -17,7 +17,7 @@ import type { HubState } from '../state/state.ts'
 import { Arrivals } from './arrivals.ts'
 import { type EdgePeer, type EdgeTrust, edgePeerOf } from './edgepeer.ts'
 import { type HubSocketLimits, standardHubLimits } from './limits.ts'
-import { answerPlain, type PlainAnswer, type PlainRequest } from './plain.ts'
+import { answerPlain, type PlainAnswer, type PlainAsker, type PlainRequest } from './plain.ts'
 import { refuse } from './refusal.ts'
 import { replicaFaultOf, replicaPath } from './replicapeer.ts'
 
@@ -34,6 +34,8 @@ type Parts = {
   readonly log: Log
   /** Why no edge can be judged yet; undefined: each can. */
   readonly notYet?: () => string | undefined
+  /** Why it is not known yet by which authorities the cluster knows clients: what none here has signed one of those may have. */
+  readonly clusterUnread?: () => string | undefined
   /** A sentence for an edge that shows a certificate which was taken back. */
   readonly revoked?: (peer: EdgePeer) => string | undefined
   /** Answers requests that are none for a link: of machines that would join. */
@@ -100,8 +102,8 @@ export class HubListener {
     this.#tls.on('request', (request, response) => {
       const { plain: answer } = parts
       if (answer !== undefined && request.url !== linkPath) {
-        const node = () => this.#nodeOf(request.socket as TLSSocket)
-        answerPlain(request, response, { node, answer }).catch((error: unknown) => {
+        const asker = () => this.#askerOf(request.socket as TLSSocket)
+        answerPlain(request, response, { asker, answer }).catch((error: unknown) => {
           // Most often the client has gone.
           if (!request.socket.destroyed) parts.log.error('hub.plain', { why: reasonOf(error) })
           request.socket.destroy()
@@ -208,15 +210,16 @@ export class HubListener {
   }
 
   #refusalOf(socket: TLSSocket): { peer: EdgePeer } | { status: number; sentence: string; retryAfterMs?: number } {
-    const { clock, revoked, notYet, refused, unusable } = this.#parts
+    const { clock, revoked, notYet, clusterUnread, refused, unusable } = this.#parts
     const peer = edgePeerOf(socket, this.#trust, clock.now())
     if ('sentence' in peer) {
+      const unread = peer.isForeign === true ? clusterUnread?.() : undefined
+      if (unread !== undefined) return this.#unjudged(unread)
       if (peer.name !== undefined) unusable?.({ name: peer.name, from: socket.remoteAddress ?? '' }, peer.sentence)
       return { status: 401, sentence: peer.sentence }
     }
     const unjudged = notYet?.()
-    if (unjudged !== undefined)
-      return { status: 503, sentence: unjudged, retryAfterMs: this.#limits.unjudgedMs * (1 + Math.random()) }
+    if (unjudged !== undefined) return this.#unjudged(unjudged)
     const why = revoked?.(peer)
     if (why !== undefined) {
       refused?.(peer, why)
@@ -228,6 +231,10 @@ export class HubListener {
       : { status: 503, sentence: 'this hub takes no more edges now', retryAfterMs }
   }
 
+  #unjudged(sentence: string) {
+    return { status: 503, sentence, retryAfterMs: this.#limits.unjudgedMs * (1 + Math.random()) }
+  }
+
   #refuse(socket: TLSSocket, refusal: Parameters<typeof refuse>[1]): void {
     const { log, clock } = this.#parts
     this.counts.refused++
@@ -235,11 +242,15 @@ export class HubListener {
     refuse(socket, refusal, this.#limits.lastWordsMsMax, clock)
   }
 
-  /** Of a certificate that counts; undefined: none that does was shown. */
-  #nodeOf(socket: TLSSocket): string | undefined {
+  /** By the certificate that was shown, if any. */
+  #askerOf(socket: TLSSocket): PlainAsker {
     const { clock, revoked, notYet } = this.#parts
+    const nobody = { node: undefined, endedNode: undefined }
     const peer = edgePeerOf(socket, this.#trust, clock.now())
-    return 'sentence' in peer || notYet?.() !== undefined || revoked?.(peer) !== undefined ? undefined : peer.name
+    const isEnded = 'sentence' in peer
+    const whose = isEnded ? peer.ended : peer
+    if (whose === undefined || notYet?.() !== undefined || revoked?.(whose) !== undefined) return nobody
+    return { ...nobody, [isEnded ? 'endedNode' : 'node']: whose.name }
   }
 
   /** Undefined: there is room. */

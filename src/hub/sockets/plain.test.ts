@@ -2,16 +2,17 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { connect } from 'node:tls'
-import { credentialOf, startHub } from './hub.test-support.ts'
+import { systemClock } from '../../base/clock.ts'
+import { credentialOf, type HubParts, startHub } from './hub.test-support.ts'
 import type { PlainRequest } from './plain.ts'
 
-async function world(limits: { readonly arrivalMsMax?: number } = {}) {
+async function world(parts: Pick<HubParts, 'limits' | 'clock' | 'revoked'> = {}) {
   const asked: PlainRequest[] = []
   const plain = (one: PlainRequest) => {
     asked.push(one)
     return Promise.resolve({ status: 200, content: { bytes: one.body.length } })
   }
-  const hub = await startHub({ plain, limits })
+  const hub = await startHub({ plain, ...parts })
   const say = async (text: string, { pair, ends = true }: { pair?: object; ends?: boolean } = {}) => {
     const socket = connect({ host: '127.0.0.1', port: hub.port, rejectUnauthorized: false, ...pair })
     socket.on('error', () => {})
@@ -40,7 +41,8 @@ test('one request to a connection, with where it comes from, and the node of a c
   assert.match(heard, /Date: /i, 'by which a joiner knows the time')
   const { body: _, ...rest } = asked[0] as PlainRequest
   assert.deepEqual(rest, {
-    ...{ method: 'GET', path: '/join/v1/authorities', authorization: 'Bearer x', from: '127.0.0.1', node: undefined },
+    ...{ method: 'GET', path: '/join/v1/authorities', authorization: 'Bearer x', from: '127.0.0.1' },
+    ...{ node: undefined, endedNode: undefined },
   })
   await say(head, { pair: credentialOf(hub.state).pair })
   assert.equal(asked.at(-1)?.node, 'edge-1')
@@ -49,8 +51,25 @@ test('one request to a connection, with where it comes from, and the node of a c
   await hub.close()
 })
 
+test('of a certificate that has ended it is told whose it was, unless it was revoked', async () => {
+  let nowMs = Date.now()
+  let revoked: string | undefined
+  const { hub, asked, say } = await world({ clock: { ...systemClock, now: () => nowMs }, revoked: () => revoked })
+  const { pair } = credentialOf(hub.state)
+  nowMs += 3 * 365 * 24 * 3600_000
+  const shown = async () => {
+    await say('GET /join/v1/authorities HTTP/1.1\r\nhost: h\r\n\r\n', { pair })
+    const { node, endedNode } = asked.at(-1) as PlainRequest
+    return { node, endedNode }
+  }
+  assert.deepEqual(await shown(), { node: undefined, endedNode: 'edge-1' })
+  revoked = 'revoked'
+  assert.deepEqual(await shown(), { node: undefined, endedNode: undefined })
+  await hub.close()
+})
+
 test('a body that is too long is refused as soon as it is, one that never ends goes with its connection', async () => {
-  const { hub, asked, say } = await world({ arrivalMsMax: 700 })
+  const { hub, asked, say } = await world({ limits: { arrivalMsMax: 700 } })
   assert.match(await say(post(4, 'body')), /\{"bytes":4\}$/)
   assert.match(await say(post(1e9, 'x'.repeat(9_000))), /^HTTP\/1\.1 413/)
   const startedMs = performance.now()

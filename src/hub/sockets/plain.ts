@@ -13,7 +13,12 @@ export type PlainRequest = {
   readonly from: string
   /** The node that a certificate proved, where a good one was shown. */
   readonly node: string | undefined
+  /** That of one which has only ended since: it proves nothing but who asks. */
+  readonly endedNode: string | undefined
 }
+
+/** What a certificate says of who asks. */
+export type PlainAsker = Pick<PlainRequest, 'node' | 'endedNode'>
 
 export type PlainAnswer = { readonly status: number; readonly content: object; readonly retryAfterMs?: number }
 
@@ -23,14 +28,14 @@ const bodyBytesMax = 8 * 1024
 export async function answerPlain(
   request: IncomingMessage,
   response: ServerResponse,
-  by: { readonly node: () => string | undefined; readonly answer: (asked: PlainRequest) => Promise<PlainAnswer> },
+  by: { readonly asker: () => PlainAsker; readonly answer: (asked: PlainRequest) => Promise<PlainAnswer> },
 ): Promise<void> {
   const body = await bodyOf(request)
   if (body === undefined)
     return send(response, { status: 413, content: { sentence: `more than ${bodyBytesMax} bytes` } })
   const { method = '', url = '', headers, socket } = request
   const asked = { method, path: url, authorization: headers.authorization, body, from: socket.remoteAddress ?? '' }
-  send(response, await by.answer({ ...asked, node: by.node() }))
+  send(response, await by.answer({ ...asked, ...by.asker() }))
 }
 
 function send(response: ServerResponse, { status, content, retryAfterMs }: PlainAnswer): void {

@@ -57,7 +57,8 @@ export class FollowedHubCredential {
   }
 
   get life(): CredentialLife {
-    return { use: 'edge', name: this.user, endsAtMs: this.#current.certificate.validToDate.getTime() }
+    const { validFromDate, validToDate } = this.#current.certificate
+    return { use: 'edge', name: this.user, beganAtMs: validFromDate.getTime(), endsAtMs: validToDate.getTime() }
   }
 
   /** Hears of each new one; answers how to stop hearing. */
