@@ -7,6 +7,7 @@ import { type FakeClock, fakeClock } from '../base/fakeclock.test-support.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Caller } from '../kube/caller.ts'
 import {
+  type Identity,
   type ReachabilityState,
   Unreachable,
   type Upstream,
@@ -207,6 +208,7 @@ type Given = Partial<Pick<Bench, 'cloud' | 'records' | 'clock'>> & {
   readonly audiences?: readonly string[]
   readonly opaqueMsMax?: number
   readonly takesTokens?: () => boolean
+  readonly seen?: (identity: Identity, caller: Caller) => void
 }
 
 export async function openBench(given: Given = {}): Promise<Bench> {
@@ -219,6 +221,7 @@ export async function openBench(given: Given = {}): Promise<Bench> {
     audiences = [],
     opaqueMsMax,
     takesTokens,
+    seen,
   } = given
   const log: Log = createLog({ level: 'debug', write: (line) => lines.push(line) })
   const same = { cloud, records, clock, lines, objects, audiences }
@@ -237,6 +240,7 @@ export async function openBench(given: Given = {}): Promise<Bench> {
     ...(objects && { objects }),
     ...(opaqueMsMax && { opaqueMsMax: () => opaqueMsMax }),
     ...(takesTokens && { takesTokens }),
+    ...(seen && { seen }),
   })
   return {
     ...open,

@@ -27,6 +27,7 @@ import type { RulesReviewStatus } from './rbac/rulesreview.ts'
 import { forbiddenStatus, noDecision, undecidedStatus } from './refusal.ts'
 import type { Flight, ReviewAnswer, Reviewer } from './review.ts'
 import type { TrustedTime } from './trustedtime.ts'
+import { UncomparedDecisions } from './uncompared.ts'
 
 const freshMs = 10_000 // how long a right that was taken away may go on counting while the API server can be asked
 const askAgainMs = 5_000 // from then on it is asked beside the requests of a busy caller, so that none has to wait
@@ -64,6 +65,7 @@ export class Decisions implements Access {
   /** By caller and question. */
   readonly #asking = new Map<string, OpenReview>()
   readonly #failed: Lately
+  readonly #uncompared = new UncomparedDecisions()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -190,6 +192,18 @@ export class Decisions implements Access {
     for (const [key, { allowed }] of this.#holding.forget(id)) this.#parts.records.drop(id, key, allowed)
   }
 
+  /** Rules of a caller are known now, or current again: what was reviewed just before is compared with them. */
+  compareAgain(): void {
+    this.#uncompared.compare(this.#parts.clock.steady(), ({ known, question, allowed, askedAt }) => {
+      const held = this.#holding.get(known.id, question.key)
+      if (held?.agreement !== 'unknown' || held.allowed !== allowed) return true
+      const agreement = this.#parts.evaluation.compare(known.caller, question, { allowed, askedAt })
+      // What differs is left: it may have changed in between.
+      if (agreement === 'same') this.#take(known.id, question.key, { allowed, reason: undefined, askedAt, agreement })
+      return agreement !== undefined
+    })
+  }
+
   /** Of one that was said before the last start: how long ago, since by then it may no longer be so. */
   #whyDenied({ reason, checkedAt, recordedMs }: Decision): string {
     if (checkedAt !== Number.NEGATIVE_INFINITY) return reason
@@ -260,6 +274,7 @@ export class Decisions implements Access {
         return this.#settled(callers.held(identity), question)
       }
       known = found
+      this.#parts.seen?.(identity, found.caller)
       if (found.id !== before) asking = this.#ask(identity, found, question)
     }
     return await this.#answered(identity, question, known, asking, waiting)
@@ -351,6 +366,7 @@ export class Decisions implements Access {
     const { id } = known
     const told = { ...said, agreement: this.#agreement(known, question, said) }
     this.#take(id, question.key, told)
+    if (told.agreement === undefined) this.#uncompared.add(place(id, question.key), { known, question, ...said })
     if (told.allowed) return
     for (const { key } of widerOf(question)) this.#take(id, key, { ...told, reason: '', implied: true })
   }

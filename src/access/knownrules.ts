@@ -48,6 +48,13 @@ type KnownSubject = {
   cancelDoubt: () => void
 }
 
+type RulesListener = {
+  /** The rules of a caller have become other ones. */
+  readonly changed: () => void
+  /** Those of a caller are heard of from now on. */
+  readonly current: () => void
+}
+
 type RuledCaller = Pick<Caller, 'name' | 'groups'>
 
 type Parts = {
@@ -63,7 +70,7 @@ export class KnownRules implements RulesOfCallers {
   readonly #parts: Parts
   readonly #subjects = new Map<string, KnownSubject>()
   readonly #keys = new WeakMap<Caller, string>()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<RulesListener>()
   #bytes = 0
 
   constructor(parts: Parts) {
@@ -87,9 +94,8 @@ export class KnownRules implements RulesOfCallers {
     return this.#subjects.size
   }
 
-  /** Hears that the rules of a caller have become other ones. */
-  observe(changed: () => void): void {
-    this.#listeners.add(changed)
+  observe(listener: RulesListener): void {
+    this.#listeners.add(listener)
   }
 
   /** Until the signal: whatever is not heard of while the API server can be asked is of the past from then on. */
@@ -138,7 +144,7 @@ export class KnownRules implements RulesOfCallers {
       this.#stand(key, known, isLive(known) ? 'current' : 'past')
       this.#makeRoom()
     }
-    if (before !== undefined || text !== undefined) for (const changed of this.#listeners) changed()
+    if (before !== undefined || text !== undefined) for (const { changed } of this.#listeners) changed()
   }
 
   /** Resolves once it is written that they do not count as current any more, where they do not. */
@@ -179,8 +185,10 @@ export class KnownRules implements RulesOfCallers {
     known.standing = standing
     known.cancelDoubt()
     known.cancelDoubt = () => {}
-    if (standing === 'current') behind.put(rulesKind, markOf(key), mark)
-    else if (before === 'current') behind.remove(rulesKind, markOf(key))
+    if (standing === 'current') {
+      behind.put(rulesKind, markOf(key), mark)
+      for (const { current } of this.#listeners) current()
+    } else if (before === 'current') behind.remove(rulesKind, markOf(key))
   }
 
   #find(caller: Caller): KnownSubject | undefined {

@@ -111,11 +111,14 @@ export async function openAccess({
   const evaluation = new Evaluation({ clock, log, changes })
   const rules = new KnownRules({ clock, behind, reachability, stored: storedRules })
   evaluation.followCallers(rules)
-  rules.observe(() => {
-    evaluation.revision++
-    changes.note(everywhere)
-  })
   const access = new Decisions({ ...shared, callers, changes, evaluation, records: decisions, seen })
+  rules.observe({
+    changed: () => {
+      evaluation.revision++
+      changes.note(everywhere)
+    },
+    current: () => access.compareAgain(),
+  })
   const tokens = new TokenKeeper({ callers, behind, stored: storedTokens })
   const watches = new OpenWatches({
     recheck: (identity, question) => access.recheck(identity, question),

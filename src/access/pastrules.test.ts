@@ -1,7 +1,7 @@
 /** What rules of a caller count for without the cloud, by whether their changes were heard of up to the cut. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { alice, type Bench, settle, aliceToken as token, withAlice } from './access.test-support.ts'
+import { alice, type Bench, openBench, settle, aliceToken as token, withAlice } from './access.test-support.ts'
 import { makeQuestion } from './question.ts'
 import { Rbac } from './rbac/rbac.ts'
 import { subjectKey, writeSubjectRules } from './rbac/subjectrules.ts'
@@ -130,6 +130,20 @@ test('[I2, L29] beside rules of the past the last decision holds, but for a righ
     assert.deepEqual(one.may(pods, services, secrets), ['denied', 'allowed', 'denied'])
 })
 
+test("[I2, L29] a right that was reviewed a moment before its caller's rules were told is gone when it goes from them", async () => {
+  const edge = await Edge.open()
+  const { access, clock } = edge.bench
+  for (const question of [pods, services]) assert.equal(await access.decide(token, question), 'allowed')
+  clock.advance(1_000)
+  edge.tell('pods', 'services')
+  clock.advance(60_000)
+  edge.tell('services')
+  await edge.written()
+  await edge.unsee()
+  await edge.cut()
+  for (const one of [edge, await edge.crash()]) assert.deepEqual(one.may(pods, services), ['denied', 'allowed'])
+})
+
 test('[I2, L29, D2] rules that were current at the cut count over restarts and crashes without the cloud, until it is back', async () => {
   const edge = await Edge.open()
   edge.tell('pods')
@@ -248,6 +262,14 @@ test('[I2, L29] other rules from a hub that hears of no changes are not current;
   rules.told(alice, rulesOf('pods', 'secrets'), deaf)
   await settle()
   for (const one of [edge, await edge.crash()]) assert.deepEqual(one.may(pods, secrets), ['unknown', 'unknown'])
+})
+
+test('[L29] a caller is seen with its first question: it may be the only one before the cut', async () => {
+  const seen: string[] = []
+  const bench = await openBench({ seen: (_, { name }) => void seen.push(name) })
+  bench.cloud.users.set(token.token, alice)
+  assert.equal(await bench.access.decide(token, pods), 'allowed')
+  assert.deepEqual(seen, ['alice'])
 })
 
 test('[I2, L29] what a node may by the pods on it does not hang on its rules', async () => {
