@@ -6,7 +6,7 @@
 import { Seat } from '../asking.ts'
 import { Findings } from '../findings.ts'
 import { messageOf } from '../hub/kubelet.ts'
-import { dropFreeImpersonation, shop, state } from '../hub/objects.ts'
+import { applyLegacyManifest, shop, state } from '../hub/objects.ts'
 import { HubbedWorld } from '../hub/world.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { type Cast, castOf, populateCast } from './cast.ts'
@@ -53,7 +53,6 @@ export async function introduce(world: HubbedWorld): Promise<Cast> {
 
 async function play(world: HubbedWorld, findings: Findings): Promise<void> {
   const cast = await introduce(world)
-  await dropFreeImpersonation(world.oracle)
   await world.startSynced('edge-1')
   await findings.part('the same as directly', () => checkSame(world, findings))
   await findings.part('who impersonates', () => checkImpersonating(world, findings))
@@ -61,6 +60,21 @@ async function play(world: HubbedWorld, findings: Findings): Promise<void> {
   await findings.part('a right goes', () => checkWithdrawn(world, findings))
   await findings.part('without the cloud', () => checkCut(world, findings))
   await findings.part('lies', () => checkLies(world, findings, { cast, state }))
+  await findings.part('an upgraded cluster', () => checkUpgraded(world, findings))
+}
+
+/** What an older API server needed is still there: a node that is named alone is one all the same, by which hubs tell that they need it no more. */
+async function checkUpgraded(world: HubbedWorld, findings: Findings): Promise<void> {
+  await applyLegacyManifest(world.oracle)
+  const hub = new Seat(world.oracle, { token: await world.oracle.tokenFor('ake-system', 'ake-hub') })
+  const headers = { 'impersonate-user': 'system:node:some' }
+  const { body } = await hub.ask('/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+    method: 'POST',
+    headers,
+    body: {},
+  })
+  hub.close()
+  findings.check(body.includes('"system:nodes"'), 'a node named alone, with the older right besides', body)
 }
 
 /** Also started again: what a hub told of callers is on the disk. */

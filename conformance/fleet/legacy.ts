@@ -4,7 +4,7 @@
  */
 import { Findings } from '../findings.ts'
 import { messageOf } from '../hub/kubelet.ts'
-import { shop } from '../hub/objects.ts'
+import { applyLegacyManifest, shop } from '../hub/objects.ts'
 import { HubbedWorld } from '../hub/world.ts'
 import type { Oracle } from '../oracle.ts'
 import { creatorOf } from '../rights/objects.ts'
@@ -39,8 +39,9 @@ async function run(context: StepContext): Promise<StepResult> {
   }
 }
 
-/** The role that docs/security.md leaves to the operator, for the groups of this cast. */
+/** What `deploy/hub-legacy.yaml` gives for nodes, and the role that docs/security.md leaves to the operator, for the groups of this cast. */
 async function populate(oracle: Oracle): Promise<void> {
+  await applyLegacyManifest(oracle)
   await populateCast(oracle)
   const make = creatorOf(oracle)
   const name = 'ake-hub-as-callers-legacy'
