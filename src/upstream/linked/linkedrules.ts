@@ -8,7 +8,7 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { CarriedToken, isBearable, isCarriedChain } from '../../tunnel/credentials.ts'
 import type { TunnelDuplex } from '../../tunnel/duplex.ts'
-import { decodeToldRules, encodeRulesQuestion, rulesPurpose, takeMessages } from '../../tunnel/rules/rules.ts'
+import { decodeToldRules, encodeRulesQuestion, hearMessages, rulesPurpose } from '../../tunnel/rules/rules.ts'
 import type { Identity } from '../upstream.ts'
 import type { EdgeLink } from './edgelink.ts'
 import type { LiveLink } from './livelink.ts'
@@ -125,27 +125,29 @@ export class LinkedRules {
     caller.stream = stream
     caller.over = current
     stream.write(encodeRulesQuestion({ meant, ...questioned(meant, caller.caller) }))
-    void this.#listen(caller, stream, current).catch(() => undefined)
+    this.#listen(caller, stream, current)
   }
 
-  async #listen(caller: SeenCaller, stream: TunnelDuplex, link: LiveLink): Promise<void> {
+  #listen(caller: SeenCaller, stream: TunnelDuplex, link: LiveLink): void {
     // What came over this link is as new as the link's last sign of life, as long as the hub says that it hears of changes.
     const heardAt = () => {
       const isLive = caller.stream === stream && caller.isCurrent && this.#parts.link.current === link
       return isLive ? link.heardAt : Number.NEGATIVE_INFINITY
     }
-    try {
-      for await (const bytes of takeMessages(stream)) {
-        const { saying, current, name, groups, rules } = decodeToldRules(bytes)
-        caller.isCurrent = current !== 0 && saying !== 'none'
-        if (saying === 'rules') this.#parts.told({ name, groups }, unpacked(rules), heardAt)
-        // Without a name the credential does not count: that says nothing of the caller's rules.
-        else if (saying === 'none' && name !== '') this.#parts.told({ name, groups }, undefined, heardAt)
-      }
-    } finally {
+    const take = (bytes: Buffer) => {
+      const { saying, current, name, groups, rules } = decodeToldRules(bytes)
+      caller.isCurrent = current !== 0 && saying !== 'none'
+      if (saying === 'rules') this.#parts.told({ name, groups }, unpacked(rules), heardAt)
+      // Without a name the credential does not count: that says nothing of the caller's rules.
+      else if (saying === 'none' && name !== '') this.#parts.told({ name, groups }, undefined, heardAt)
+    }
+    const over = () => {
       stream.destroy()
       if (caller.stream === stream) caller.stream = undefined
     }
+    hearMessages(stream, { take, failed: over })
+    stream.once('end', over)
+    stream.once('close', over)
   }
 
   #tidy(): void {
