@@ -2,7 +2,7 @@
 import type { Warnings } from '../../base/warnings.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { quoted } from '../../kube/json/gotext.ts'
-import { StatusError, unauthorized } from '../../kube/status.ts'
+import { failure, StatusError, unauthorized } from '../../kube/status.ts'
 import type { CarriedCertificate } from '../../tunnel/credentials.ts'
 import { type Headers, Unspoken } from '../../upstream/upstream.ts'
 import { mastersGroup, type SpeaksFor } from './callers.ts'
@@ -65,6 +65,8 @@ export class SpokenCallers {
     const headers = expressed(caller, isConstrained)
     if (typeof headers === 'string') {
       this.#refused(edge, judged.caller.name, { sentence: headers })
+      // Who asked to be another is spoken for in its own name all the same.
+      if (caller !== judged.caller) throw failure(403, 'Forbidden', `${headers}: ${otherwise}`)
       throw new Unspoken(headers)
     }
     return { caller, headers }
@@ -87,6 +89,9 @@ export class SpokenCallers {
     return refusal
   }
 }
+
+/** What who is not spoken for as another can do. */
+export const otherwise = 'ask with a token, or ask the API server itself'
 
 const unconstrained =
   'its API server does not constrain impersonation, or its hub has no right to that (deploy/hub.yaml): a hub speaks there for callers with certificates only with --legacy-impersonation'
