@@ -104,7 +104,7 @@ type Certificate = {
 async function make(dir: string, certificate: Certificate): Promise<void> {
   const { file, subject, extensions, by = byCa, days = validDays } = certificate
   const args = [
-    ...['req', '-x509', '-config', 'openssl.cnf', '-nodes', '-days', String(days), ...by],
+    ...['req', '-x509', '-utf8', '-config', 'openssl.cnf', '-nodes', '-days', String(days), ...by],
     ...['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-keyout', `${file}.key`, '-out', `${file}.crt`],
     ...['-subj', subject, ...extensions.flatMap((extension) => ['-addext', extension])],
   ]

@@ -6,30 +6,27 @@
 import { Seat } from '../asking.ts'
 import { Findings } from '../findings.ts'
 import { messageOf } from '../hub/kubelet.ts'
-import { dropFreeImpersonation, shop, state } from '../hub/objects.ts'
+import { applyLegacyManifest, shop, state } from '../hub/objects.ts'
 import { HubbedWorld } from '../hub/world.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { type Cast, castOf, populateCast } from './cast.ts'
-import { asOthers, compareOne, impersonations, questions } from './differential.ts'
+import { asOthers, compareOne, extraHeader, impersonations, questions } from './differential.ts'
 import { checkLies } from './hostile.ts'
 import { checkOffline, checkWithdrawn } from './offline.ts'
+import { checkSpokenLines } from './spokenlines.ts'
 
-export const step: Step = { name: 'fleet-callers', tier: 'default', minutes: 2, run }
+export const step: Step = { name: 'fleet-callers', tier: 'default', minutes: 4, run }
 
-/** Ten kinds, besides `lead` as others: a node, two accounts, five people with certificates, one who shows nothing, one who forges. */
-const compared = [
-  'kubelet edge-1',
-  'keeper',
-  'bare',
-  'mary',
-  'uma',
-  'robin',
-  'idle',
-  'kube-proxy',
-  'anonymous',
-  'forger',
-  'lead',
+/**
+ * Whom the hub impersonates, eleven kinds: a node; people with groups, with a uid, with one right, with none, with twenty groups, with a name that is
+ * not ASCII; parts of the cluster; an account by a certificate; and one who asks to be others.
+ */
+const impersonated = [
+  ...['kubelet edge-1', 'mary', 'uma', 'robin', 'idle', 'ann', 'zoë'],
+  ...['kube-proxy', 'scheduler', 'account', 'lead'],
 ]
+/** Who goes up with what it shows: two accounts by their tokens, one who shows nothing, one who forges. */
+const bare = ['keeper', 'bare', 'anonymous', 'forger']
 
 async function run(context: StepContext): Promise<StepResult> {
   const findings = new Findings(context.progress)
@@ -53,14 +50,30 @@ export async function introduce(world: HubbedWorld): Promise<Cast> {
 
 async function play(world: HubbedWorld, findings: Findings): Promise<void> {
   const cast = await introduce(world)
-  await dropFreeImpersonation(world.oracle)
   await world.startSynced('edge-1')
   await findings.part('the same as directly', () => checkSame(world, findings))
   await findings.part('who impersonates', () => checkImpersonating(world, findings))
+  await findings.part('extras', () => checkExtras(world, findings))
+  await findings.part('kubectl', () => checkSpokenLines(world, findings))
   await findings.part('who is refused', () => checkRefused(world, findings, cast))
   await findings.part('a right goes', () => checkWithdrawn(world, findings))
   await findings.part('without the cloud', () => checkCut(world, findings))
   await findings.part('lies', () => checkLies(world, findings, { cast, state }))
+  await findings.part('an upgraded cluster', () => checkUpgraded(world, findings))
+}
+
+/** What an older API server needed is still there: a node that is named alone is one all the same, by which hubs tell that they need it no more. */
+async function checkUpgraded(world: HubbedWorld, findings: Findings): Promise<void> {
+  await applyLegacyManifest(world.oracle)
+  const hub = new Seat(world.oracle, { token: await world.oracle.tokenFor('ake-system', 'ake-hub') })
+  const headers = { 'impersonate-user': 'system:node:some' }
+  const { body } = await hub.ask('/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+    method: 'POST',
+    headers,
+    body: {},
+  })
+  hub.close()
+  findings.check(body.includes('"system:nodes"'), 'a node named alone, with the older right besides', body)
 }
 
 /** Also started again: what a hub told of callers is on the disk. */
@@ -77,14 +90,15 @@ async function checkCut(world: HubbedWorld, findings: Findings): Promise<void> {
 
 export async function checkSame(world: HubbedWorld, findings: Findings): Promise<void> {
   let asked = 0
-  for (const who of compared) {
+  for (const who of [...impersonated, ...bare]) {
     const place = { who, here: world.at('edge-1', who), straight: world.straight(who) }
     for (const question of questions) {
       await compareOne(findings, place, question)
       asked++
     }
   }
-  findings.note(`${asked} requests of ${compared.length} callers`)
+  const told = `${impersonated.length} kinds of callers whom the hub impersonates and ${bare.length} who go up as they are`
+  findings.note(`${asked} requests of ${told}`)
 }
 
 export async function checkImpersonating(world: HubbedWorld, findings: Findings): Promise<void> {
@@ -92,6 +106,25 @@ export async function checkImpersonating(world: HubbedWorld, findings: Findings)
   for (const headers of impersonations)
     for (const [path, asked = {}] of asOthers)
       await compareOne(findings, place, [path, { ...asked, headers: { ...asked.headers, ...headers } }])
+}
+
+/**
+ * An extra that its caller may ask for, and that the hub has no right to: what has to go up is refused, with what to do, and its caller is spoken for as before. With
+ * a token it goes up as it is.
+ */
+export async function checkExtras(world: HubbedWorld, findings: Findings): Promise<void> {
+  const whoami = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+  const headers = { 'Impersonate-User': 'bob', [extraHeader]: 'blue' }
+  const asked = { method: 'POST', body: {}, headers }
+  const [lead, straight] = [world.at('edge-1', 'lead'), world.straight('lead')]
+  findings.equal((await straight.ask(whoami, asked)).status, 201, 'lead may be bob of a team')
+  const told = await lead.ask(whoami, asked)
+  const sentence =
+    /does not let its hub be that caller: the role of the hub .* lacks impersonate.* on userextras\/example\.com\/team: ask with a token, or ask the API server itself$/
+  findings.check(told.status === 403 && sentence.test(messageOf(told)), 'lead as bob of a team', told.body)
+  await compareOne(findings, { who: 'lead after that', here: lead, straight }, [whoami, { method: 'POST', body: {} }])
+  const keeper = { who: 'keeper', here: world.at('edge-1', 'keeper'), straight: world.straight('keeper') }
+  await compareOne(findings, keeper, [whoami, asked])
 }
 
 /** Members of system:masters, whom no policy names, and certificates that prove nothing. */

@@ -1,4 +1,4 @@
-/** Ten kinds of callers of one edge, what each may, and the policy that says for whom the edge may speak. */
+/** Callers of one edge of every kind, what each may, and the policy that says for whom the edge may speak. */
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,8 +20,20 @@ const reading = ['get', 'list', 'watch']
 const speakFor = [
   { users: ['mary'], groups: ['site', 'site:*'] },
   { users: ['uma', 'lead', 'idle', 'robin'] },
-  { users: ['system:kube-proxy'] },
+  { users: ['system:kube-proxy', 'system:kube-scheduler'] },
+  {
+    users: [`system:serviceaccount:${shop}:keeper`],
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${shop}`],
+  },
+  { users: ['zoë'], groups: ['site'] },
+  { users: ['oidc:*'], groups: ['oidc:*'] },
 ]
+
+/** As many as a directory of people may give somebody. */
+const teams = Array.from({ length: 20 }, (_, at) => `oidc:team-${at}`)
+
+/** The groups of those for whom the edge may speak: an API server that does not constrain impersonation has to be told each. */
+export const spokenGroups: readonly string[] = ['site', 'site:slices', ...teams]
 
 type Rule = {
   readonly verbs: readonly string[]
@@ -38,11 +50,20 @@ const roles: readonly {
 }[] = [
   {
     ...{ name: 'site-reads', to: { kind: 'Group', name: 'site' }, namespace: shop },
-    rules: [{ verbs: [...reading, 'create', 'delete', 'patch'], apiGroups: [''], resources: ['configmaps', 'pods'] }],
+    rules: [
+      {
+        ...{ verbs: [...reading, 'create', 'update', 'delete', 'patch'], apiGroups: [''] },
+        resources: ['configmaps', 'pods', 'pods/exec', 'pods/attach', 'pods/portforward', 'pods/log'],
+      },
+    ],
   },
   {
     ...{ name: 'site-slices', to: { kind: 'Group', name: 'site:slices' } },
     rules: [{ verbs: reading, apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'] }],
+  },
+  {
+    ...{ name: 'teams-read', to: { kind: 'Group', name: 'oidc:team-7' }, namespace: shop },
+    rules: [{ verbs: ['list', 'watch'], apiGroups: [''], resources: ['configmaps', 'services'] }],
   },
   {
     ...{ name: 'uma-reads', to: { kind: 'User', name: 'uma' }, namespace: shop },
@@ -60,6 +81,13 @@ const roles: readonly {
     ...{ name: 'qa-reads', to: { kind: 'Group', name: 'qa' }, namespace: shop },
     rules: [{ verbs: reading, apiGroups: [''], resources: ['pods'] }],
   },
+  {
+    ...{ name: 'keeper-is-bob', to: { kind: 'User', name: `system:serviceaccount:${shop}:keeper` } },
+    rules: [
+      { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['bob'] },
+      { verbs: ['impersonate'], apiGroups: ['authentication.k8s.io'], resources: ['userextras/example.com/team'] },
+    ],
+  },
   // As of old, of one user, one group and one account; and in the narrow way of another user, for lists of pods alone.
   {
     ...{ name: 'lead-is-others', to: { kind: 'User', name: 'lead' } },
@@ -67,6 +95,16 @@ const roles: readonly {
       { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['bob'] },
       { verbs: ['impersonate'], apiGroups: [''], resources: ['groups'], resourceNames: ['qa'] },
       { verbs: ['impersonate'], apiGroups: [''], resources: ['serviceaccounts'], resourceNames: ['keeper'] },
+      {
+        verbs: ['impersonate'],
+        apiGroups: ['authentication.k8s.io'],
+        resources: ['uids'],
+        resourceNames: ['uid-of-bob'],
+      },
+      {
+        ...{ verbs: ['impersonate'], apiGroups: ['authentication.k8s.io'] },
+        ...{ resources: ['userextras/example.com/team'], resourceNames: ['blue'] },
+      },
       {
         ...{ verbs: ['impersonate:user-info'], apiGroups: ['authentication.k8s.io'], resources: ['users'] },
         resourceNames: ['mary'],
@@ -130,6 +168,11 @@ export async function castOf(oracle: Oracle, dir: string): Promise<Cast> {
   await named('robin', 'robin', [])
   await named('stranger', 'stranger', ['site'])
   await named('kube-proxy', 'system:kube-proxy', [])
+  await named('scheduler', 'system:kube-scheduler', [])
+  await named('zoë', 'zoë', ['site'])
+  await named('ann', 'oidc:ann@example.com', teams)
+  const account = ['system:serviceaccounts', `system:serviceaccounts:${shop}`]
+  await named('account', `system:serviceaccount:${shop}:keeper`, account)
   await named('master', 'master', ['system:masters'])
   await mkdir(join(dir, 'brief'), { recursive: true })
   const brief = { user: 'mary', groups: ['site'], seconds: 1 }

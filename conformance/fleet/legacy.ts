@@ -4,15 +4,15 @@
  */
 import { Findings } from '../findings.ts'
 import { messageOf } from '../hub/kubelet.ts'
-import { shop } from '../hub/objects.ts'
+import { applyLegacyManifest, shop } from '../hub/objects.ts'
 import { HubbedWorld } from '../hub/world.ts'
 import type { Oracle } from '../oracle.ts'
 import { creatorOf } from '../rights/objects.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
-import { checkImpersonating, checkSame, introduce } from './callers.ts'
-import { populateCast } from './cast.ts'
+import { checkExtras, checkImpersonating, checkSame, introduce } from './callers.ts'
+import { populateCast, spokenGroups } from './cast.ts'
 
-export const step: Step = { name: 'fleet-legacy', tier: 'default', minutes: 2, run }
+export const step: Step = { name: 'fleet-legacy', tier: 'default', minutes: 3, run }
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const apiGroup = 'rbac.authorization.k8s.io'
@@ -33,14 +33,16 @@ async function run(context: StepContext): Promise<StepResult> {
     await world.untilState('edge-1', 'services', 'synced')
     await findings.part('the same as directly', () => checkSame(world, findings))
     await findings.part('who impersonates', () => checkImpersonating(world, findings))
+    await findings.part('extras', () => checkExtras(world, findings))
     return findings.result
   } finally {
     await world.stop()
   }
 }
 
-/** The role that docs/security.md leaves to the operator, for the groups of this cast. */
+/** What `deploy/hub-legacy.yaml` gives for nodes, and the role that docs/security.md leaves to the operator, for the groups of this cast. */
 async function populate(oracle: Oracle): Promise<void> {
+  await applyLegacyManifest(oracle)
   await populateCast(oracle)
   const make = creatorOf(oracle)
   const name = 'ake-hub-as-callers-legacy'
@@ -50,7 +52,7 @@ async function populate(oracle: Oracle): Promise<void> {
     metadata: { name },
     rules: [
       { apiGroups: [''], resources: ['users', 'serviceaccounts'], verbs },
-      { apiGroups: [''], resources: ['groups'], resourceNames: ['site', 'site:slices', 'qa'], verbs },
+      { apiGroups: [''], resources: ['groups'], resourceNames: [...spokenGroups, 'qa'], verbs },
       { ...authentication, resources: ['uids', 'userextras/authentication.kubernetes.io/credential-id'] },
     ],
   })

@@ -19,8 +19,8 @@ const lookEveryMs = 1_000
 const kubeletEvery = 5
 /** How long after the edge has its hub again everything has to be as it stays. */
 const mendedMs = 60_000
-/** Between two tries to reach a hub that stays away there are 30 to 60 s, and one that was under way when the line came back takes 10 s. */
-const foundSecondsMax = 75
+/** Between two tries to reach a hub that stays away there are 10 to 20 s, and one that was under way when the line came back takes 10 s; the rest is for a busy machine. */
+const foundSecondsMax = 45
 /** On a busy machine; usually some seconds. */
 const waitMsMax = 90_000
 /** The controllers wait for 50 s since the last renewal, which is up to 10 s old at the cut, and look every 5 s; the rest is for a busy machine. */

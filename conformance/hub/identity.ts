@@ -11,7 +11,7 @@ import { countFirstStart, countIdle, countReconnect } from './bytes.ts'
 import { checkBothEdges, checkCaller, checkProvedAgain, checkServedOffline, checkUnbound } from './callers.ts'
 import { checkKubelet, checkWhoami, ownReads } from './kubelet.ts'
 import { checkLines } from './lines.ts'
-import { dropFreeImpersonation, shopSlices, slice } from './objects.ts'
+import { shopSlices, slice } from './objects.ts'
 import { checkPeople } from './people.ts'
 import { checkTakeover } from './takeover.ts'
 import { HubbedWorld } from './world.ts'
@@ -49,10 +49,6 @@ async function play(world: HubbedWorld, findings: Findings): Promise<void> {
   await findings.part('both edges', () => checkBothEdges(world, findings, watches))
   const lines = () => findings.part('kubectl', () => checkLines(world, findings))
   await findings.part('a binding goes', () => checkUnbound(world, findings, lines))
-  await findings.part('constrained impersonation', async () => {
-    await dropFreeImpersonation(world.oracle)
-    await checkWhoami(world.at('edge-1', 'kubelet edge-1'), findings, 'edge-1')
-  })
   await findings.part('a hub dies', () => checkTakeover(world, findings))
   const pages = world.at('edge-1', 'administrator')
   await findings.part('pages', () => checkPages(findings, async (path) => (await pages.ask(path)).body))

@@ -15,7 +15,7 @@ import type { StepContext } from '../step.ts'
 import { type HubNodeSite, nodeName } from './nodesite.ts'
 import { hubUser } from './objects.ts'
 
-/** On a busy machine; usually some seconds. Between two tries to reach a hub that stays away there is up to a minute. */
+/** On a busy machine; usually some seconds. Between two tries to reach a hub that stays away there are up to 20 s. */
 const waiting = { withinMs: 120_000, everyMs: 200 }
 /** How long what must not end goes on: the kubelet looks at its pods every second, and reports every ten. */
 const goesOnMs = 12_000

@@ -7,7 +7,7 @@ import { ask, type Oracle } from '../oracle.ts'
 import { creatorOf, type Make } from '../rights/objects.ts'
 
 const run = promisify(execFile)
-const manifest = join(import.meta.dirname, '..', '..', 'deploy', 'hub.yaml')
+const manifests = join(import.meta.dirname, '..', '..', 'deploy')
 
 /** As the manifest names them. */
 export const state = 'secret:ake-system/hub'
@@ -29,9 +29,18 @@ const proxy = 'proxy'
 export type Tokens = ReadonlyMap<string, string>
 
 /** The whole manifest, as an operator applies it: nothing runs the Deployment here, the hubs of the proof stand for its pods. */
-export async function applyManifest(oracle: Oracle): Promise<void> {
+export function applyManifest(oracle: Oracle): Promise<void> {
+  return apply(oracle, 'hub.yaml')
+}
+
+/** What an API server that does not constrain impersonation needs besides. */
+export function applyLegacyManifest(oracle: Oracle): Promise<void> {
+  return apply(oracle, 'hub-legacy.yaml')
+}
+
+async function apply(oracle: Oracle, file: string): Promise<void> {
   const { bin } = await buildKubernetes({ only: ['kubectl'], progress: () => {} })
-  await run(join(bin, 'kubectl'), ['--kubeconfig', oracle.kubeconfig, 'apply', '-f', manifest])
+  await run(join(bin, 'kubectl'), ['--kubeconfig', oracle.kubeconfig, 'apply', '-f', join(manifests, file)])
 }
 
 export async function populateShop(oracle: Oracle): Promise<Tokens> {
@@ -100,11 +109,6 @@ export async function bindProxy(oracle: Oracle): Promise<void> {
 
 export async function unbindProxy(oracle: Oracle): Promise<void> {
   await removeAt(oracle, `${rbac}/clusterrolebindings/${proxy}`)
-}
-
-/** As the manifest says one may where the API server constrains impersonation. */
-export async function dropFreeImpersonation(oracle: Oracle): Promise<void> {
-  await removeAt(oracle, `${rbac}/clusterrolebindings/ake-hub-impersonation`)
 }
 
 async function removeAt(oracle: Oracle, path: string): Promise<void> {

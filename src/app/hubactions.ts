@@ -55,7 +55,7 @@ Try: ake hub authority rotate --state secret:ake-system/hub --kubeconfig ADMIN`,
     about: `what was issued to the edge NAME before now counts no more: its links end within seconds at every hub, and none is made with it.
 An edge that joined has a certificate of the cluster, which its thief may renew at the API server: --for-good keeps the name out, whatever is issued.
 It is written into the EdgePolicy revoked-edges, which the kubeconfig's user must be allowed to create and update.
-Try: ake hub revoke edge-1 --kubeconfig ADMIN`,
+Try: ake hub revoke edge-1 --for-good --kubeconfig ADMIN`,
     async run(args, name) {
       const config = await readConfig('hub revoke', { args, env: process.env })
       const { hubRevoke } = await import('./hubrevoke.ts')

@@ -49,6 +49,7 @@ export async function joinEdge(config: JoinConfig, { told, stdin, clock = system
   })
   const authorities = await joining.authorities()
   if (config.dryRun) return shown(files, authorities, node)
+  await files.makeFolders()
   const issued = await joining.certificate(authorities)
   const until = new X509Certificate(issued.cert).validToDate.toISOString()
   const title = `credential of the edge ${node}, which "ake edge" renews before ${until}`

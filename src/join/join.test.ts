@@ -99,6 +99,20 @@ test('a join writes what an edge and its kubelet need, for their owner alone, an
   assert.ok(!printed.includes(token) && !printed.includes('PRIVATE KEY'))
 })
 
+test('folders of what is written elsewhere are made, and one that cannot be is named before anything is requested', async () => {
+  const { cluster, dir, run } = await world()
+  const [edgeConfig, kubeletKubeconfig] = [join(dir, 'etc', 'ake', 'edge.yaml'), join(dir, 'etc', 'kubelet', 'config')]
+  writeFileSync(join(dir, 'file'), '')
+  await assert.rejects(
+    run({ edgeConfig: join(dir, 'file', 'edge.yaml') }),
+    /cannot create the folder .*file \(.*\): choose another with --edge-config/,
+  )
+  assert.equal(cluster.requests.size, 0)
+  await run({ edgeConfig, kubeletKubeconfig })
+  for (const path of [edgeConfig, kubeletKubeconfig]) assert.equal(statSync(path).mode & 0o777, 0o600, path)
+  assert.equal(statSync(join(dir, 'etc', 'ake')).mode & 0o777, 0o700)
+})
+
 test('--dry-run only shows: nothing is requested or written', async () => {
   const { cluster, data, run } = await world()
   const printed = await run({ dryRun: true })

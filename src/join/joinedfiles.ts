@@ -3,7 +3,7 @@
  * with options of `ake edge` is the operator's once it is there.
  */
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { UsageError } from '../base/fault.ts'
 import type { KeyPair } from '../pki/certificate.ts'
 import { clusterCaName, credentialText, nodeNamedBy, parseCredential } from '../pki/credentialfile.ts'
@@ -72,12 +72,17 @@ export class JoinedFiles {
         const text = await readPrivateFile(path)
         return text?.includes('PRIVATE KEY') === true ? text : undefined
       },
-      write: async (key) => {
-        await makePrivateFolder(this.#places.data)
-        await writePrivateFile(path, key)
-      },
+      write: (key) => writePrivateFile(path, key),
       remove: () => rm(path, { force: true }),
     }
+  }
+
+  /** Before anything is requested: what could not be put away would be signed for nothing. */
+  async makeFolders(): Promise<void> {
+    const { data, kubeletKubeconfig: kubelet, edgeConfig } = this.#places
+    await makePrivateFolder(data)
+    await makePrivateFolder(dirname(kubelet), '--kubelet-kubeconfig')
+    await makePrivateFolder(dirname(edgeConfig), '--edge-config')
   }
 
   /** Besides the credential. */
@@ -108,7 +113,6 @@ export class JoinedFiles {
   async write(authorities: JoinedAuthorities, joined: { pair: KeyPair; title: string; now: number }): Promise<boolean> {
     const { data } = this.#places
     const { pair, title, now } = joined
-    await makePrivateFolder(data)
     // The kubelet's kubeconfig names the edge's own authority: it is made here if the edge never ran.
     await openPki({ folder: join(data, 'pki'), hosts: [], now })
     for (const { path, text } of this.plain(authorities)) await writePrivateFile(path, text)

@@ -1,5 +1,5 @@
 /**
- * The written rule once more, from docs/fleet.md and not from the code: a rule is the set of objects it speaks of, within a world small
+ * The written rule once more, from docs/policies.md and not from the code: a rule is the set of objects it speaks of, within a world small
  * enough to look at each. What is asked for is allowed if all of it lies in one rule, and forbidden if any of it lies in one.
  */
 

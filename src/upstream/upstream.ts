@@ -90,7 +90,7 @@ export class Unreachable extends Error {
 /** `why` is '' where there is none to be told. */
 export type Speaking = { readonly yes: boolean; readonly why: string }
 
-/** The hub on the way does not speak for this caller, and did not ask the API server: what it says is no word of that. */
+/** The hub on the way does not speak for this caller, or is not let: what it says is no word of the API server's on what the caller may. */
 export class Unspoken extends Error {}
 
 export type ReachabilityState =

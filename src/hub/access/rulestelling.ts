@@ -17,9 +17,9 @@ import type { TunnelDuplex } from '../../tunnel/duplex.ts'
 import {
   decodeRulesQuestion,
   encodeToldRules,
+  hearMessages,
   type RulesQuestion,
   rulesPurpose,
-  takeMessages,
 } from '../../tunnel/rules/rules.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import { unbound } from '../callers/callers.ts'
@@ -121,31 +121,33 @@ export class RulesTelling {
     }
     link.open++
     stream.once('close', () => link.open--)
-    this.#serve(edge, incoming).catch((error: unknown) => {
+    const failed = (error: unknown) => {
       if (error instanceof LinkFault) stream.giveUp('unsent', error.message)
       else stream.giveUp('broken', 'it broke off')
-    })
+    }
+    let isAsked = false
+    const take = (bytes: Buffer) => {
+      if (isAsked) throw new LinkFault('more than one question in a stream about rules')
+      isAsked = true
+      this.#answer(edge, decodeRulesQuestion(bytes), incoming).catch(failed)
+    }
+    hearMessages(stream, { take, failed })
+    // Its edge wants to hear no more of it.
+    stream.once('end', () => stream.destroy())
   }
 
-  async #serve(edge: AskingLink, incoming: IncomingStream): Promise<void> {
+  async #answer(edge: AskingLink, question: RulesQuestion, incoming: IncomingStream): Promise<void> {
     const { stream } = incoming
-    let told: ToldStream | undefined
-    for await (const bytes of takeMessages(stream)) {
-      if (told !== undefined) throw new LinkFault('more than one question in a stream about rules')
-      told = { stream, isFull: false, isBehind: false, leave: () => undefined }
-      const question = decodeRulesQuestion(bytes)
-      const find = () => this.#callerOf(edge, question, incoming)
-      const caller = await find()
-      if (stream.destroyed) return
-      if (typeof caller === 'string') {
-        stream.end(encodeToldRules({ ...nothing, sentence: caller }))
-        continue
-      }
-      this.#tellOf(caller, told)
-      if (question.meant === 'credential') this.#followCredential(caller, told, find)
+    const find = () => this.#callerOf(edge, question, incoming)
+    const caller = await find()
+    if (stream.destroyed) return
+    if (typeof caller === 'string') {
+      stream.end(encodeToldRules({ ...nothing, sentence: caller }))
+      return
     }
-    // Its edge wants to hear no more of it.
-    stream.destroy()
+    const told: ToldStream = { stream, isFull: false, isBehind: false, leave: () => undefined }
+    this.#tellOf(caller, told)
+    if (question.meant === 'credential') this.#followCredential(caller, told, find)
   }
 
   /** A sentence that says why nothing is told. */
@@ -223,7 +225,7 @@ export class RulesTelling {
     const text = writeSubjectRules(rbac, { ...subject.caller, uid: '' }) ?? ''
     if (text === subject.text) return false
     subject.text = text
-    subject.packed = text === '' ? empty : deflateRawSync(text)
+    subject.packed = text === '' ? empty : compact(deflateRawSync(text))
     return true
   }
 
@@ -270,6 +272,13 @@ export class RulesTelling {
         else if (text !== undefined) told.isFull = !told.stream.write(standing)
       }
   }
+}
+
+/** Without what was allocated beside it: zlib answers with a part of 16 KiB, and 20,000 callers are a few hundred bytes each. */
+function compact(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(copy)
+  return copy
 }
 
 const empty = Buffer.alloc(0)

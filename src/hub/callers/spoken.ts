@@ -62,6 +62,8 @@ export class SpokenCallers {
     const headers = expressed(caller, isConstrained)
     if (typeof headers === 'string') {
       this.#refused(edge, judged.caller.name, { sentence: headers })
+      // Who asked to be another is spoken for in its own name all the same.
+      if (caller !== judged.caller) throw failure(403, 'Forbidden', `${headers}: ${otherwise}`)
       throw new Unspoken(headers)
     }
     return { caller, headers }
@@ -92,6 +94,9 @@ function faultOf({ sentence, isForeign, isUnread = false }: Unjudged): Error {
 
 /** A hub that has just started reads the authorities of its cluster within a moment. */
 const unreadRetrySeconds = 1
+
+/** What who is not spoken for as another can do. */
+export const otherwise = 'ask with a token, or ask the API server itself'
 
 const unconstrained =
   'its API server does not constrain impersonation, or its hub has no right to that (deploy/hub.yaml): a hub speaks there for callers with certificates only with --legacy-impersonation'

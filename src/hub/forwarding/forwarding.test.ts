@@ -20,6 +20,7 @@ import {
 import { SetPolicies } from '../access/policies.test-support.ts'
 import { nowMs, shownBy, TestAuthority } from '../callers/certificates.test-support.ts'
 import { CallerCertificates } from '../callers/certificates.ts'
+import type { AskedAccess } from '../callers/impersonating.ts'
 import { ReviewedSubjects } from '../callers/reviewedsubjects.ts'
 import { SpokenCallers } from '../callers/spoken.ts'
 import { HubWorld, type TestEdge } from '../peers/hub.test-support.ts'
@@ -257,13 +258,22 @@ async function raw(
 }
 
 /** A policy that lets n1, and others, speak for jane of dev, at an API server that constrains impersonation. */
-function speaking(cluster: TestAuthority, ...edges: string[]) {
+function speaking(
+  cluster: TestAuthority,
+  {
+    edges = [],
+    access = {
+      recheck: async () => 'denied',
+      refusal: (_, question) => forbiddenStatus(jane, question),
+    },
+  }: { readonly edges?: readonly string[]; readonly access?: AskedAccess } = {},
+) {
   return new SpokenCallers({
     certificates: new CallerCertificates({ authorities: () => [cluster.certificate], clock: { now: () => nowMs } }),
     speaksFor: (edge, { name }) => ({ yes: [...edges, 'n1'].includes(edge) && name === 'jane', by: 'a policy' }),
     isConstrained: () => true,
     allowsLegacy: false,
-    access: { recheck: async () => 'denied', refusal: (_, question) => forbiddenStatus(jane, question) },
+    access,
     warnings: { warn: () => undefined },
   })
 }
@@ -307,6 +317,49 @@ test('[I1, L26, L27] a caller goes up by the certificate that was shown, whateve
   assert.equal(cloud.asked.length, before)
   await as([], 'node')
   assert.equal(cloud.lastSent['impersonate-user'], 'system:node:n1')
+})
+
+test('[L27] where the API server does not let the hub be a caller, that hears what the hub lacks, and any other refusal goes on as it came', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const granting: AskedAccess = { recheck: async () => 'allowed', refusal: () => assert.fail() }
+  const { world, cloud, requests } = await opened({ spoken: speaking(cluster, { access: granting }) })
+  await using _ = world
+  const { text: chain } = shownBy(cluster.issue('jane', 'dev'))
+  let said = ''
+  cloud.answer = async () => {
+    const body = (async function* () {
+      for (let at = 0; at < said.length; at += 100) yield Buffer.from(said.slice(at, at + 100))
+    })()
+    return { status: 403, headers: { 'content-type': 'application/json' }, body, heardAt: () => 0 }
+  }
+  const ask = (headers = {}) =>
+    requests.ask({ ...get, headers, identity: { kind: 'named', caller: jane, chain }, passedOn: true })
+  const status = (message: string) => JSON.stringify({ kind: 'Status', status: 'Failure', message, code: 403 })
+  const denied = (verb: string, resource: string) =>
+    `x is forbidden: User "system:serviceaccount:ake-system:ake-hub" cannot ${verb} resource "${resource}" in API group ""`
+  const lacks = 'the role of the hub (ake-hub-as-callers of deploy/hub.yaml) lacks'
+  said = status(denied('impersonate:user-info', 'userextras/example.com/team'))
+  const as = { 'impersonate-user': 'bob', 'impersonate-extra-example.com%2fteam': 'blue' }
+  const told = await ask(as)
+  assert.equal(told.status, 403)
+  // As an API server heads its refusals.
+  const { 'audit-id': id, 'cache-control': caching, 'x-content-type-options': options } = told.headers
+  assert.deepEqual([String(id).length, caching, options], [36, 'no-cache, private', 'nosniff'])
+  const { message } = JSON.parse(await textOf(told)) as { message: string }
+  const what = `${lacks} impersonate:user-info on userextras/example.com/team`
+  assert.equal(
+    message,
+    `the API server does not let its hub be that caller: ${what}: ask with a token, or ask the API server itself`,
+  )
+  // In its own name: its edge then serves what it holds. Also within protobuf, where nothing is escaped.
+  const isUnspoken = (error: unknown) => error instanceof Unspoken && error.message.includes(lacks)
+  await assert.rejects(ask(), isUnspoken)
+  said = `k8s\0${denied('impersonate-on:user-info:list', 'pods')}`
+  await assert.rejects(ask(), isUnspoken)
+  for (const own of [status('x is forbidden: User "jane" cannot list resource "pods"'), 'none', 'y'.repeat(40_000)]) {
+    said = own
+    assert.equal(await textOf(await ask()), own)
+  }
 })
 
 test('[I1, L27] for whom a hub does not speak its edge is told so, and nobody is asked', async () => {
@@ -546,7 +599,11 @@ test('[A8] what one edge asks in the name of a user takes nothing from that user
   const cluster = new TestAuthority('kubernetes')
   const limits = { callerPerSecond: 5, callerBurst: 10, callerEdges: 3 }
   const policies = new SetPolicies({ slow: { nodes: { names: ['n2'] }, rates: { callerRequestsPerSecond: 1 } } })
-  const { world, requests } = await opened({ spoken: speaking(cluster, 'n1', 'n2', 'n3', 'n4'), limits, policies })
+  const { world, requests } = await opened({
+    spoken: speaking(cluster, { edges: ['n2', 'n3', 'n4'] }),
+    limits,
+    policies,
+  })
   await using _ = world
   const identity: Identity = { kind: 'named', caller: jane, chain: shownBy(cluster.issue('jane', 'dev')).text }
   const at = async (name: string) => requestsOf(await linked(world, name), world)

@@ -3,7 +3,7 @@
  * name in the certificate of its link and no other; a caller with a certificate where this edge may speak for it (`hub/callers`); the
  * edge's administrator with the hub's own credential only where the hub trusts its edges; a caller without a credential anonymously. Nothing else goes up. How much may be asked is limited here, for each edge and each caller.
  */
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Warnings } from '../../base/warnings.ts'
@@ -27,10 +27,12 @@ import {
   Unspoken,
   type Upstream,
   type UpstreamRequest,
+  type UpstreamResponse,
 } from '../../upstream/upstream.ts'
 import type { ReviewedSubjects } from '../callers/reviewedsubjects.ts'
-import type { SpokenCallers } from '../callers/spoken.ts'
+import { otherwise, type SpokenCallers } from '../callers/spoken.ts'
 import { AskingShares, type AskingTerms, type CountedCaller } from './askingshares.ts'
+import { refusalOfHub } from './hubrefusal.ts'
 import type { NodeImpersonation } from './impersonation.ts'
 import { type ForwardingLimits, forwardingLimits } from './limits.ts'
 import { asNode, impersonates, isPublic, passable, unimpersonating } from './passable.ts'
@@ -86,7 +88,7 @@ type AskingEdge = {
   underWay: number
 }
 
-type AskedHeaders = { readonly headers: Headers }
+type Asked = Pick<UpstreamRequest, 'method' | 'path'> & { readonly headers: Headers }
 
 /** In whose name it goes up, and with which headers. */
 type PassedAs = { readonly identity: Identity; readonly headers: Headers; readonly caller: CountedCaller }
@@ -178,22 +180,28 @@ export class EdgeForwarding {
     // A kubelet asks for what its node may have: an operator wants to hear of a process that asks for more with its certificate.
     if (identity.kind === 'node' && status === 403)
       this.#warn(edge.name, { method, path }, 'the API server does not allow that to this node')
+    if (identity.kind === 'certificate' && status === 403)
+      return { status, headers: headerLines(answer.headers), body: await this.#ofCaller(edge.name, wanted, answer) }
     const isCompared = held !== undefined && method === 'GET'
     const found = isCompared ? await unlessSame(answer, held) : answer.body
     if (found === undefined) return { status, headers: [], isSame: true, body: nothing }
     return { status, headers: headerLines(answer.headers), body: found }
   }
 
+  /** The body of a refusal that is the caller's. One of the hub is told in words that the caller can act on. */
+  async #ofCaller(edge: string, asked: Asked, answer: UpstreamResponse): Promise<Buffer | AsyncIterable<Buffer>> {
+    const found = await refusalOfHub(answer)
+    if ('body' in found) return found.body
+    this.#warn(edge, asked, found.sentence)
+    // Who asked to be another is spoken for in its own name all the same.
+    throw impersonates(asked.headers) ? forbidden(`${found.sentence}: ${otherwise}`) : new Unspoken(found.sentence)
+  }
+
   /** Undefined where it is not a node that asks. */
   #overhear(
     { link }: AskingEdge,
     { kind }: TunnelledIdentity,
-    {
-      method,
-      path,
-      headers,
-      body,
-    }: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders & { body: AsyncIterable<Buffer> },
+    { method, path, headers, body }: Asked & { body: AsyncIterable<Buffer> },
   ): ReturnType<ReviewedSubjects['overhear']> | undefined {
     const { reviewed } = this.#parts
     if (kind !== 'node') return undefined
@@ -228,11 +236,7 @@ export class EdgeForwarding {
   }
 
   /** Throws where nothing goes up for such a caller. */
-  #as(
-    asking: AskingEdge,
-    identity: TunnelledIdentity,
-    asked: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders,
-  ): PassedAs | Promise<PassedAs> {
+  #as(asking: AskingEdge, identity: TunnelledIdentity, asked: Asked): PassedAs | Promise<PassedAs> {
     const { headers } = asked
     const { name: edge } = asking
     switch (identity.kind) {
@@ -280,7 +284,7 @@ export class EdgeForwarding {
   async #asSpoken(
     { name: edge, certificates }: AskingEdge,
     certificate: CarriedCertificate,
-    asked: Pick<UpstreamRequest, 'method' | 'path'> & AskedHeaders,
+    asked: Asked,
   ): Promise<PassedAs> {
     const { spoken } = this.#parts
     if (spoken === undefined) throw new Unspoken('its hub speaks for no caller with a certificate')
@@ -321,12 +325,16 @@ function secondsOf(ms: number): number {
 /** As an API server would answer. */
 function said({ status }: StatusError): TunnelledReply {
   const seconds = status.details?.retryAfterSeconds
-  const body = Buffer.from(JSON.stringify(status))
+  const { code = 500 } = status
+  const body = Buffer.from(`${JSON.stringify(status)}\n`)
   const headers = headerLines({
     ...{ 'content-type': 'application/json', 'content-length': String(body.length) },
+    // A 503 without it is no word of an API server, for which the edge then looks itself.
+    ...(code < 500 ? { 'audit-id': randomUUID(), 'cache-control': 'no-cache, private' } : {}),
+    'x-content-type-options': code === 400 || code === 403 ? 'nosniff' : undefined,
     'retry-after': seconds === undefined ? undefined : String(seconds),
   })
-  return { status: status.code ?? 500, headers, body }
+  return { status: code, headers, body }
 }
 
 /** From names and values in turn. */

@@ -5,7 +5,7 @@
  */
 import { type Clock, sleep } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { Unreachable, type Upstream } from '../../upstream/upstream.ts'
+import { type Headers, Unreachable, type Upstream } from '../../upstream/upstream.ts'
 import { AnswerTooLarge, readWhole } from '../../upstream/whole.ts'
 
 type Parts = { readonly upstream: Pick<Upstream, 'ask'>; readonly clock: Clock; readonly log: Log }
@@ -21,10 +21,14 @@ const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
 /** It need not exist. */
 const someNode = 'system:node:ake-hub'
+const nodesGroup = 'system:nodes'
+const unable =
+  'the API server lets this hub act as no node, so that nothing of kubelets goes up: apply deploy/hub.yaml, and deploy/hub-legacy.yaml where it does not constrain impersonation (Kubernetes before 1.36)'
 
 export class NodeImpersonation {
   readonly #parts: Parts
   #namesGroup = true
+  #isUnable = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -49,18 +53,27 @@ export class NodeImpersonation {
 
   /** Whether it could be asked. */
   async look(): Promise<boolean> {
-    const groups = await this.#groups()
-    if (groups === undefined) return false
-    const namesGroup = !groups.includes('system:nodes')
+    const alone = await this.#groups({})
+    if (alone === undefined) return false
+    const namesGroup = !alone.includes(nodesGroup)
     if (namesGroup !== this.#namesGroup) this.#parts.log.info('hub.impersonation', { constrained: !namesGroup })
     this.#namesGroup = namesGroup
+    const named = namesGroup ? await this.#groups({ 'impersonate-group': nodesGroup }) : alone
+    if (named === undefined) return false
+    this.#tell(!named.includes(nodesGroup))
     return true
   }
 
-  /** Of a node that is named alone; none where that is refused. */
-  async #groups(): Promise<readonly unknown[] | undefined> {
+  /** Once, until it changes: kubelets hear no more than that something is forbidden to the hub. */
+  #tell(isUnable: boolean): void {
+    if (isUnable && !this.#isUnable) this.#parts.log.warn('hub.impersonation', { why: unable })
+    this.#isUnable = isUnable
+  }
+
+  /** Whom it takes a node for; none where that is refused. */
+  async #groups(more: Headers): Promise<readonly unknown[] | undefined> {
     const body = Buffer.from(JSON.stringify(review))
-    const headers = { 'content-type': 'application/json', 'impersonate-user': someNode }
+    const headers = { 'content-type': 'application/json', 'impersonate-user': someNode, ...more }
     try {
       const answer = await this.#parts.upstream.ask({
         ...{ method: 'POST', path, headers, body, identity: { kind: 'edge' }, headMsMax: answerMsMax },

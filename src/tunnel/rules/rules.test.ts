@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import {
@@ -8,9 +10,9 @@ import {
   decodeToldRules,
   encodeRulesQuestion,
   encodeToldRules,
+  hearMessages,
   type RulesQuestion,
   type ToldRules,
-  takeMessages,
 } from './rules.ts'
 
 const name = fc.string({ unit: 'grapheme', maxLength: 40 })
@@ -30,7 +32,11 @@ async function taken(bytes: Buffer, pieces: number): Promise<Buffer[]> {
     bytes.subarray(at * size, (at + 1) * size),
   )
   const found: Buffer[] = []
-  for await (const one of takeMessages(Readable.from(parts))) found.push(one)
+  const stream = Readable.from(parts)
+  await new Promise<void>((done, fail) => {
+    stream.once('end', done)
+    hearMessages(stream, { take: (one) => void found.push(one), failed: fail })
+  })
   return found
 }
 
@@ -76,4 +82,26 @@ test('[L11, L29] hostile bytes are a message or a fault, and a length that is on
       }),
     LinkFault,
   )
+})
+
+test('[L29] a stream that is silent keeps nothing of what came over it', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const stream = new PassThrough()
+  let taken = 0
+  hearMessages(stream, { take: () => void taken++, failed: () => assert.fail() })
+  // As of a socket, which reads much more at once than a question takes.
+  const held = (() => {
+    const chunk = Buffer.allocUnsafeSlow(65_536)
+    const message = encodeRulesQuestion({ meant: 'node', name: '', groups: [] })
+    message.copy(chunk)
+    stream.write(chunk.subarray(0, message.length))
+    return new WeakRef(chunk.buffer)
+  })()
+  for (let turns = 0; turns < 5; turns++) {
+    await new Promise((done) => setImmediate(done))
+    collect()
+  }
+  assert.equal(taken, 1)
+  assert.equal(held.deref(), undefined)
 })

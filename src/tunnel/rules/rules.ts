@@ -50,17 +50,39 @@ function encode<Value>(layout: Layout<Value>, value: Value, bytesMax: number): B
   return to.whole()
 }
 
-/** Each message without its length, as they come; ends where the stream does. Throws `LinkFault` for one that is too long. */
-export async function* takeMessages(stream: Readable): AsyncGenerator<Buffer, void> {
-  let come: Buffer = Buffer.alloc(0)
-  for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    come = come.length === 0 ? chunk : Buffer.concat([come, chunk])
-    for (let next = messageIn(come); next !== undefined; next = messageIn(come)) {
-      come = come.subarray(next.end)
-      yield next.bytes
-    }
+/**
+ * Hands on each message without its length, as they come. `failed` hears of one that is too long (`LinkFault`), of what `take` throws, and of a stream that
+ * breaks off; nothing more is taken then. Not an iterator: such a stream is silent for weeks, and a function that waits for its next bytes
+ * would keep the last ones, with the whole chunk of which they are a part.
+ */
+export function hearMessages(
+  stream: Readable,
+  { take, failed }: { readonly take: (bytes: Buffer) => void; readonly failed: (error: unknown) => void },
+): void {
+  let come: Buffer = nothing
+  let isOver = false
+  const fail = (error: unknown) => {
+    if (isOver) return
+    isOver = true
+    come = nothing
+    failed(error)
   }
+  stream.on('error', fail)
+  stream.on('data', (chunk: Buffer) => {
+    if (isOver) return
+    try {
+      come = come.length === 0 ? chunk : Buffer.concat([come, chunk])
+      for (let next = messageIn(come); next !== undefined && !isOver; next = messageIn(come)) {
+        come = next.end === come.length ? nothing : come.subarray(next.end)
+        take(next.bytes)
+      }
+    } catch (error) {
+      fail(error)
+    }
+  })
 }
+
+const nothing = Buffer.alloc(0)
 
 function messageIn(come: Buffer): { readonly bytes: Buffer; readonly end: number } | undefined {
   let [length, scale] = [0, 1]

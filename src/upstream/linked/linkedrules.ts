@@ -9,7 +9,7 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import type { Caller } from '../../kube/caller.ts'
 import { CarriedToken, isBearable, isCarriedChain } from '../../tunnel/credentials.ts'
 import type { TunnelDuplex } from '../../tunnel/duplex.ts'
-import { decodeToldRules, encodeRulesQuestion, rulesPurpose, takeMessages } from '../../tunnel/rules/rules.ts'
+import { decodeToldRules, encodeRulesQuestion, hearMessages, rulesPurpose } from '../../tunnel/rules/rules.ts'
 import type { Identity } from '../upstream.ts'
 import type { EdgeLink } from './edgelink.ts'
 import type { LiveLink } from './livelink.ts'
@@ -148,35 +148,37 @@ export class LinkedRules {
     caller.stream = stream
     caller.over = current
     stream.write(encodeRulesQuestion({ meant, ...questioned(meant, caller.caller) }))
-    void this.#listen(caller, stream, current).catch(() => undefined)
+    this.#listen(caller, stream, current)
   }
 
-  async #listen(caller: SeenCaller, stream: TunnelDuplex, link: LiveLink): Promise<void> {
+  #listen(caller: SeenCaller, stream: TunnelDuplex, link: LiveLink): void {
     // What came over this link is as new as the link's last sign of life, as long as the hub says that it hears of changes.
     const heardAt = () => {
       const isLive = caller.stream === stream && caller.isCurrent && this.#parts.link.current === link
       return isLive ? link.heardAt : Number.NEGATIVE_INFINITY
     }
-    try {
-      for await (const bytes of takeMessages(stream)) {
-        // The link was replaced, or the caller has not been seen for long.
-        if (caller.stream !== stream) return
-        const { saying, current, name, groups, rules } = decodeToldRules(bytes)
-        caller.isCurrent = current !== 0 && saying !== 'none'
-        // Without a name the credential does not count: that says nothing of the caller's rules.
-        if (saying === 'rules' || (saying === 'none' && name !== '')) {
-          caller.told = { name, groups }
-          this.#parts.rules.told(caller.told, saying === 'rules' ? unpacked(rules) : undefined, heardAt)
-        }
-        void this.#tellOf(caller, caller.isCurrent ? 'heard' : 'unheard')
+    const take = (bytes: Buffer) => {
+      // The link was replaced, or the caller has not been seen for long.
+      if (caller.stream !== stream) return
+      const { saying, current, name, groups, rules } = decodeToldRules(bytes)
+      caller.isCurrent = current !== 0 && saying !== 'none'
+      // Without a name the credential does not count: that says nothing of the caller's rules.
+      if (saying === 'rules' || (saying === 'none' && name !== '')) {
+        caller.told = { name, groups }
+        this.#parts.rules.told(caller.told, saying === 'rules' ? unpacked(rules) : undefined, heardAt)
       }
-    } finally {
+      void this.#tellOf(caller, caller.isCurrent ? 'heard' : 'unheard')
+    }
+    const over = () => {
       stream.destroy()
       if (caller.stream === stream) {
         caller.stream = undefined
         void this.#tellOf(caller, this.#parts.link.current === link ? 'ended' : 'cut')
       }
     }
+    hearMessages(stream, { take, failed: over })
+    stream.once('end', over)
+    stream.once('close', over)
   }
 
   #tidy(): void {

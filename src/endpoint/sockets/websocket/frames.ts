@@ -1,6 +1,10 @@
 /**
  * The server's side of RFC 6455, as much of it as a watch takes: the opening handshake, frames going out, and of what comes
  * in only the control frames. Messages of a client mean nothing here and are thrown away as they come, without being kept.
+ *
+ * Not `ws`, which the link has: that collects, unmasks and checks each message before it can be thrown away, ends connections for what
+ * kube-apiserver passes over (a long ping, text that is no UTF-8, pieces out of order), answers a handshake in words of its own, and would queue what it
+ * sends behind the back of the sender that bounds every other answer by what its reader takes (`endpoint/sockets/sender`).
  */
 import { createHash } from 'node:crypto'
 
