@@ -40,6 +40,7 @@ import { step as hubnode } from './hub/node.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
+import { step as linklong } from './linklong.ts'
 import { step as edgenight } from './night/night.ts'
 import { step as node } from './node.ts'
 import { step as nodeauthorizer } from './nodeauthorizer/nodeauthorizer.ts'
@@ -75,6 +76,7 @@ const steps: readonly Step[] = [
   cuts,
   faults,
   contrast,
+  linklong,
   edgeinformers,
   hubinformers,
   hubidentity,
