@@ -74,7 +74,7 @@ async function run({ only, progress, signal }: StepContext): Promise<StepResult>
     }
   }
   await Promise.all(Array.from({ length: availableParallelism() }, work))
-  signal.throwIfAborted()
+  if (signal.aborted) findings.check(false, 'its time was over before everything was lived and sent')
   for (const [{ name, unit, file }, { count, ms }] of done)
     findings.note(
       `${name}: ${count.toLocaleString('en')} ${unit} of ${file} in ${Math.round(ms / 1_000)} s of a process`,
