@@ -37,6 +37,7 @@ import { step as hollow } from './hollow/hollow.ts'
 import { step as hubeviction } from './hub/eviction.ts'
 import { step as hubidentity } from './hub/identity.ts'
 import { step as hubnode } from './hub/node.ts'
+import { step as hubversions } from './hub/versions.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
@@ -80,6 +81,7 @@ const steps: readonly Step[] = [
   edgeinformers,
   hubinformers,
   hubidentity,
+  hubversions,
   fleetcallers,
   hubeviction,
   fleetjoin,
