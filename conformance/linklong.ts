@@ -29,7 +29,7 @@ const parts: readonly Part[] = [
   // A life of it has a whole mirror of a hub and takes ten times as long as the others.
   { name: 'peers', file: 'src/hub/peers/simulation.test.ts', unit: 'lives', total: 1_000, slice: 50 },
   { name: 'session', file: 'src/link/session/simulation.test.ts', unit: 'lives', total: 10_000, slice: 500 },
-  { name: 'linked', file: 'src/upstream/linked/lives.test.ts', unit: 'lives', total: 10_000, slice: 1_000 },
+  { name: 'linked', file: 'src/upstream/linked/lives.test.ts', unit: 'lives', total: 10_000, slice: 500 },
   { name: 'replicas', file: 'src/hub/replicas/simulation.test.ts', unit: 'lives', total: 10_000, slice: 2_500 },
   { name: 'sessionframes', file: 'src/link/session/hostile.test.ts', unit: 'frames', total: 1_000_000, slice: 200_000 },
   { name: 'streamframes', file: 'src/tunnel/hostile.test.ts', unit: 'frames', total: 1_000_000, slice: 250_000 },

@@ -4,13 +4,14 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { firstSeed as seed } from '../../base/lives.test-support.ts'
 import { encodeDelta, expandedBytesMax } from '../delta.ts'
-import { encodeChange } from '../frames/change.ts'
+import { encodeChange, type LinkChange } from '../frames/change.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../frames/frames.ts'
 import { encodeBlock } from './block.ts'
 import { EdgeSession } from './edge.ts'
 import type { HubSession } from './hub.ts'
 import { sessionLimits } from './limits.ts'
 import { SimulatedPair } from './pair.test-support.ts'
+import type { StagedChange } from './session.ts'
 
 /** Sequences; each is of ten frames or some more. The conformance step `link-long` sets more. AKE_SEED repeats a run. */
 const sequences = Math.ceil(Number(process.env.AKE_FRAMES ?? 20_000) / 10)
@@ -278,6 +279,26 @@ test('[L8] events that do not follow, go back or come before their interest, and
     assert.equal(begin(start), undefined)
     assert.match(frames.map(send).at(-1) ?? 'nothing', sentence, JSON.stringify(frames))
   }
+})
+
+test('[L9] a removal that a hub of an older release sends as a block before its event leaves nothing behind', () => {
+  const { session, send, begin } = openEdge()
+  begin('replay')
+  const block = (change: StagedChange): LinkFrame => {
+    const piece = encodeBlock('event', [change])
+    return { kind: 'block', interest: 1, version: change.version, after: '', size: piece.length, offset: 0, piece }
+  }
+  const event = (position: number, change: LinkChange): LinkFrame => {
+    return { kind: 'events', position, events: [{ interest: 1, change: encodeChange(change, 100) }] }
+  }
+  const removal = { type: 'remove', key: 'a/b', version: 3 } as const
+  const put = { type: 'put', key: 'a/c', version: 4 } as const
+  const frames = [
+    ...[block(removal), event(1, removal)],
+    ...[block({ ...put, bytes: Buffer.from('large') }), event(2, { ...put, base: '', delta: Buffer.alloc(0) })],
+  ]
+  assert.deepEqual(frames.map(send), [undefined, undefined, undefined, undefined])
+  assert.equal(session.state, 'open')
 })
 
 test('[L2, L8] a hub that sends beyond the window, and deltas that become much larger, do not fill the edge', () => {
