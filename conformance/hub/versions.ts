@@ -155,7 +155,7 @@ class Pair {
     const maps = `/api/v1/namespaces/${space}/configmaps`
     for (const [side, { pid }] of Object.entries({ hub, edge })) {
       const command = await readFile(`/proc/${pid}/cmdline`, 'utf8')
-      const isOlder = command.includes(join(context.dir, 'older'))
+      const isOlder = command.includes(join(context.dir, 'older', 'src', 'main.ts'))
       parts.findings.equal(isOlder, side === olderSide(programs), `the ${side} is of the release that it should be`)
     }
     return new Pair({ parts, hub, link, token, maps, edgeOf, edge })
