@@ -17,8 +17,8 @@ import type { Target } from './bench.ts'
 import { makeNamespaces, namespaceName, type Pod, uuid } from './fixture.ts'
 import { argumentsOf } from './process.ts'
 
-/** Puts in one round to etcd. */
-const putsAtOnce = 32
+/** Puts in one round to etcd, which takes no more of them in one. */
+const putsAtOnce = 128
 
 /** How long its watch cache may take to show everything that etcd holds. */
 const visibleWithinMs = 180_000

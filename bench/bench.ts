@@ -67,4 +67,9 @@ export type Bench = {
   readonly say: (line: string) => void
 }
 
-export type Question = { readonly name: string; ask(bench: Bench): Promise<Figure[]> }
+export type Question = {
+  readonly name: string
+  ask(bench: Bench): Promise<Figure[]>
+  /** Whether a figure of an earlier run stays, which this run did not ask for; unless it is said, none does. */
+  keeps?(earlier: Figure): boolean
+}

@@ -86,7 +86,8 @@ async function run(names: readonly string[]): Promise<void> {
       // Without a figure of ours there is nothing to keep: an alternative alone is no answer.
       if (!figures.some(({ measured }) => measured.ake !== undefined)) continue
       if (isOtherProgram) continue
-      results[question.name] = { when: new Date().toISOString(), machine: machine(), figures }
+      const kept = (results[question.name]?.figures ?? []).filter((figure) => question.keeps?.(figure) === true)
+      results[question.name] = { when: new Date().toISOString(), machine: machine(), figures: [...kept, ...figures] }
       await writeFile(resultsPath, `${JSON.stringify(results, null, 2)}\n`)
     }
     if (isOtherProgram) console.error('AKE_PROGRAM is set: figures of another program are shown, not kept')

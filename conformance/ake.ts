@@ -6,7 +6,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 
-const program = join(import.meta.dirname, '..', 'bin', 'ake')
+const programHere = join(import.meta.dirname, '..', 'bin', 'ake')
 
 /** Opening a large store on a busy machine included; usually well under a second. */
 const readyMsMax = 60_000
@@ -33,6 +33,8 @@ export type AkeOptions = {
   /** Where it listens; 0 picks a port. A restart that clients must not notice names the old one. */
   readonly port?: number
   readonly args?: readonly string[]
+  /** The launcher of another checkout. */
+  readonly program?: string
   readonly signal?: AbortSignal
 }
 
@@ -43,12 +45,12 @@ export function startAke(options: AkeOptions): Promise<Ake> {
 /** One of the commands of `ake` that serve until they are ended. */
 export async function startCommand(
   [command, ...words]: readonly [string, ...string[]],
-  { dir: folder, port = 0, args = [], signal }: AkeOptions,
+  { dir: folder, port = 0, args = [], program, signal }: AkeOptions,
 ): Promise<Ake> {
   const dir = resolve(folder)
   await mkdir(dir, { recursive: true })
   const all = [command, ...words, '--listen', `127.0.0.1:${port}`, '--data', dir, ...args]
-  const running = await startProgram(all, { log: `${dir}.log`, signal })
+  const running = await startProgram(all, { log: `${dir}.log`, program, signal })
   const kubeconfig = join(dir, 'admin.kubeconfig')
   return { ...running, kubeconfig, ...(await credentials(kubeconfig)) }
 }
@@ -58,7 +60,11 @@ export type AkeProgram = Omit<Ake, 'kubeconfig' | 'ca' | 'cert' | 'key'>
 /** Resolves when it says that it is ready, and where. */
 export async function startProgram(
   words: readonly string[],
-  { log: path, signal }: { log: string; signal?: AbortSignal | undefined },
+  {
+    log: path,
+    program = programHere,
+    signal,
+  }: { log: string; program?: string | undefined; signal?: AbortSignal | undefined },
 ): Promise<AkeProgram> {
   const log = openSync(path, 'a')
   const child = spawn(program, words, { stdio: ['ignore', 'pipe', log] })

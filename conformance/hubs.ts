@@ -9,7 +9,7 @@ import type { Link } from './link.ts'
 import { freePorts } from './ports.ts'
 
 const run = promisify(execFile)
-const program = join(import.meta.dirname, '..', 'bin', 'ake')
+const programHere = join(import.meta.dirname, '..', 'bin', 'ake')
 
 type HubOptions = {
   /** Its log goes there, and its state unless that is elsewhere. */
@@ -19,6 +19,8 @@ type HubOptions = {
   /** With which it reads, and stands for nodes. */
   readonly kubeconfig: string
   readonly args?: readonly string[]
+  /** The launcher of another checkout. */
+  readonly program?: string
   readonly signal: AbortSignal
 }
 
@@ -26,10 +28,15 @@ export class Hub {
   readonly port: number
   /** Where its health is, and its status. */
   readonly health: string
-  readonly #start: () => Promise<AkeProgram>
+  readonly #start: (program?: string) => Promise<AkeProgram>
   #program: AkeProgram
 
-  private constructor(parts: { port: number; health: string; program: AkeProgram; start: () => Promise<AkeProgram> }) {
+  private constructor(parts: {
+    port: number
+    health: string
+    program: AkeProgram
+    start: (program?: string) => Promise<AkeProgram>
+  }) {
     this.port = parts.port
     this.health = parts.health
     this.#program = parts.program
@@ -37,7 +44,7 @@ export class Hub {
   }
 
   static async start(
-    { dir, state = stateOf(dir), kubeconfig, args = [], signal }: HubOptions,
+    { dir, state = stateOf(dir), kubeconfig, args = [], program, signal }: HubOptions,
     name: string,
   ): Promise<Hub> {
     mkdirSync(dir, { recursive: true })
@@ -46,7 +53,7 @@ export class Hub {
       ...['hub', '--kubeconfig', kubeconfig, '--state', state, '--listen', `127.0.0.1:${port}`],
       ...['--health-listen', `127.0.0.1:${healthPort}`, ...args],
     ]
-    const start = () => startProgram(words, { log: join(dir, `${name}.log`), signal })
+    const start = (by = program) => startProgram(words, { log: join(dir, `${name}.log`), program: by, signal })
     return new Hub({ port, health: `http://127.0.0.1:${healthPort}`, program: await start(), start })
   }
 
@@ -54,9 +61,10 @@ export class Hub {
     return this.#program.pid
   }
 
-  async restart(how: 'kill' | 'orderly'): Promise<void> {
+  /** By the same launcher unless another is named. */
+  async restart(how: 'kill' | 'orderly', program?: string): Promise<void> {
     await this.end(how)
-    this.#program = await this.#start()
+    this.#program = await this.#start(program)
   }
 
   async end(how: 'kill' | 'orderly'): Promise<void> {
@@ -83,7 +91,7 @@ export type SharedState = { readonly state: string; readonly kubeconfig: string 
 export async function issueEdge(dir: string, node: string, shared?: SharedState): Promise<string> {
   const out = join(dir, `${node}.pem`)
   const where = shared === undefined ? [] : ['--kubeconfig', shared.kubeconfig]
-  await run(program, [
+  await run(programHere, [
     'hub',
     'issue',
     node,

@@ -37,9 +37,11 @@ import { step as hollow } from './hollow/hollow.ts'
 import { step as hubeviction } from './hub/eviction.ts'
 import { step as hubidentity } from './hub/identity.ts'
 import { step as hubnode } from './hub/node.ts'
+import { step as hubversions } from './hub/versions.ts'
 import { step as incluster } from './incluster/incluster.ts'
 import { step as informers } from './informers.ts'
 import { step as kubectl } from './kubectl.ts'
+import { step as linklong } from './linklong.ts'
 import { step as edgenight } from './night/night.ts'
 import { step as node } from './node.ts'
 import { step as nodeauthorizer } from './nodeauthorizer/nodeauthorizer.ts'
@@ -75,9 +77,11 @@ const steps: readonly Step[] = [
   cuts,
   faults,
   contrast,
+  linklong,
   edgeinformers,
   hubinformers,
   hubidentity,
+  hubversions,
   fleetcallers,
   hubeviction,
   fleetjoin,

@@ -1,4 +1,4 @@
-/** `ake edge` behind `ake hub`, both in this process or, where they are stopped, as processes: what an edge, its hub and their cloud go through together. */
+/** `ake edge` behind `ake hub`, both in this process or, where they are stopped or go from one to another, as processes: what an edge, its hub and their cloud go through together. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -75,58 +75,61 @@ async function withStoppable(
 /** They mostly wait. */
 describe('an edge behind a hub', { concurrency: true }, () => {
   test('a folder goes from direct mode to a hub and back: a watch from before gets what changed meanwhile, and nothing is listed again', () =>
-    withHubbedSite(async (site) => {
-      const cloud = site.client(site.cloud)
-      await cloud.json('POST', configMaps, configMap('kept', { round: 'first' }))
-      for (let at = 0; at < many; at++)
-        await cloud.json(
-          'POST',
-          configMaps,
-          configMap(`many-${at}`, { x: randomBytes(randomBytesEach).toString('base64') }),
-        )
-      await site.startHub('--trust-edges')
-      await site.go('direct', '--mirror', 'configmaps')
-      const synced = async () => {
-        const wanted = (await cloud.json<Listed>('GET', `${configMaps}?limit=1`)).metadata.resourceVersion
-        await until(async () => {
-          const { metadata } = await site.client().json<Listed>('GET', `${configMaps}?resourceVersion=0&limit=1`)
-          return Number(metadata.resourceVersion) >= Number(wanted)
-        }, 'synced')
-      }
-      await synced()
-      const path = `${configMaps}?watch=true&allowWatchBookmarks=true&resourceVersion=`
-      let { resourceVersion: from } = (await site.client().json<Listed>('GET', `${configMaps}?resourceVersion=0`))
-        .metadata
-      let lists = await site.lists('configmaps')
-      let round = 0
-      const whole = site.link.stats().bytesDown
-      assert.ok(whole > many * randomBytesEach)
-      for (const { way, listsMax } of [
-        // The hub's own, for all its edges.
-        { way: 'hub', listsMax: 1 },
-        { way: 'direct', listsMax: witnessesMax },
-        { way: 'hub', listsMax: 0 },
-        { way: 'direct', listsMax: witnessesMax },
-      ] as const) {
-        await site.edge.end()
-        const expected = await change(site, `${round++}`)
-        site.link.resetStats()
-        await site.go(way)
-        const watch = new Watch(site.client(), path + from)
-        await watch.until((frames) => told(frames).length >= expected.length)
-        expected.push(...(await change(site, `${round++}`)))
-        await watch.until((frames) => told(frames).length >= expected.length)
-        // The order of what one version's difference brings is the copy's own.
-        assert.deepEqual(told(watch.frames).sort(), expected.sort(), `${way}, from ${from}`)
-        const now = await site.lists('configmaps')
-        assert.ok(now - lists <= listsMax, `${now - lists} lists for the way ${way}`)
-        const { bytesDown } = site.link.stats()
-        assert.ok(bytesDown < whole / 2, `${bytesDown} bytes for the way ${way}, ${whole} with everything`)
-        assert.equal(watch.stream.closed, false)
-        lists = now
-        from = watch.frames.at(-1)?.object.metadata.resourceVersion ?? ''
-      }
-    }))
+    withHubbedSite(
+      async (site) => {
+        const cloud = site.client(site.cloud)
+        await cloud.json('POST', configMaps, configMap('kept', { round: 'first' }))
+        for (let at = 0; at < many; at++)
+          await cloud.json(
+            'POST',
+            configMaps,
+            configMap(`many-${at}`, { x: randomBytes(randomBytesEach).toString('base64') }),
+          )
+        await site.startHub('--trust-edges')
+        await site.go('direct', '--mirror', 'configmaps')
+        const synced = async () => {
+          const wanted = (await cloud.json<Listed>('GET', `${configMaps}?limit=1`)).metadata.resourceVersion
+          await until(async () => {
+            const { metadata } = await site.client().json<Listed>('GET', `${configMaps}?resourceVersion=0&limit=1`)
+            return Number(metadata.resourceVersion) >= Number(wanted)
+          }, 'synced')
+        }
+        await synced()
+        const path = `${configMaps}?watch=true&allowWatchBookmarks=true&resourceVersion=`
+        let { resourceVersion: from } = (await site.client().json<Listed>('GET', `${configMaps}?resourceVersion=0`))
+          .metadata
+        let lists = await site.lists('configmaps')
+        let round = 0
+        const whole = site.link.stats().bytesDown
+        assert.ok(whole > many * randomBytesEach)
+        for (const { way, listsMax } of [
+          // The hub's own, for all its edges.
+          { way: 'hub', listsMax: 1 },
+          { way: 'direct', listsMax: witnessesMax },
+          { way: 'hub', listsMax: 0 },
+          { way: 'direct', listsMax: witnessesMax },
+        ] as const) {
+          await site.edge.end()
+          const expected = await change(site, `${round++}`)
+          site.link.resetStats()
+          await site.go(way)
+          const watch = new Watch(site.client(), path + from)
+          await watch.until((frames) => told(frames).length >= expected.length)
+          expected.push(...(await change(site, `${round++}`)))
+          await watch.until((frames) => told(frames).length >= expected.length)
+          // The order of what one version's difference brings is the copy's own.
+          assert.deepEqual(told(watch.frames).sort(), expected.sort(), `${way}, from ${from}`)
+          const now = await site.lists('configmaps')
+          assert.ok(now - lists <= listsMax, `${now - lists} lists for the way ${way}`)
+          const { bytesDown } = site.link.stats()
+          assert.ok(bytesDown < whole / 2, `${bytesDown} bytes for the way ${way}, ${whole} with everything`)
+          assert.equal(watch.stream.closed, false)
+          lists = now
+          from = watch.frames.at(-1)?.object.metadata.resourceVersion ?? ''
+        }
+      },
+      { areProcesses: true },
+    ))
 
   test('[A6] a hub whose own watches are dead makes a LIST at its edge say how old it is, and no longer once they live', () =>
     withHubbedSite(async (site) => {

@@ -67,9 +67,7 @@ export class FleetCopy implements InterestListener {
       if (this.#tree().root === effect.root) this.#synced(effect.version)
       else this.#heal()
     } else if (effect.effect === 'astray') this.#heal()
-    else if (effect.effect === 'refused') {
-      if (fleetCounts.refused++ === 0) console.error(`  ${this.#name} was refused: ${effect.sentence}`)
-    }
+    else if (effect.effect === 'refused') this.#refused(effect)
   }
 
   changed(changes: readonly ReceivedChange[], taken: () => void): void {
@@ -99,6 +97,15 @@ export class FleetCopy implements InterestListener {
     for (const change of changes)
       if (change.type === 'remove') this.#objects.delete(change.key)
       else this.#objects.set(change.key, shared.take(change, this.#resource))
+  }
+
+  /** As an edge does: asked again when the hub says. */
+  #refused({ sentence, retryAfterMs }: Extract<InterestEffect, { effect: 'refused' }>): void {
+    if (fleetCounts.refused++ === 0) console.error(`  ${this.#name} was refused: ${sentence}`)
+    const [link, linked] = [this.#link, this.#linked]
+    setTimeout(() => {
+      if (link !== undefined && linked !== undefined && linked === this.#linked) this.follow(link)
+    }, retryAfterMs)
   }
 
   #synced(version: number): void {

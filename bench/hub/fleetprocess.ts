@@ -7,14 +7,18 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { FleetOrder, FleetReport } from './fleet.ts'
 
 const pollMs = 100
-/** Full handshakes are let in at 100 a second. */
-const wholeMsOf = (edges: number) => 60_000 + edges * 30
+/** Full handshakes are let in at 100 a second; both ends of them, and of forty first syncs each, share two cores here. */
+const wholeMsOf = (edges: number) => 120_000 + edges * 90
+/** Ten thousand edges with forty copies each are some gigabytes. */
+const execArgv = ['--max-old-space-size=8192']
 
 export class Fleet {
   readonly #child: ChildProcess
 
   constructor(state: string, port: number) {
-    this.#child = fork(join(import.meta.dirname, 'fleet.ts'), [state, String(port)], { stdio: 'inherit' })
+    this.#child = fork(join(import.meta.dirname, 'fleet.ts'), [state, String(port)], {
+      ...{ stdio: 'inherit', execArgv },
+    })
     const endWithUs = () => this.#child.kill('SIGKILL')
     process.once('exit', endWithUs)
     this.#child.once('exit', () => process.removeListener('exit', endWithUs))

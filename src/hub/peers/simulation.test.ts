@@ -1,18 +1,18 @@
 /**
  * Random lives of a hub: edges that come, go, take nothing for a while or are cut anywhere, a cloud that breaks off and compacts, interests
  * that end for want of readers. Wherever an edge claims a version its copy is what the cluster had then, and in the end all have
- * what they want. AKE_SEED repeats a run that failed, AKE_LIVES says how many there are.
+ * what they want. AKE_SEED repeats a run that failed, AKE_SEEDS says how many there are.
  */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lives } from '../../base/lives.test-support.ts'
+import { liveEach, lives } from '../../base/lives.test-support.ts'
 import { seeded } from '../../base/seeded.test-support.ts'
 import { type EdgeCopy, HubWorld, type TestEdge } from './hub.test-support.ts'
 
-const runs = lives(20)
+const all = 20
+const runs = lives(all)
 const stepsPerRun = 80
-const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
 
 type Held = {
   readonly key: string
@@ -34,14 +34,14 @@ const wishes: Readonly<Record<string, (held: Held) => boolean>> = {
 const names = Object.keys(wishes)
 const resourceOf = (name: string) => (name.startsWith('v1/pods') ? 'pods' : 'configmaps')
 
-function compare(world: HubWorld, copy: EdgeCopy, seed: number, version: number): void {
+function compare(world: HubWorld, copy: EdgeCopy, version: number): void {
   const state = world.mirror.server.stateAt(resourceOf(copy.name), version)
   const wanted = [...state.values()].filter((held) => wishes[copy.name]?.(held))
   const spell = (all: Iterable<readonly [string, number]>) => [...all].map(([key, at]) => `${key}@${at}`).sort()
   assert.deepEqual(
     spell([...copy.objects].map(([key, held]) => [key, held.version] as const)),
     spell(wanted.map((held) => [held.key, held.version] as const)),
-    `seed ${seed}: ${copy.name} at ${version}`,
+    `${copy.name} at ${version}`,
   )
 }
 
@@ -61,7 +61,7 @@ async function live(seed: number): Promise<string[]> {
   for (let at = 0; at < 6; at++) write()
   const edges = ['e0', 'e1', 'e2'].map((name) => {
     const edge = world.edge(name, ...new Set([some(names), some(names), some(names)]))
-    edge.claims = (copy) => compare(world, copy, seed, copy.version)
+    edge.claims = (copy) => compare(world, copy, copy.version)
     return edge
   })
   const again = (edge: TestEdge) => {
@@ -113,13 +113,16 @@ async function live(seed: number): Promise<string[]> {
     }
     await world.pass(500)
   }
-  for (const edge of edges) for (const copy of edge.copies) compare(world, copy, seed, server.version)
+  for (const edge of edges) for (const copy of edge.copies) compare(world, copy, server.version)
   return edges.flatMap(({ copies }) => copies.flatMap(({ starts }) => starts))
 }
 
 test('[L1, L2] random lives: what edges claim is true, and in the end they have everything', async () => {
   const starts = new Set<string>()
-  for (let seed = firstSeed; seed < firstSeed + runs; seed++) for (const start of await live(seed)) starts.add(start)
+  const lived = async (seed: number) => {
+    for (const start of await live(seed)) starts.add(start)
+  }
+  await liveEach({ file: import.meta.filename, all, live: lived })
   // It was worth it: interests began in each way that a hub which is not put back has.
   if (runs >= 20)
     for (const start of ['snapshot', 'replay', 'compare']) assert.ok(starts.has(start), `none began by ${start}`)

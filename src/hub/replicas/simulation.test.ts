@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { liveEach } from '../../base/lives.test-support.ts'
 import { chanceOf } from '../../base/seeded.test-support.ts'
 import { type ReplicaMessage, Replicas, replicaLimits } from './replicas.ts'
 
@@ -231,14 +232,5 @@ function live(seed: number): void {
   }
 }
 
-const seeds = Number(process.env.AKE_SEEDS ?? 400)
-test('whatever happens, once all lines are there a name is at one replica, and it is the newest link of the newest certificate', () => {
-  const first = Number(process.env.AKE_SEED ?? Date.now() % 1_000_000)
-  for (let seed = first; seed < first + seeds; seed++) {
-    try {
-      live(seed)
-    } catch (error) {
-      throw new Error(`AKE_SEED=${seed} AKE_SEEDS=1: ${(error as Error).message}`, { cause: error })
-    }
-  }
-})
+test('whatever happens, once all lines are there a name is at one replica, and it is the newest link of the newest certificate', () =>
+  liveEach({ file: import.meta.filename, all: 400, live }))

@@ -188,6 +188,8 @@ export class EdgeTaking {
     const { key, version } = change
     if (change.type === 'remove') {
       interest.version = version
+      // Hubs of older releases sent a removal as a block too, where it stood in place of a large change.
+      if (this.#large?.interest === number) this.#large = undefined
       return { interest: number, type: 'remove', key, version }
     }
     if (change.base === '' && change.delta.length === 0) {

@@ -158,8 +158,11 @@ export class HubInterest {
   }
 
   tell(event: LinkEvent): void {
-    if (this.#phase === 'live') this.queue.add(event, true)
-    else if (this.#phase === 'walking' || this.#phase === 'walked') this.queue.add(event, false)
+    if (this.#phase === 'live') {
+      this.queue.add(event, true)
+      // What was too large is gone, or behind a removal: that is an event, as small as any.
+      if (this.#isLargeDue && this.queue.first()?.item === undefined) this.#isLargeDue = false
+    } else if (this.#phase === 'walking' || this.#phase === 'walked') this.queue.add(event, false)
     else if (this.#phase === 'snapshot' && (this.#isAtEnd || event.key <= this.#cursor)) this.queue.add(event, false)
   }
 
@@ -234,20 +237,16 @@ export class HubInterest {
     return 'replay'
   }
 
-  #largeBlock(): MadeBlock | undefined {
+  #largeBlock(): MadeBlock {
     this.#isLargeDue = false
-    const entry = this.queue.take()
-    // It went as it had come.
-    if (entry === undefined) return undefined
+    const entry = this.queue.take() as WaitingChange
     const change = this.changeOf(entry)
     const { key, version } = change
     this.#largeVersion = entry.version
     this.#largeSince = entry.since
-    const event =
-      change.type === 'remove' ? change : ({ type: 'put', key, version, base: '', delta: Buffer.alloc(0) } as const)
     return {
       ...{ version, after: '', bytes: encodeBlock('event', [change]) },
-      event: encodeChange(event, changeBytesMax),
+      event: encodeChange({ type: 'put', key, version, base: '', delta: Buffer.alloc(0) }, changeBytesMax),
     }
   }
 

@@ -158,6 +158,8 @@ export class SimulatedHub {
   readonly ends = new Set<HubEnd>()
   readonly #historyMax: number
   readonly #limits: SessionLimits
+  /** Of documents, unless there are none. */
+  signs: readonly Buffer[] = []
   readonly #sources = [new SimulatedSource(), new SimulatedSource()]
   readonly #views = new Map<string, View>()
   #changes = new SharedChanges()
@@ -190,6 +192,7 @@ export class SimulatedHub {
       ...{ hub, release: '1', cluster, epoch, lost, digestKey, now },
       changes: this.#changes,
       admit: () => undefined,
+      signs: () => this.signs,
       limits: this.#limits,
     })
     const end = { session, interests: new Map<number, string>() }

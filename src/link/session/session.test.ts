@@ -208,6 +208,31 @@ test('[L1] a delta of bytes that the edge does not hold becomes no other bytes: 
   assert.equal(pair.closed, undefined)
 })
 
+test('[L1] what is removed while it waits to be sent as a block is an event, and large changes after it are taken', () => {
+  const pair = new SimulatedPair({ interests: ['s0', 's0/b'] })
+  pair.write('b/k1', 'small')
+  pair.connect()
+  pair.toEdge.splice(0)
+  // Of two interests one has its block on the line, which takes no more; the other one's waits.
+  pair.isHeldUp = true
+  pair.write('b/k1', randomBytes(90_000).toString('base64'))
+  pair.settle()
+  pair.write('b/k1', undefined)
+  pair.settle()
+  pair.isHeldUp = false
+  pair.settle()
+  const large = randomBytes(90_000).toString('base64')
+  pair.write('b/k2', large)
+  pair.settle()
+  pair.progress()
+  assert.equal(pair.closed, undefined)
+  for (const name of ['s0', 's0/b']) {
+    assert.equal(pair.text('b/k1', name), undefined)
+    assert.equal(pair.text('b/k2', name), large)
+  }
+  assert.equal(new Set(pair.sent('block').map(({ interest, version }) => `${interest} ${version}`)).size, 3)
+})
+
 test('[L1] a change that is too large for an event travels as a block among the events', () => {
   const pair = live()
   const large = randomBytes(90_000).toString('base64')

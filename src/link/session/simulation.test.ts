@@ -1,19 +1,19 @@
 /**
  * Random lives of hubs and edges: lines that are slow, cut anywhere or die in silence, either side restarted, edges that move
  * between hubs of different versions, histories that are too short, clusters put back and replaced, copies damaged.
- * AKE_SEED repeats a run that failed, AKE_LIVES says how many there are.
+ * AKE_SEED repeats a run that failed, AKE_SEEDS says how many there are.
  */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lives } from '../../base/lives.test-support.ts'
+import { liveEach, lives } from '../../base/lives.test-support.ts'
 import { type SeededRandom, seeded } from '../../base/seeded.test-support.ts'
 import type { SimulatedEdge } from './edgemodel.test-support.ts'
 import { selects } from './hubmodel.test-support.ts'
 import { SimulatedWorld } from './world.test-support.ts'
 
-const runs = lives(300)
-const firstSeed = Number(process.env.AKE_SEED ?? Math.floor(Math.random() * 1e9))
+const all = 300
+const runs = lives(all)
 
 class Life {
   readonly world: SimulatedWorld
@@ -128,19 +128,15 @@ class Life {
   }
 }
 
-test('[L1, L2, L7] whatever happens to hubs, lines, edges and the cluster, every copy becomes the hub’s and no reader is misled', () => {
+test('[L1, L2, L7] whatever happens to hubs, lines, edges and the cluster, every copy becomes the hub’s and no reader is misled', async () => {
   const total: Record<string, number> = {}
-  for (let run = 0; run < runs; run++) {
-    const seed = firstSeed + run
+  const live = (seed: number) => {
     const life = new Life(seed)
-    try {
-      life.live()
-    } catch (error) {
-      throw new Error(`AKE_SEED=${seed} AKE_LIVES=0 repeats it (run ${run} of ${runs}): ${error}`, { cause: error })
-    }
+    life.live()
     for (const { figures } of life.world.edges)
       for (const [what, count] of Object.entries(figures)) total[what] = (total[what] ?? 0) + count
   }
+  await liveEach({ file: import.meta.filename, all, live })
   console.log(
     `${runs} lives: ${Object.entries(total)
       .map(([what, count]) => `${what} ${count}`)

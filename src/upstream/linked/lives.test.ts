@@ -1,8 +1,8 @@
-/** Random lives of a mirror over a link: whatever happened, it ends with what the cluster has, and a failing seed says so. */
+/** Random lives of a mirror over a link: whatever happened, it ends with what the cluster has. AKE_SEED repeats a run that failed. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lives } from '../../base/lives.test-support.ts'
+import { liveEach } from '../../base/lives.test-support.ts'
 import { seeded } from '../../base/seeded.test-support.ts'
 import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
 import { LinkedWorld } from './linkedworld.test-support.ts'
@@ -34,14 +34,10 @@ async function live(seed: number): Promise<void> {
     if (random(3) === 0) await settle(random(10))
   }
   const equal = () => JSON.stringify(held()) === JSON.stringify([...server.listed('pods').values()].sort())
-  await mirror.until(equal).catch(() => assert.fail(`seed ${seed}: the copy is not what the cluster has`))
-  assert.equal(mirror.comparison.found, 0, `seed ${seed}: differences without a sign`)
+  await mirror.until(equal).catch(() => assert.fail('the copy is not what the cluster has'))
+  assert.equal(mirror.comparison.found, 0, 'differences without a sign')
   await mirror.stop()
 }
 
-test('[L1, L7] random lives of a mirror over a link end with what the cluster has', async () => {
-  const { AKE_SEED } = process.env
-  const first = AKE_SEED === undefined ? Math.floor(Math.random() * 1e9) : Number(AKE_SEED)
-  const last = AKE_SEED === undefined ? first + lives(200) : first
-  for (let seed = first; seed <= last; seed++) await live(seed)
-})
+test('[L1, L7] random lives of a mirror over a link end with what the cluster has', () =>
+  liveEach({ file: import.meta.filename, all: 200, live }))

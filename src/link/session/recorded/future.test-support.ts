@@ -11,7 +11,7 @@ const limits = { entriesMax: 1_024, bytesMax: 60 * 1024 }
 const start = oneOf(['replay', 'compare', 'snapshot', 'wait'], 'compare')
 const wish = oneOf(['resume', 'compare', 'anew'], 'compare')
 const reason = oneOf(
-  ['other', 'protocol', 'frame', 'limit', 'identity', 'forbidden', 'unknown', 'busy', 'cluster', 'replaced'],
+  ['other', 'protocol', 'frame', 'limit', 'identity', 'forbidden', 'unknown', 'busy', 'cluster', 'replaced', 'never'],
   'other',
 )
 
@@ -59,6 +59,8 @@ const layouts: Readonly<
   ping: [15, { number: count }],
   pong: [16, { number: count, ageMs: count, stale: list(count, limits) }],
   drain: [17, { withinMs: count, sentence }],
+  terms: [0x40, { trusts: count, tokenAgeMs: count, serveAgeMs: count }],
+  documents: [0x50, { signs: list(bytes(32), limits) }],
 }
 
 export function asFuture(frame: LinkFrame): Buffer {

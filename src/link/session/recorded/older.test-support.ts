@@ -1,6 +1,6 @@
 /**
- * The frames of protocol 1 as an older release knew them, kept as they were: what today's side writes has to be readable so. What that
- * release did not know yet is not here: whom a hub trusts in welcome, ages in pong.
+ * The frames of protocol 1 as older releases knew them, kept as they were: what today's side writes has to be readable so. The first
+ * did not know yet whom a hub trusts in welcome and ages in pong; the second, of the first hubs, neither terms nor documents, nor what is never mirrored.
  */
 import { ByteReader, ByteWriter, LinkFault } from '../../frames/bytes.ts'
 import { alike, bytes, count, each, type Layout, later, list, oneOf, record, text } from '../../frames/layouts.ts'
@@ -30,7 +30,9 @@ const names = each(() =>
   ),
 )
 
-const layouts: Readonly<Record<number, readonly [kind: string, layout: Layout<any>]>> = {
+type Layouts = Readonly<Record<number, readonly [kind: string, layout: Layout<any>]>>
+
+const layouts: Layouts = {
   1: [
     'hello',
     record({ oldest: count, newest: count, edge: name, release: name, cluster: name, epoch: count, window: count }),
@@ -62,24 +64,45 @@ const layouts: Readonly<Record<number, readonly [kind: string, layout: Layout<an
   17: ['drain', record({ withinMs: count, sentence })],
 }
 
-export type OlderFrame = { readonly kind: string; readonly [field: string]: unknown }
-
-/** What that release understood; undefined where it passed the frame over. Throws where it closed the link. */
-export function readAsOlder(message: Buffer): OlderFrame | undefined {
-  const [kind, layout] = layouts[message[0] as number] ?? []
-  if (kind === undefined || layout === undefined) {
-    if ((message[0] as number) >= 0x40 && (message[0] as number) <= 0x7f) return undefined
-    throw new LinkFault(`an older release does not know frame ${message[0]}`)
-  }
-  return { kind, ...layout.read(new ByteReader(message.subarray(1))) }
+const layoutsOfHubs: Layouts = {
+  ...layouts,
+  2: [
+    'welcome',
+    record({
+      ...{ protocol: count, hub: name, release: name, cluster: name, epoch: count, window: count },
+      ...{ digestKey: bytes(253), trusts: later(count, 0) },
+    }),
+  ],
+  16: ['pong', record({ number: count, ageMs: later(count, 0), stale: later(list(count, small), []) })],
 }
 
-/** The same as that release would have written it. */
-export function asOlder(message: Buffer): Buffer | undefined {
-  const frame = readAsOlder(message)
-  if (frame === undefined) return undefined
-  const to = new ByteWriter(64 * 1024)
-  to.byte(message[0] as number)
-  layouts[message[0] as number]?.[1].write(to, frame)
-  return to.whole()
+export type OlderFrame = { readonly kind: string; readonly [field: string]: unknown }
+
+/** A release that was, as far as its frames go. */
+export class OlderRelease {
+  readonly #layouts: Layouts
+
+  constructor(which: 'first' | 'with the first hubs') {
+    this.#layouts = which === 'first' ? layouts : layoutsOfHubs
+  }
+
+  /** What that release understood; undefined where it passed the frame over. Throws where it closed the link. */
+  read(message: Buffer): OlderFrame | undefined {
+    const [kind, layout] = this.#layouts[message[0] as number] ?? []
+    if (kind === undefined || layout === undefined) {
+      if ((message[0] as number) >= 0x40 && (message[0] as number) <= 0x7f) return undefined
+      throw new LinkFault(`an older release does not know frame ${message[0]}`)
+    }
+    return { kind, ...layout.read(new ByteReader(message.subarray(1))) }
+  }
+
+  /** The same as that release would have written it. */
+  write(message: Buffer): Buffer | undefined {
+    const frame = this.read(message)
+    if (frame === undefined) return undefined
+    const to = new ByteWriter(64 * 1024)
+    to.byte(message[0] as number)
+    this.#layouts[message[0] as number]?.[1].write(to, frame)
+    return to.whole()
+  }
 }

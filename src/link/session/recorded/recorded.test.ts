@@ -1,4 +1,4 @@
-/** Sides two releases apart (L9): sessions of an older release as they were recorded, against today's other side. */
+/** Sides two releases apart (L9): sessions of older releases as they were recorded, against today's other side. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,20 +10,26 @@ import { sessionLimits } from '../limits.ts'
 import { SimulatedPair } from '../pair.test-support.ts'
 import type { EdgeEffect, HubEffect } from '../session.ts'
 import { asFuture } from './future.test-support.ts'
-import { asOlder, type OlderFrame, readAsOlder } from './older.test-support.ts'
+import { type OlderFrame, OlderRelease } from './older.test-support.ts'
 import { type RecordedWorld, recordedInterests, recordedLimits, recordedSteps } from './scenario.test-support.ts'
 
 type Line = { readonly to: 'edge' | 'hub'; readonly bytes: Buffer } | 'connect'
 
 /** What was sent in each step, in order. */
-const recording = new Map<string, Line[]>()
-for (const line of readFileSync(join(import.meta.dirname, 'older.txt'), 'utf8').split('\n')) {
-  if (line.startsWith('step ')) recording.set(line.slice('step '.length), [])
-  const step = [...recording.values()].at(-1)
-  if (line === 'connect') step?.push('connect')
-  else if (/^[<>] /.test(line))
-    step?.push({ to: line.startsWith('<') ? 'edge' : 'hub', bytes: Buffer.from(line.slice(2), 'hex') })
+function recordingOf(file: string): ReadonlyMap<string, readonly Line[]> {
+  const recording = new Map<string, Line[]>()
+  for (const line of readFileSync(join(import.meta.dirname, file), 'utf8').split('\n')) {
+    if (line.startsWith('step ')) recording.set(line.slice('step '.length), [])
+    const step = [...recording.values()].at(-1)
+    if (line === 'connect') step?.push('connect')
+    else if (/^[<>] /.test(line))
+      step?.push({ to: line.startsWith('<') ? 'edge' : 'hub', bytes: Buffer.from(line.slice(2), 'hex') })
+  }
+  return recording
 }
+
+const first = { release: new OlderRelease('first'), recording: recordingOf('older.txt') }
+const ofHubs = { release: new OlderRelease('with the first hubs'), recording: recordingOf('hub.txt') }
 
 const limits = { ...sessionLimits, ...recordedLimits }
 /** What the hub's answers depend on; acknowledgements may come in other portions. */
@@ -40,6 +46,7 @@ class Replay implements RecordedWorld {
   readonly cluster = new SimulatedCluster('c1')
   readonly edge = new SimulatedEdge('e0', recordedInterests, limits)
   readonly #side: 'edge' | 'hub'
+  readonly #older: typeof first
   /** What of the present step is still to come. */
   #lines: Line[] = []
   #hub: SimulatedHub
@@ -49,14 +56,17 @@ class Replay implements RecordedWorld {
   readonly #sent: OlderFrame[] = []
   readonly #recorded: OlderFrame[] = []
   readonly closes: string[] = []
+  /** Kinds of frames that today's hub sent and the older edge passed over. */
+  readonly unheard = new Set<string>()
 
-  constructor(side: 'edge' | 'hub') {
+  constructor(side: 'edge' | 'hub', older: typeof first) {
     this.#side = side
+    this.#older = older
     this.#hub = this.#newHub()
   }
 
   step(name: string): void {
-    this.#lines = [...(recording.get(name) ?? assert.fail(`${name} was not recorded`))]
+    this.#lines = [...(this.#older.recording.get(name) ?? assert.fail(`${name} was not recorded`))]
     recordedSteps[name]?.(this)
     this.#play()
     assert.deepEqual(decisiveOf(this.#sent), decisiveOf(this.#recorded), `what the edge asks for while ${name}`)
@@ -80,6 +90,8 @@ class Replay implements RecordedWorld {
     assert.equal(this.#lines.shift(), 'connect')
     this.edge.connect(this.#now)
     this.#end = this.#hub.connect(this.#now)
+    // Told behind the welcome, as signs of documents are: older releases pass both over.
+    this.#end.session.terms({ trusts: false, tokenAgeMs: 60_000, serveAgeMs: 0 })
     this.#edgeDoes(this.edge.session?.tick(this.#now) ?? [])
     this.#play('events')
   }
@@ -114,7 +126,9 @@ class Replay implements RecordedWorld {
   }
 
   #newHub(): SimulatedHub {
-    return new SimulatedHub('h0', this.cluster, { historyMax: 1_000, limits })
+    const hub = new SimulatedHub('h0', this.cluster, { historyMax: 1_000, limits })
+    hub.signs = [Buffer.alloc(8, 1), Buffer.alloc(8, 2)]
+    return hub
   }
 
   /** The recording, up to the next link or the first frame of a kind. */
@@ -122,7 +136,7 @@ class Replay implements RecordedWorld {
     for (;;) {
       const line = this.#lines[0]
       if (line === undefined || line === 'connect') return
-      const frame = readAsOlder(line.bytes)
+      const frame = this.#older.release.read(line.bytes)
       if (before !== undefined && frame?.kind === before) return
       this.#lines.shift()
       if (line.to === 'hub' && frame !== undefined) this.#recorded.push(frame)
@@ -151,10 +165,11 @@ class Replay implements RecordedWorld {
     for (const effect of effects)
       if (effect.effect === 'send') {
         const bytes = encodeFrame(effect.frame)
-        const understood = readAsOlder(bytes)
+        const understood = this.#older.release.read(bytes)
         if (understood !== undefined) this.#sent.push(understood)
         // The recorded one acknowledged what its hub sent, which today's may have packed otherwise.
-        if (this.#side === 'edge' && understood?.kind === 'acknowledge') this.#toHub(asOlder(bytes) as Buffer)
+        if (this.#side === 'edge' && understood?.kind === 'acknowledge')
+          this.#toHub(this.#older.release.write(bytes) as Buffer)
       } else if (effect.effect === 'close') this.closes.push(`edge: ${effect.sentence}`)
       else this.edge.note(effect)
   }
@@ -162,8 +177,9 @@ class Replay implements RecordedWorld {
   #hubDoes(effects: readonly HubEffect[]): void {
     for (const effect of effects)
       if (effect.effect === 'send') {
-        const understood = asOlder(encodeFrame(effect.frame))
-        if (this.#side === 'edge' && understood !== undefined) this.#toEdge(understood)
+        const understood = this.#older.release.write(encodeFrame(effect.frame))
+        if (understood === undefined) this.unheard.add(effect.frame.kind)
+        else if (this.#side === 'edge') this.#toEdge(understood)
       } else {
         this.#hub.serve(this.#end as HubEnd, effect)
         if (effect.effect === 'close') this.closes.push(`hub: ${effect.sentence}`)
@@ -171,9 +187,14 @@ class Replay implements RecordedWorld {
   }
 }
 
-for (const side of ['hub', 'edge'] as const)
-  test(`[L9] a recorded ${side} of an older release and today’s other side understand each other in everything that a link goes through`, () => {
-    const replay = new Replay(side)
+for (const [which, older, side] of [
+  ['an older release', first, 'hub'],
+  ['an older release', first, 'edge'],
+  ['the first release with hubs', ofHubs, 'hub'],
+  ['the first release with hubs', ofHubs, 'edge'],
+] as const)
+  test(`[L9] a recorded ${side} of ${which} and today’s other side understand each other in everything that a link goes through`, () => {
+    const replay = new Replay(side, older)
     for (const name of Object.keys(recordedSteps)) {
       replay.step(name)
       assert.deepEqual(replay.closes, [], name)
@@ -183,7 +204,14 @@ for (const side of ['hub', 'edge'] as const)
     const { snapshots, replays, differences, losses, astray, unequal } = replay.edge.figures
     assert.deepEqual({ astray, unequal }, { astray: 0, unequal: 0 })
     for (const begun of [snapshots, replays, differences, losses]) assert.ok(begun > 0)
+    if (side === 'edge') assert.deepEqual([...replay.unheard].sort(), ['documents', 'terms'])
   })
+
+test('[L9] a refusal of what is never mirrored is one for another reason to an edge of an older release, which tries again as it is told', () => {
+  const told = { kind: 'refused', interest: 3, reason: 'never', retryAfterMs: 60_000, sentence: 'by a policy' } as const
+  for (const { release } of [first, ofHubs])
+    assert.deepEqual(release.read(encodeFrame(told)), { ...told, reason: 'other' })
+})
 
 test('[L9] a side of a later release, which adds fields, frames and protocols, is understood in everything that a link goes through', () => {
   const pair = new SimulatedPair({ interests: recordedInterests, limits: recordedLimits })
@@ -202,7 +230,12 @@ test('[L9] a side of a later release, which adds fields, frames and protocols, i
       if (pair.end !== undefined) pair.settle()
     },
     progress: () => pair.progress(),
-    connect: () => pair.connect(),
+    connect: () => {
+      pair.hub.signs = [Buffer.alloc(8, 1)]
+      pair.connect()
+      pair.end?.session.terms({ trusts: true, tokenAgeMs: 0, serveAgeMs: 1_000 })
+      pair.settle()
+    },
     replaceHub: () => {
       pair.edge.crash()
       pair.end = undefined
