@@ -138,7 +138,7 @@ export class MirrorWorld {
   /** Whether the copy is compared with the cloud at leisure. */
   readonly #compares: boolean
   comparison!: Comparison
-  confirms: boolean | ((interest: Interest) => Promise<boolean>) = false
+  confirms: boolean | ((interest: Interest, callers: readonly string[]) => Promise<boolean>) = false
   refusing = false
   store: Store
   interests!: Interests
@@ -183,9 +183,9 @@ export class MirrorWorld {
       clock,
       log: this.log,
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
-      confirm: async (interest) => {
+      confirm: async (interest, _code, callers) => {
         this.confirmed.push(interest)
-        return typeof this.confirms === 'boolean' ? this.confirms : await this.confirms(interest)
+        return typeof this.confirms === 'boolean' ? this.confirms : await this.confirms(interest, callers)
       },
     })
     const { planOf, lostOf } = this.interests
