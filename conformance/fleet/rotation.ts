@@ -1,7 +1,7 @@
 /**
  * Certificates and authorities that change under edges at work: edges that joined renew theirs several times, and the hub goes to another authority of its own, at
  * moments that a seed tells, while client-go's informers read, callers ask and write and watches are open through these edges. Nobody lists again, and no
- * request fails. With `--all` the hub changes its authority three times.
+ * request fails. There are two hubs behind a balancer, so that each next link of an edge is at the other one. With `--all` the hub changes its authority three times.
  */
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -45,12 +45,13 @@ type Joined = {
 async function run(context: StepContext): Promise<StepResult> {
   const seed = chooseSeed({ all: context.all, gate: gateSeed })
   context.progress(`AKE_SEED=${seed}`)
-  const world = await JoiningWorld.open(context, { signing, signersOnly: true })
+  const world = await JoiningWorld.open(context, { signing, signersOnly: true, isBalanced: true })
   const findings = new Findings()
   findings.note(`AKE_SEED=${seed}`)
   const ending = new AbortController()
   const joined: Joined[] = []
   try {
+    await world.until('the hubs know each other', async () => (await world.lines()).join() === '1,1')
     const token = await makeAccount(world)
     for (const name of edgeNames) joined.push(await joinOne(world, name, token))
     const informers = await startAll(context, world, joined, token)

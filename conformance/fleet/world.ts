@@ -8,9 +8,11 @@ import { type AkeProgram, startProgram } from '../ake.ts'
 import { applyManifest, state } from '../hub/objects.ts'
 import { Hub } from '../hubs.ts'
 import { writeKubeconfig } from '../kubeconfig.ts'
+import { type Link, startLink, type Target } from '../link.ts'
 import { ask, type Oracle, startOracle } from '../oracle.ts'
 import { freePorts } from '../ports.ts'
 import type { StepContext } from '../step.ts'
+import { publishHubs, serviceWords } from './service.ts'
 
 const run = promisify(execFile)
 const program = join(import.meta.dirname, '..', '..', 'bin', 'ake')
@@ -26,6 +28,8 @@ type WorldOptions = {
   /** Only those that approve and sign: others would remove pods of nodes that are not there. */
   readonly signersOnly?: boolean
   readonly hubArgs?: readonly string[]
+  /** Two that know each other, behind a balancer that gives each connection to the next. */
+  readonly isBalanced?: boolean
 }
 
 const auditName = 'joiners.jsonl'
@@ -38,16 +42,20 @@ export class JoiningWorld {
   readonly context: Started
   readonly oracle: Oracle
   readonly hub: Hub
+  readonly #others: readonly Hub[]
+  readonly #balancer: Link | undefined
 
-  private constructor(context: Started, oracle: Oracle, hub: Hub) {
+  private constructor(context: Started, oracle: Oracle, [hub, ...others]: readonly [Hub, ...Hub[]], balancer?: Link) {
     this.context = context
     this.oracle = oracle
     this.hub = hub
+    this.#others = others
+    this.#balancer = balancer
   }
 
   static async open(context: Started, options: WorldOptions = {}): Promise<JoiningWorld> {
     const { dir, signal, progress } = context
-    const { signing = '2m', apiServerArgs = [], hubArgs = [], signersOnly = false } = options
+    const { signing = '2m', apiServerArgs = [], hubArgs = [], signersOnly = false, isBalanced = false } = options
     await mkdir(dir, { recursive: true })
     const home = join(dir, 'oracle')
     await mkdir(home, { recursive: true, mode: 0o700 })
@@ -72,8 +80,15 @@ export class JoiningWorld {
       const kubeconfig = join(dir, 'hub.kubeconfig')
       const token = await oracle.tokenFor('ake-system', 'ake-hub')
       await writeKubeconfig(kubeconfig, { url: oracle.url, ca: oracle.ca, token })
-      const hub = await Hub.start({ dir, state, kubeconfig, args: ['--drain', '1s', ...hubArgs], signal }, 'hub')
-      return new JoiningWorld(context, oracle, hub)
+      const start = (name: string, more: readonly string[] = []) =>
+        Hub.start({ dir, state, kubeconfig, args: ['--drain', '1s', ...hubArgs, ...more], signal }, name)
+      if (!isBalanced) return new JoiningWorld(context, oracle, [await start('hub')])
+      const hubs = await Promise.all([start('hub-1', serviceWords), start('hub-2', serviceWords)])
+      await publishHubs(oracle, hubs)
+      const targets = hubs.map(({ port }) => ({ host: '127.0.0.1', port }))
+      const balancer = await startLink({ target: targets[0] as Target })
+      balancer.lead(...targets)
+      return new JoiningWorld(context, oracle, hubs, balancer)
     } catch (error) {
       oracle.stop()
       throw error
@@ -85,8 +100,14 @@ export class JoiningWorld {
     return join(this.oracle.dir, auditName)
   }
 
+  /** How many lines each hub has to others. */
+  async lines(): Promise<readonly string[]> {
+    const all = await Promise.all([this.hub, ...this.#others].map((hub) => hub.metrics()))
+    return all.map((text) => /^ake_hub_replicas (\d+)$/m.exec(text)?.[1] ?? '0')
+  }
+
   get url(): string {
-    return `wss://127.0.0.1:${this.hub.port}`
+    return `wss://127.0.0.1:${this.#balancer?.port ?? this.hub.port}`
   }
 
   /** The words of the command that `ake hub token` prints, without the first. */
@@ -142,7 +163,8 @@ export class JoiningWorld {
   }
 
   async stop(): Promise<void> {
-    await this.hub.end('kill')
+    await Promise.all([this.hub, ...this.#others].map((hub) => hub.end('kill')))
+    await this.#balancer?.close()
     this.oracle.stop()
   }
 }

@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { AskedInterests } from '../endpoint/request/mirror/front.ts'
 import type { CloudCatalog } from '../mirror/documents/catalog.ts'
 import type { Interest } from '../mirror/interest.ts'
+import type { ConfirmRefusal } from '../mirror/leaving.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenFollow } from '../upstream/follow/follow.ts'
 import type { ListingLimits } from '../upstream/follow/listing.ts'
@@ -55,5 +56,5 @@ export interface CloudLine {
   /** What callers may do, as a hub tells it: for where roles are not mirrored. */
   callers?(rules: Pick<KnownRules, 'told' | 'stands'>): SeenCallers
   /** Whether a refusal of an interest is meant so: what it holds is withdrawn then. */
-  confirms(catalog: CloudCatalog): (interest: Interest, code: number) => Promise<boolean>
+  confirms(catalog: CloudCatalog): ConfirmRefusal
 }

@@ -11,6 +11,7 @@ import { Measures } from '../endpoint/documents/measures.ts'
 import { StatusPath } from '../endpoint/documents/status.ts'
 import { ClusterAuthorities } from '../hub/access/clusterauthorities.ts'
 import { NodeRights } from '../hub/access/noderights.ts'
+import { OwnRights } from '../hub/access/ownrights.ts'
 import { ProvenRights } from '../hub/access/provenrights.ts'
 import { EdgeForwarding } from '../hub/forwarding/forwarding.ts'
 import { NodeImpersonation } from '../hub/forwarding/impersonation.ts'
@@ -163,6 +164,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
   const isNamespaced = ({ group, version, resource }: Interest) =>
     catalog.find(group, version, resource)?.resource.namespaced ?? true
   const rights = new ProvenRights({ nodes, callers: callers.proofs, trustsEdges, policies, isNamespaced })
+  const ownRights = new OwnRights({ rights, clock })
   const fleet = new HubFleet({
     ...{ hub: name, upstream, sources, policies, clock, log, warnings, service: config.service },
     ...{ state: () => kept.current, clusterAuthorities },
@@ -177,7 +179,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
     ...{ trustsEdges, sources, clock, log, warnings, rights, policies, ...fleet.hooks },
     acceptFor: (edge) => {
       const rest = callers.rules.acceptFor(edge, forwarding.acceptFor(edge))
-      return identities.acceptFor(edge, callers.proofs.acceptFor(edge, rest))
+      return identities.acceptFor(edge, ownRights.acceptFor(edge, callers.proofs.acceptFor(edge, rest)))
     },
   })
   fleet.attach(peers)

@@ -64,7 +64,7 @@ export class HubFleet {
     this.#addresses = addresses
     this.#replicas = new ReplicaSockets({
       ...{ hub, state, clock, log, addresses: () => addresses.all },
-      replaced: (edge, sentence) => this.#peers?.replace(edge, sentence),
+      replaced: (edge, ending) => this.#peers?.replace(edge, ending),
     })
   }
 

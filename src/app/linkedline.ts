@@ -110,12 +110,13 @@ export async function openLinkedLine({ hub, credential: path, serving }: HubWay,
     // By its name alone the edge may have what its node may; all that the hub may where that trusts its edges.
     mayRead: (interest: Interest) => reviewRead(interest, { upstream, by: 'administrator' }),
     // Refused is what no caller has proved a right to at present. That may be in a moment: the data stay, as without the cloud, unless
-    // the API server says of each caller who asked for it that it may not.
+    // the API server says of each caller who asked for it that it may not, or none is known and the hub says for certain that it does not give it to this edge.
     confirms: (catalog) => {
       const confirm = confirmRefusal({ upstream, catalog })
-      return async (interest, code) => {
+      return async (interest, code, callers) => {
         if (code === 404) return await confirm(interest, code)
-        return code === 403 && upstream.reachability.state === 'reachable' && (await proofs.isWithdrawn(interest.name))
+        if (code !== 403 || upstream.reachability.state !== 'reachable') return false
+        return await proofs.isWithdrawn(interest.name, callers)
       }
     },
     callers: (rules) => new LinkedRules({ link, clock, rules }),

@@ -199,7 +199,8 @@ function isPassed({ hopeless, cache, refusal }: MirroredInterest): boolean {
 function passedStatus(mirrored: MirroredInterest, { budget }: Interests) {
   const { resource, group } = mirrored.interest
   const state = mirrored.refusal ?? mirrored.state
-  const said = 'why' in state ? state.why : ''
+  const told = 'why' in state ? state.why : ''
+  const said = mirrored.isEmptied ? `what was held of it was removed: ${told}` : told
   const why = state.kind === 'tooLarge' ? budget.whyTooLarge(mirrored, said) : said
   return { resource, group, why, state: state.kind, ...('code' in state ? { code: state.code } : {}) }
 }

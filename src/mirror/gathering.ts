@@ -7,6 +7,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Scope } from '../kube/scope.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { type Interest, interestOf } from './interest.ts'
+import type { ConfirmRefusal } from './leaving.ts'
 import type { MirroredInterest } from './mirrored.ts'
 import { type InterestRecord, isByName } from './records.ts'
 
@@ -26,8 +27,7 @@ type Named = { readonly interest: Interest; readonly record: InterestRecord }
 type Parts = {
   readonly upstream: Pick<Upstream, 'reachability'>
   readonly clock: Clock
-  /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
-  readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+  readonly confirm: ConfirmRefusal
   readonly of: (scope: Scope) => Iterable<MirroredInterest>
   readonly covering: (scope: Scope) => MirroredInterest | undefined
   /** Begins the namespace on behalf of the callers that asked for its names; undefined where there is no room. */
@@ -72,7 +72,7 @@ export class Gathering {
   async #gather(wide: Interest, callers: readonly string[]): Promise<void> {
     const { upstream, confirm, begin } = this.#parts
     if (upstream.reachability.state !== 'reachable') return
-    const isDenied = await confirm(wide, 403).catch(() => true)
+    const isDenied = await confirm(wide, 403, callers).catch(() => true)
     if (isDenied || begin(wide, callers) === undefined) this.#deny(wide)
   }
 

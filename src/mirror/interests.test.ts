@@ -126,7 +126,7 @@ test('a refusal is believed after minutes, and only when the cloud confirms it; 
   assert.ok(world.confirmed.length > 0, 'it was asked')
   assert.equal(world.place('list', {}).kind, 'local', 'and said that it may be read')
   world.confirms = true
-  await world.pass(10_000)
+  await world.pass(40_000)
   assert.notEqual(world.mirrored({})?.withdrawnAtMs, undefined)
   assert.equal(world.place('list', {}).kind, 'forward')
   client.step()
@@ -146,6 +146,39 @@ test('a refusal is believed after minutes, and only when the cloud confirms it; 
   assert.equal((await world.store.load()).interests.length, 1)
   await world.pass(mirrorLimits.withdrawnMsMin, 200)
   assert.deepEqual([world.interests.size, (await world.store.load()).interests.length], [0, 0])
+})
+
+test('what an option names is emptied by a refusal that is confirmed twice, is not asked about while it is empty, and comes again', async () => {
+  const world = await opened()
+  const { server } = world
+  const mirrored = world.begin({}, { standing: true, by: ['reader', 'system:node:n1'] }) as MirroredInterest
+  await world.until(() => mirrored.cache !== undefined)
+  const heard: (readonly string[])[] = []
+  let isMeant = true
+  world.confirms = (_, callers) => {
+    heard.push(callers)
+    return Promise.resolve(isMeant)
+  }
+  server.fault = () => ({ kind: 'status', code: 403 })
+  server.cutWatches()
+  await world.until(() => mirrored.withdrawnAtMs !== undefined, 600)
+  assert.deepEqual(heard, [['reader']], 'the node is judged by itself')
+  // What cannot be confirmed again when the time has come stays, and is asked about now and then.
+  isMeant = false
+  await world.pass(mirrorLimits.withdrawnMsMin + 5 * 60_000, 200)
+  assert.equal((await world.store.load()).interests.length, 1)
+  assert.ok(heard.length > 3 && heard.length < 13, `${heard.length} questions`)
+  isMeant = true
+  await world.pass(60_000)
+  assert.deepEqual([mirrored.isEmptied, (await world.store.load()).interests.length], [true, 0])
+  const { length } = heard
+  await world.pass(30 * 60_000, 300)
+  assert.equal(heard.length, length)
+  assert.equal(world.place('list', {}).kind, 'forward')
+  server.fault = () => undefined
+  await world.until(() => mirrored.cache?.size === 4, 600)
+  await world.pass(10_000)
+  assert.deepEqual([mirrored.isEmptied, mirrored.withdrawnAtMs], [false, undefined])
 })
 
 test('[A2] a refusal that was believed too soon is forgotten: the data are there again, with their history', async () => {

@@ -17,7 +17,7 @@ import type { BudgetLimits } from './eviction.ts'
 import { feedAround } from './feeding.ts'
 import { Gathering } from './gathering.ts'
 import { type Interest, interestOf, resourceName } from './interest.ts'
-import { Leaving, tickMs } from './leaving.ts'
+import { type ConfirmRefusal, Leaving, tickMs } from './leaving.ts'
 import type { Mirrored } from './mirror.ts'
 import { MirroredInterest } from './mirrored.ts'
 import { type Beginning, type InterestRecord, InterestRecords, isNode, noteBeginning, noteCaller } from './records.ts'
@@ -53,8 +53,7 @@ export type InterestsParts = {
   readonly log: Log
   /** What discovery knows of a resource; undefined while nothing does. */
   readonly find: (group: string, version: string, resource: string) => Mirrored | undefined
-  /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
-  readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+  readonly confirm: ConfirmRefusal
   /** The newest version that clients may have of another cluster; 0: there was none. */
   readonly lost?: number
   /** Hears, once for all of them, that the cluster was put back to an earlier state; in the turn in which all are doubted. */

@@ -1,6 +1,7 @@
 /**
  * When an interest ends: unasked for a day, refused for good, or of something that no longer exists and that no caller has
- * asked for during minutes. Nothing ends while the cloud is away, nor what a client watches, nor what an option names.
+ * asked for during minutes. Nothing ends while the cloud is away, nor what a client watches. What an option names stays, and is emptied where
+ * another one would be refused for good.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -10,6 +11,7 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { type Interest, scopeOfName } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { MirroredInterest } from './mirrored.ts'
+import { isNode } from './records.ts'
 
 /** How often it looks; what a restart forgets of a time is at most this, and what is written down less often. */
 export const tickMs = 5_000
@@ -18,12 +20,20 @@ const namespacesPerTick = 10
 /** One that exists is asked for no sooner than this again. */
 const namespaceEveryMs = 10 * 60_000
 
+/** A refusal that was not confirmed is asked about again after this: behind a hub it costs a question for each caller. */
+const confirmEveryMs = 30_000
+
+/**
+ * Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. `callers` have asked for it within a
+ * day, the node left out: one of them may have a right to it that the edge cannot show now.
+ */
+export type ConfirmRefusal = (interest: Interest, code: number, callers: readonly string[]) => Promise<boolean>
+
 type Parts = {
   readonly upstream: Upstream
   readonly clock: Clock
   readonly log: Log
-  /** Whether a refusal with this code is what the cloud really means, asked with the edge's own credential. */
-  readonly confirm: (interest: Interest, code: number) => Promise<boolean>
+  readonly confirm: ConfirmRefusal
   readonly end: (mirrored: MirroredInterest, why: string) => Promise<void>
   /** What is held of it goes, and it stays: its callers are passed on. */
   readonly empty: (mirrored: MirroredInterest) => Promise<void>
@@ -33,6 +43,8 @@ export class Leaving {
   readonly #parts: Parts
   /** When a namespace may be asked for next. */
   readonly #asksAt = new Map<string, number>()
+  /** When the refusal of an interest may be asked about next. */
+  readonly #confirmsAt = new WeakMap<MirroredInterest, number>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -84,34 +96,59 @@ export class Leaving {
 
   /** A refusal that lasts, and that the cloud confirms, takes the data out of use; later they go. */
   async #lookAtRefusal(mirrored: MirroredInterest): Promise<void> {
-    const { clock, log, confirm, end, empty } = this.#parts
-    const { state } = mirrored
+    const { clock, log, end } = this.#parts
+    const { state, record } = mirrored
     if (state.kind !== 'refused') {
       // A cut line takes back nothing that the cloud has said.
       if (state.kind !== 'waiting') mirrored.withdrawnAtMs = undefined
+      if (state.kind === 'synced') mirrored.isEmptied = false
       return
     }
     // A policy forbids to keep it, which takes no time to believe; it may be wanted for other reasons all the same.
     if (state.code === neverKept) {
-      if (mirrored.cache === undefined) return
-      log.warn('interest.emptied', { interest: mirrored.interest.name, why: state.why })
-      mirrored.finishWatches()
-      await empty(mirrored)
+      if (mirrored.cache !== undefined) await this.#empty(mirrored, state.why)
       return
     }
     const nowMs = clock.steady()
-    if (mirrored.withdrawnAtMs !== undefined) {
+    const { withdrawnAtMs } = mirrored
+    if (withdrawnAtMs !== undefined) {
       mirrored.finishWatches()
-      if (nowMs - mirrored.withdrawnAtMs > mirrorLimits.withdrawnMsMin && !mirrored.record.standing)
-        await end(mirrored, state.why)
+      // What was confirmed minutes ago, perhaps before the line was cut, is confirmed again before anything is lost.
+      if (nowMs - withdrawnAtMs <= mirrorLimits.withdrawnMsMin || !(await this.#isConfirmed(mirrored, state.code)))
+        return
+      if (record.standing) await this.#empty(mirrored, state.why)
+      else await end(mirrored, state.why)
       return
     }
+    // What an option names and holds nothing only waits.
+    if (record.standing && mirrored.cache === undefined) return
     // A credential that is no longer accepted says nothing about data.
     if (state.code === 401 || nowMs - state.sinceMs < mirrorLimits.refusalMsMin) return
-    if (!(await confirm(mirrored.interest, state.code).catch(() => false))) return
+    if (!(await this.#isConfirmed(mirrored, state.code))) return
     log.warn('interest.withdrawn', { interest: mirrored.interest.name, why: state.why })
     mirrored.finishWatches()
     mirrored.withdrawnAtMs = nowMs
+  }
+
+  async #isConfirmed(mirrored: MirroredInterest, code: number): Promise<boolean> {
+    const { clock, confirm } = this.#parts
+    const nowMs = clock.steady()
+    if (nowMs < (this.#confirmsAt.get(mirrored) ?? 0)) return false
+    this.#confirmsAt.set(mirrored, nowMs + confirmEveryMs)
+    const { by, unaskedMs } = mirrored.record
+    const callers = unaskedMs < mirrorLimits.unaskedMsMax ? by.filter((caller) => !isNode(caller)) : []
+    const isMeant = await confirm(mirrored.interest, code, callers).catch(() => false)
+    if (isMeant) this.#confirmsAt.delete(mirrored)
+    return isMeant
+  }
+
+  /** It stays, and comes again once it may be had. */
+  async #empty(mirrored: MirroredInterest, why: string): Promise<void> {
+    this.#parts.log.warn('interest.emptied', { interest: mirrored.interest.name, why })
+    mirrored.finishWatches()
+    await this.#parts.empty(mirrored)
+    mirrored.isEmptied = true
+    mirrored.withdrawnAtMs = undefined
   }
 }
 

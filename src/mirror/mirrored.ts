@@ -64,6 +64,8 @@ export class MirroredInterest {
   #heardBefore = Number.NEGATIVE_INFINITY
   /** The cloud has confirmed that it may not be read, or is no more: it answers no read. */
   withdrawnAtMs: number | undefined
+  /** What was held of it was removed for a refusal that lasts. */
+  isEmptied = false
 
   constructor(parts: MirroredInterestParts) {
     this.#parts = parts

@@ -12,7 +12,7 @@ export type InterestRecord = {
   listKind: string
   /** The fields read from its objects: known before discovery is. */
   paths: readonly string[]
-  /** Named by an option, or by a pod of the node that one names: it never ends. */
+  /** Named by an option, or by a pod of the node that one names: it never ends, but may be emptied. */
   standing: boolean
   /** See Copy's lostOf. */
   lost: number

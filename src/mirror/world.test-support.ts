@@ -140,7 +140,7 @@ export class MirrorWorld {
   comparison!: Comparison
   /** How often it was told that the cluster was put back. */
   restores = 0
-  confirms: boolean | ((interest: Interest) => Promise<boolean>) = false
+  confirms: boolean | ((interest: Interest, callers: readonly string[]) => Promise<boolean>) = false
   refusing = false
   store: Store
   interests!: Interests
@@ -186,9 +186,9 @@ export class MirrorWorld {
       log: this.log,
       onRestored: () => void this.restores++,
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
-      confirm: async (interest) => {
+      confirm: async (interest, _code, callers) => {
         this.confirmed.push(interest)
-        return typeof this.confirms === 'boolean' ? this.confirms : await this.confirms(interest)
+        return typeof this.confirms === 'boolean' ? this.confirms : await this.confirms(interest, callers)
       },
     })
     const { planOf, lostOf } = this.interests

@@ -13,7 +13,7 @@ import { unauthorized } from '../../kube/status.ts'
 import { ByteWriter } from '../../link/frames/bytes.ts'
 import { credentialBytesMax, standardTunnelLimits } from '../../tunnel/limits.ts'
 import { TunnelPair } from '../../tunnel/pair.test-support.ts'
-import { proofPurpose } from '../../tunnel/proof/proof.ts'
+import { proofDenied, proofPurpose } from '../../tunnel/proof/proof.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import { showProof } from '../../upstream/linked/showproof.ts'
 import { nowMs, shownBy, TestAuthority } from '../callers/certificates.test-support.ts'
@@ -143,15 +143,16 @@ test('[L24, L26, L27] a certificate proves what its caller may where a policy le
     showProof({ streams, interest: slices, shown: { certificate: shownBy(certificate).text }, clock })
   const jane = cluster.issue('jane', 'dev', { notAfter: nowMs + 3_600_000 })
   const refused = await prove(other, jane)
-  assert.deepEqual([refused.verdict, refused.denied], ['refused', 0])
+  assert.deepEqual([refused.verdict, refused.denied], ['refused', proofDenied.unspoken])
   assert.match(refused.sentence, /does not let node "n2" speak for it/)
-  for (const certificate of [
-    new TestAuthority('kubernetes').issue('jane', 'dev'),
-    cluster.issue('jane', 'system:masters'),
-  ])
-    assert.equal((await prove(one, certificate)).verdict, 'refused')
-  const bob = await prove(one, cluster.issue('bob', 'dev'))
-  assert.deepEqual([bob.verdict, bob.denied], ['refused', 1])
+  for (const [certificate, denied] of [
+    [new TestAuthority('kubernetes').issue('jane', 'dev'), proofDenied.not],
+    [cluster.issue('jane', 'system:masters'), proofDenied.unspoken],
+    [cluster.issue('bob', 'dev'), proofDenied.byRights],
+  ] as const) {
+    const answer = await prove(one, certificate)
+    assert.deepEqual([answer.verdict, answer.denied], ['refused', denied])
+  }
   assert.equal((await prove(one, jane)).verdict, 'allowed')
   assert.deepEqual((await hub.again(one)).names, ['a/web'])
   policy.edge = 'n3'

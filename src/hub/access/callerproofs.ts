@@ -18,10 +18,18 @@ import { LinkFault } from '../../link/frames/bytes.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { CarriedCertificate, type CarriedToken, type HeldCredential } from '../../tunnel/credentials.ts'
 import { sentenceOf } from '../../tunnel/frames.ts'
-import { decodeProof, encodeProofAnswer, type ProofAnswer, proofPurpose, takeProof } from '../../tunnel/proof/proof.ts'
+import {
+  decodeProof,
+  encodeProofAnswer,
+  type ProofAnswer,
+  proofDenied,
+  proofPurpose,
+  takeProof,
+} from '../../tunnel/proof/proof.ts'
 import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { Identity } from '../../upstream/upstream.ts'
 import { unbound } from '../callers/callers.ts'
+import type { JudgedCertificate } from '../callers/certificates.ts'
 import type { SpokenCallers } from '../callers/spoken.ts'
 import { AskingRate } from '../forwarding/rate.ts'
 import type { JudgedEdge } from '../peers/rights.ts'
@@ -53,8 +61,7 @@ type ProvingLink = {
 
 type Judged =
   | { readonly verdict: 'allowed'; readonly caller: string }
-  /** `isDenied`: the API server says that this caller may not. */
-  | { readonly verdict: 'refused' | 'unknown'; readonly sentence: string; readonly isDenied?: boolean }
+  | { readonly verdict: 'refused' | 'unknown'; readonly sentence: string; readonly denied?: ProofAnswer['denied'] }
 
 export class CallerProofs {
   readonly #parts: Parts
@@ -164,8 +171,8 @@ export class CallerProofs {
     this.#waiting++
     const judged = await this.#judge(edge, credential, wanted).finally(() => this.#waiting--)
     if (judged.verdict !== 'allowed') {
-      const { verdict, sentence, isDenied = false } = judged
-      return answerOf(verdict, verdict === 'refused' ? refusedRetryMs : unknownRetryMs, sentence, isDenied)
+      const { verdict, sentence, denied } = judged
+      return answerOf(verdict, verdict === 'refused' ? refusedRetryMs : unknownRetryMs, sentence, denied)
     }
     if (link.isOver) return answerOf('unknown', 0, 'the link has ended')
     const { caller } = judged
@@ -177,9 +184,11 @@ export class CallerProofs {
   /** Who stands behind a credential now. */
   async #callerOf(edge: JudgedEdge, credential: ProvingCredential): Promise<{ readonly caller: Caller } | Judged> {
     if (credential instanceof CarriedCertificate) {
-      const judged = this.#parts.spoken?.judge(edge.name, credential) ?? { sentence: 'the hub takes no certificates' }
+      const judged: JudgedCertificate = this.#parts.spoken?.judge(edge.name, credential) ?? untaken
       if ('caller' in judged) return judged
-      return { verdict: 'isUnread' in judged && judged.isUnread ? 'unknown' : 'refused', sentence: judged.sentence }
+      const { sentence, isForeign, isUnread = false } = judged
+      if (isUnread) return { verdict: 'unknown', sentence }
+      return { verdict: 'refused', sentence, denied: isForeign ? proofDenied.not : proofDenied.unspoken }
     }
     const found = await this.#parts.recheckCaller(credential)
     if (found === 'refused') return { verdict: 'refused', sentence: 'the API server does not accept this credential' }
@@ -202,14 +211,20 @@ export class CallerProofs {
       const denied = questions[verdicts.indexOf('denied')]
       if (denied !== undefined) sentence = access.refusal(named, denied, 'denied').message
     }
-    return isUnknown ? unjudged : { verdict: 'refused', sentence, isDenied: true }
+    return isUnknown ? unjudged : { verdict: 'refused', sentence, denied: proofDenied.byRights }
   }
 }
 
-function answerOf(verdict: ProofAnswer['verdict'], forMs: number, sentence: string, isDenied = false): ProofAnswer {
-  return { verdict, forMs, sentence, denied: isDenied ? 1 : 0 }
+function answerOf(
+  verdict: ProofAnswer['verdict'],
+  forMs: number,
+  sentence: string,
+  denied: ProofAnswer['denied'] = proofDenied.not,
+): ProofAnswer {
+  return { verdict, forMs, sentence, denied }
 }
 
+const untaken = { sentence: 'the hub takes no certificates', isForeign: true }
 const waiting = 'too many proofs wait to be judged'
 const unjudged: Judged = { verdict: 'unknown', sentence: 'the hub cannot tell now what this caller may do' }
 

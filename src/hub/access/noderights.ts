@@ -77,6 +77,11 @@ export class NodeRights implements NodeRelations {
     return needed.every((one) => this.#leading.get(one)?.isKnown) ? false : undefined
   }
 
+  /** All that it goes by was read. */
+  get isKnown(): boolean {
+    return this.#all.every((followed) => followed.isKnown)
+  }
+
   /** What keeps it from telling, as a sentence. */
   get why(): string {
     const refused = this.#all.find(({ isKnown, refusal }) => !isKnown && refusal !== undefined)

@@ -6,6 +6,7 @@ import type { EdgePolicies } from './provenrights.ts'
 
 export class SetPolicies implements EdgePolicies {
   isKnown = true
+  isWhole = true
   why = 'not read yet'
   #policies: readonly ReadPolicy[]
   readonly #rules = new Map<string, EdgeRules>()

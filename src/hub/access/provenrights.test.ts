@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import type { LinkFrame } from '../../link/frames/frames.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { HubWorld } from '../peers/hub.test-support.ts'
+import { wantedOf } from '../sources/wanted.ts'
 import type { CallerProofs } from './callerproofs.ts'
 import { NodeRights } from './noderights.ts'
 import { SetPolicies } from './policies.test-support.ts'
@@ -230,6 +231,48 @@ test('[I1] before policies were read nothing is given: they may forbid it', asyn
   edge.resubscribe(edge.copy())
   await world.until(() => edge.copy().version > 0)
   assert.equal(terms(edge).length, 1)
+})
+
+test('[L30] what an edge may have without any caller is denied for certain only where all was read that could give it', async () => {
+  const policies = new SetPolicies()
+  let rights: ProvenRights | undefined
+  const open = () =>
+    HubWorld.open({
+      rights: ({ mirror, sources }) => {
+        const nodes = new NodeRights({ sources, clock: mirror.server.clock })
+        nodes.start()
+        rights = new ProvenRights({ nodes, callers: noCallerProofs, trustsEdges: false, policies })
+        return rights
+      },
+    })
+  const own = (name: string) => rights?.own({ name: 'n1' }, wantedOf(name) as Interest)
+  await using world = await open()
+  world.mirror.server.put('pods', 'a/p', { node: 'n1', spec: secretVolume('mine') })
+  await world.settle()
+  const [mine, other] = ['v1/secrets@a?&metadata.name=mine', 'v1/secrets@a?&metadata.name=other']
+  assert.deepEqual([await own(mine), await own(other), await own('v1/configmaps@a')], [true, false, false])
+  policies.set({ p: { interests: [{ apiGroups: [''], resources: ['configmaps'] }] } })
+  assert.deepEqual([await own('v1/configmaps@a'), await own(other)], [true, false])
+  policies.set({ p: { trust: true } })
+  assert.equal(await own(other), true)
+  // That is told by its refusal.
+  policies.set({ p: { neverMirrored: [{ apiGroups: [''], resources: ['secrets'] }] } })
+  assert.equal(await own(mine), undefined)
+  policies.set({})
+  policies.isWhole = false
+  assert.deepEqual([await own(mine), await own(other)], [true, undefined])
+  policies.isWhole = true
+  policies.isKnown = false
+  assert.equal(await own(other), undefined)
+  policies.isKnown = true
+
+  // A hub that may not read roles goes by none, and is not certain.
+  await using blind = await open()
+  blind.mirror.server.fault = ({ resource }) =>
+    resource === 'clusterroles' ? { kind: 'status', code: 403 } : undefined
+  await blind.settle()
+  await blind.pass(30_000)
+  assert.equal(await own(other), undefined)
 })
 
 test('[L13] an edge is told what policies say of it behind the welcome, and again only when that changes', async () => {

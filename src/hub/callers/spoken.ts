@@ -33,7 +33,7 @@ export class SpokenCallers {
     this.#parts = parts
   }
 
-  /** The caller that the certificate names, where this edge may speak for it; else why not. */
+  /** The caller that the certificate names, where this edge may speak for it; else why not: `isForeign`, it is none of the cluster's. */
   judge(edge: string, shown: CarriedCertificate): JudgedCertificate {
     const judged = this.#parts.certificates.judge(shown)
     if ('sentence' in judged) return this.#refused(edge, '', judged)

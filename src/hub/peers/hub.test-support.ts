@@ -168,7 +168,7 @@ export class TestEdge {
     return this.copies.find((copy) => copy.name === name) as EdgeCopy
   }
 
-  connect(more: { endsAtMs?: number; issuedAtMs?: number } = {}): MemoryLine {
+  connect(more: { endsAtMs?: number; issuedAtMs?: number; from?: string } = {}): MemoryLine {
     const { clock } = this.#world.mirror.server
     const endsAtMs = more.endsAtMs ?? clock.now() + 365 * 24 * 3_600_000
     const certificate = {
@@ -180,7 +180,8 @@ export class TestEdge {
       vouchedAtMs: 0,
       endsAtMs,
     }
-    const line = new MemoryLine({ name: this.name, certificate, resumed: false, from: '10.0.0.1' }, this)
+    const { from = '10.0.0.1' } = more
+    const line = new MemoryLine({ name: this.name, certificate, resumed: false, from }, this)
     this.#begin(line)
     this.#world.peers.accept(line)
     this.tick()

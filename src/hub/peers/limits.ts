@@ -1,7 +1,10 @@
 /** How a hub treats its links, each with its reason. */
 
 export const peerLimits = {
-  /** How long a link may go on beside one with a newer certificate of its edge, from the same address. */
+  /**
+   * How long a link may go on beside one with a newer certificate of its edge, here or at another replica: the edge leaves it by itself within 3 s.
+   * Addresses say nothing: behind a balancer each connection of one edge may come from another.
+   */
   handOverMsMax: 5_000,
   /** Of streams' bytes, what waits to be sent: an event that comes meanwhile waits for that (0.25 s at 1 Mbit/s). */
   tunnelBytesMax: 32 * 1024,

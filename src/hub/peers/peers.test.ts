@@ -329,6 +329,37 @@ test('[L8] the certificate says who an edge is, and of two links of one name the
   assert.ok(world.lines.some((line) => line.includes('warn edge.left') && line.includes('reason=replaced')))
 })
 
+test('[L8] a link that a newer certificate at another replica replaces goes on until its edge has moved, one that the same replaces ends at once', async () => {
+  await using world = await HubWorld.open()
+  for (const isHandOver of [true, false]) {
+    const edge = world.edge('n1', 'v1/pods')
+    const { peer } = edge.connect({ issuedAtMs: 1 })
+    await world.settle()
+    world.peers.replace(peer, { sentence: 'another has come', isHandOver })
+    await world.settle()
+    assert.equal(world.peers.has('n1'), false, 'it counts as gone')
+    if (isHandOver) {
+      await world.pass(peerLimits.handOverMsMax - 100)
+      assert.equal(reasonOf(edge), undefined, 'what it was asked may be answered')
+      await world.pass(100)
+    }
+    assert.equal(reasonOf(edge), 'replaced')
+    assert.equal(world.peers.size, 0)
+  }
+})
+
+test('[L8] at one hub a newer certificate hands over whatever address it comes from, as behind a balancer', async () => {
+  await using world = await HubWorld.open()
+  const [before, after] = [world.edge('n1', 'v1/pods'), world.edge('n1', 'v1/pods')]
+  before.connect({ issuedAtMs: 1 })
+  await world.settle()
+  after.connect({ issuedAtMs: 2, from: '10.0.0.2' })
+  await world.settle()
+  assert.equal(reasonOf(before), undefined)
+  await world.pass(peerLimits.handOverMsMax)
+  assert.equal(reasonOf(before), 'replaced')
+})
+
 test('[L23] a Node that is deleted, or revoked, while its edge moves from one link to the next ends both, and no other', async () => {
   let revoked = false
   const hooks = { revoked: ({ name }: { name: string }) => (revoked && name === 'n1' ? 'it was revoked' : undefined) }

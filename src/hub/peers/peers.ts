@@ -153,10 +153,13 @@ export class HubPeers {
     }
   }
 
-  /** A newer link of its name is at another replica. */
-  replace(edge: EdgePeer, sentence: string): void {
+  /** A newer link of its name is at another replica, with a newer certificate where it is handed over to that. */
+  replace(edge: EdgePeer, { sentence, isHandOver }: { readonly sentence: string; readonly isHandOver: boolean }): void {
     const peer = this.#byName.get(edge.name)
-    if (peer?.edge === edge) peer.close(replaced(sentence))
+    if (peer?.edge !== edge) return
+    // It counts as gone from here on, as at the replicas.
+    this.#byName.delete(edge.name)
+    this.#end(peer, replaced(sentence), isHandOver)
   }
 
   /** Ends the links of this name, also one that is being handed over to another; a new one may come. */
@@ -207,15 +210,19 @@ export class HubPeers {
     const isNewer = other !== undefined && other.edge.certificate.issuedAtMs < certificate.issuedAtMs
     const what = isNewer ? 'a newer certificate' : 'the same certificate'
     const refusal = replaced(`a newer link with ${what} of "${name}" has come, from ${from}`)
-    // An edge that has renewed its certificate ends the link before by itself, once what runs over that has been answered.
-    if (other !== undefined && isNewer && other.edge.from === from)
-      this.#parts.clock.setTimer(peerLimits.handOverMsMax, () => {
-        if (!other.isOver) other.close(refusal)
-      })
-    else other?.close(refusal)
+    if (other !== undefined) this.#end(other, refusal, isNewer)
     this.#parts.log.debug('edge.came', { edge: name, from })
     this.#parts.came?.(peer.edge)
     return undefined
+  }
+
+  /** An edge that has renewed its certificate ends the link before by itself, once what runs over that has been answered. */
+  #end(peer: LinkedEdge, refusal: SessionRefusal, isHandOver: boolean): void {
+    if (!isHandOver) peer.close(refusal)
+    else
+      this.#parts.clock.setTimer(peerLimits.handOverMsMax, () => {
+        if (!peer.isOver) peer.close(refusal)
+      })
   }
 
   #revokedOf({ edge }: LinkedEdge): SessionRefusal | undefined {

@@ -93,6 +93,11 @@ export class Policies {
     return this.#policies.isKnown
   }
 
+  /** They were, and so were the labels of Nodes: what no policy gives an edge now is not given to it. */
+  get isWhole(): boolean {
+    return this.#policies.isKnown && this.#labels.isKnown
+  }
+
   /** Resolves when they are, or after a moment. */
   async first(): Promise<void> {
     if (this.isKnown) return

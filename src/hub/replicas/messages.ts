@@ -12,7 +12,7 @@ export function encodeMessage(message: ReplicaMessage): string {
 /** Undefined: no replica says that. */
 export function decodeMessage(text: string): ReplicaMessage | undefined {
   const said = parsed(text)
-  const { say, id, hub, names, name, link, question, ageMs, sentence } = said
+  const { say, id, hub, names, name, link, question, ageMs, sentence, isHandOver } = said
   if (say === 'hello' && isText(id, nameMax) && isText(hub, nameMax)) return { say, id, hub }
   if (say === 'held' && Array.isArray(names) && names.length <= replicaLimits.entriesMax && names.every(isHeld))
     return { say, names }
@@ -20,7 +20,8 @@ export function decodeMessage(text: string): ReplicaMessage | undefined {
   if (say === 'probe' && isText(name, nameMax) && isCount(question)) return { say, name, question }
   if (say === 'probed' && isCount(question) && isCount(link) && isAge(ageMs)) return { say, question, link, ageMs }
   if (say === 'end' && isText(name, nameMax) && isCount(link) && isText(sentence, sentenceMax))
-    return { say, name, link, sentence }
+    // A replica of an earlier release says nothing of it, and means at once.
+    return { say, name, link, sentence, isHandOver: isHandOver === true }
   return undefined
 }
 

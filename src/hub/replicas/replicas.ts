@@ -1,5 +1,5 @@
 /**
- * A name at two replicas is handled as at one: the newer certificate stays, with equal ones the newer link. Each replica tells the others
+ * A name at two replicas is handled as at one: the newer certificate stays, and the link of the older is handed over to it, with equal ones the newer link. Each replica tells the others
  * whom it holds. Of two that hold the same name the one with the lower id decides, so that never both links end: it asks the
  * other how long its link has lived, compares by its own clock, which only the time of that question can falsify, and ends its own
  * or has the other end its. Clocks of replicas are never compared, and nothing that is old can decide: what was told before a line broke is
@@ -16,7 +16,7 @@ export type ReplicaMessage =
   | { readonly say: 'gone'; readonly name: string; readonly link: number }
   | { readonly say: 'probe'; readonly name: string; readonly question: number }
   | { readonly say: 'probed'; readonly question: number; readonly link: number; readonly ageMs: number }
-  | { readonly say: 'end'; readonly name: string; readonly link: number; readonly sentence: string }
+  | ({ readonly say: 'end'; readonly name: string; readonly link: number } & ReplacedEnd)
 
 export type HeldName = {
   readonly name: string
@@ -28,9 +28,12 @@ export type HeldName = {
 export type ReplicaEffect =
   | { readonly effect: 'send'; readonly to: number; readonly message: ReplicaMessage }
   /** The own link of that number ends as replaced. */
-  | { readonly effect: 'end'; readonly link: number; readonly sentence: string }
+  | ({ readonly effect: 'end'; readonly link: number } & ReplacedEnd)
   /** What answers there is this process itself, or another that says what no replica says. */
   | { readonly effect: 'leave'; readonly line: number; readonly why: string }
+
+/** `isHandOver`: for a newer certificate, to whose link the edge moves by itself within a moment; else it ends at once. */
+export type ReplacedEnd = { readonly sentence: string; readonly isHandOver: boolean }
 
 type OwnLink = HeldName & { readonly sinceMs: number }
 type Line = {
@@ -177,7 +180,7 @@ export class Replicas {
       })
     } else if (message.say === 'end') {
       const own = this.#own.get(message.name)
-      if (own?.link === message.link) this.#endOwn(own, message.sentence)
+      if (own?.link === message.link) this.#endOwn(own, message)
     } else this.#leave(line, `it says ${message.say}, which is not its to say`)
   }
 
@@ -206,21 +209,22 @@ export class Replicas {
     const isSame = own.issuedAtMs === other.issuedAtMs
     const isReplaced = isOlder || (isSame && own.sinceMs < asked.atMs - ageMs)
     const what = isSame ? 'the same certificate' : 'a newer certificate'
+    const isHandOver = !isSame
     if (isReplaced) {
       const sentence = `a newer link with ${what} of "${name}" has come, at ${line.hub} from ${other.from}`
-      this.#endOwn(own, sentence)
+      this.#endOwn(own, { sentence, isHandOver })
     } else {
       const sentence = `a newer link with ${what} of "${name}" has come, at ${this.#hub} from ${own.from}`
-      this.#send(line.number, { say: 'end', name, link, sentence })
+      this.#send(line.number, { say: 'end', name, link, sentence, isHandOver })
       // It is decided: no later answer may decide otherwise, and end the own link too.
       line.held.delete(name)
     }
   }
 
   /** It counts as gone from here on, whatever its socket takes. */
-  #endOwn({ name, link }: OwnLink, sentence: string): void {
+  #endOwn({ name, link }: OwnLink, { sentence, isHandOver }: ReplacedEnd): void {
     this.left(name, link)
-    this.#effects.push({ effect: 'end', link, sentence })
+    this.#effects.push({ effect: 'end', link, sentence, isHandOver })
   }
 
   #tellAll(message: ReplicaMessage): void {

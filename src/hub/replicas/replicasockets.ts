@@ -15,7 +15,7 @@ import { authoritiesOf } from '../state/authorities.ts'
 import { replicaPair } from '../state/certificates.ts'
 import type { HubState } from '../state/state.ts'
 import { decodeMessage, encodeMessage } from './messages.ts'
-import { type HeldName, Replicas } from './replicas.ts'
+import { type HeldName, type ReplacedEnd, Replicas } from './replicas.ts'
 
 /** As the Service has it. */
 export type ReplicaAddress = { readonly host: string; readonly port: number }
@@ -26,7 +26,7 @@ type Parts = {
   /** Of all replicas, this one included. */
   readonly addresses: () => readonly ReplicaAddress[]
   /** The link of this edge is replaced by one at another replica. */
-  readonly replaced: (edge: EdgePeer, sentence: string) => void
+  readonly replaced: (edge: EdgePeer, ending: ReplacedEnd) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -173,7 +173,7 @@ export class ReplicaSockets {
   #act(left: () => void = () => undefined): void {
     for (const effect of this.#replicas.effects()) {
       if (effect.effect === 'send') this.#send(effect.to, encodeMessage(effect.message))
-      else if (effect.effect === 'end') this.#end(effect.link, effect.sentence)
+      else if (effect.effect === 'end') this.#end(effect.link, effect)
       else {
         this.#parts.log.debug('replica.left', { why: effect.why })
         left()
@@ -189,9 +189,9 @@ export class ReplicaSockets {
     else socket.send(text)
   }
 
-  #end(link: number, sentence: string): void {
+  #end(link: number, ending: ReplacedEnd): void {
     const edge = this.#edges.get(link)
-    if (edge !== undefined) this.#parts.replaced(edge, sentence)
+    if (edge !== undefined) this.#parts.replaced(edge, ending)
   }
 
   #cutSilent(): void {

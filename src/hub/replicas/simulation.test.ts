@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { liveEach } from '../../base/lives.test-support.ts'
+import { liveEach, lives } from '../../base/lives.test-support.ts'
 import { chanceOf } from '../../base/seeded.test-support.ts'
 import { type ReplicaMessage, Replicas, replicaLimits } from './replicas.ts'
 
@@ -32,6 +32,9 @@ class World {
   #queue: { readonly at: number; readonly order: number; readonly run: () => void }[] = []
   #order = 0
   readonly ever: Link[] = []
+  /** All that there were. */
+  readonly #links: Link[] = []
+  readonly ends = { handedOver: 0, cut: 0 }
   /** Those whose edge left by itself, or came back to the same replica. */
   readonly gone = new Set<Link>()
   /** Both ends of each line, by the processes and their numbers. */
@@ -73,7 +76,7 @@ class World {
       run(this.now + process.offset)
       for (const effect of process.replicas.effects()) {
         if (effect.effect === 'send') this.#carry(process, effect.to, effect.message)
-        else if (effect.effect === 'end') this.end(process, effect.link, 'replaced')
+        else if (effect.effect === 'end') this.#replaced(process, effect.link, effect.isHandOver)
         else assert.fail(effect.why)
       }
     }
@@ -93,6 +96,18 @@ class World {
     this.later(delay, () => {
       if (line.isUp && line.near === near) this.on(to, (now) => to.replicas.receive(at, message, now))
     })
+  }
+
+  /** To a newer certificate it is handed over, by an equal one it is cut. It counts as gone either way. */
+  #replaced(process: Process, number: number, isHandOver: boolean): void {
+    const link = process.links.get(number)
+    if (link === undefined) return
+    const { name, issuedAtMs } = link
+    const others = this.#links.filter((one) => one !== link && one.name === name)
+    const isRight = others.some((one) => (isHandOver ? one.issuedAtMs > issuedAtMs : one.issuedAtMs === issuedAtMs))
+    assert.ok(isRight, `${name} is ${isHandOver ? 'handed over to no newer certificate' : 'cut by no equal one'}`)
+    this.ends[isHandOver ? 'handedOver' : 'cut']++
+    this.end(process, number, 'replaced')
   }
 
   /** As soon as both run. */
@@ -127,6 +142,7 @@ class World {
       const link = { name, issuedAtMs, trueStart: this.now, number }
       process.links.set(number, link)
       this.ever.push(link)
+      this.#links.push(link)
     })
   }
 
@@ -170,7 +186,7 @@ class World {
   }
 }
 
-function live(seed: number): void {
+function live(seed: number): World['ends'] {
   const world = new World(seed)
   const names = ['n1', 'n2', 'n3']
   const issued = new Map(names.map((name) => [name, 1]))
@@ -230,7 +246,20 @@ function live(seed: number): void {
     const slackMs = (world.processes.length - 1) * replicaLimits.answerMsMax
     assert.ok(newest.trueStart - kept.trueStart <= slackMs, `${name}: not the newest link stays`)
   }
+  return world.ends
 }
 
-test('whatever happens, once all lines are there a name is at one replica, and it is the newest link of the newest certificate', () =>
-  liveEach({ file: import.meta.filename, all: 400, live }))
+test('whatever happens, once all lines are there a name is at one replica, and it is the newest link of the newest certificate', async () => {
+  const all = 400
+  const ends = { handedOver: 0, cut: 0 }
+  await liveEach({
+    file: import.meta.filename,
+    all,
+    live: (seed) => {
+      const { handedOver, cut } = live(seed)
+      ends.handedOver += handedOver
+      ends.cut += cut
+    },
+  })
+  if (lives(all) >= 100) assert.ok(ends.handedOver > 0 && ends.cut > 0, JSON.stringify(ends))
+})

@@ -22,7 +22,11 @@ const proofBytesMax = interestBytesMax + sentenceBytesMax
 const verdict = oneOf(['unknown', 'allowed', 'refused'], 'unknown')
 
 const proofHead = record({ interest: text(interestBytesMax) })
-/** `denied`, of what is refused: 1 if the API server says that the caller may not; else its credential does not count, or proves nothing here. */
+/**
+ * `denied`, of what is refused. `byRights`: the API server says that the caller may not; where no credential was shown, that neither policies nor its
+ * node give it to the edge. `unspoken`: the hub does not speak for the caller of this certificate, so that it proves nothing here. Else the credential does not count.
+ */
+export const proofDenied = { not: 0, byRights: 1, unspoken: 2 } as const
 const proofAnswer = record({ verdict, forMs: count, sentence: text(sentenceBytesMax), denied: later(count, 0) })
 
 export type ProofAnswer = ValueOf<typeof proofAnswer>

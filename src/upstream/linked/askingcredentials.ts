@@ -3,7 +3,7 @@
  * before they are shown: those it has refused are shown last, and make room first.
  */
 import { CarriedToken, isBearable, isCarriedChain } from '../../tunnel/credentials.ts'
-import type { ProofAnswer } from '../../tunnel/proof/proof.ts'
+import { type ProofAnswer, proofDenied } from '../../tunnel/proof/proof.ts'
 
 /** Of one interest: the pods of one account share a token, and rotate it within the hour. */
 const credentialsMax = 4
@@ -17,10 +17,12 @@ const askedAgainMs = 5_000
 type AskingCredential = {
   readonly token: CarriedToken | undefined
   readonly certificate: string | undefined
+  /** Of its caller, where the certificate says it. */
+  readonly name: string
   askedAt: number
   isRefused: boolean
-  /** The API server said that its caller may not, which is more than that its credential does not count. */
-  isDenied: boolean
+  /** That its caller may not, or is not spoken for, which is more than that its credential does not count. */
+  denied: ProofAnswer['denied']
   shownAt: number
   /** Before that it is not shown again. */
   dueAt: number
@@ -38,7 +40,7 @@ export class AskingCredentials {
   }
 
   /** Its caller asked. */
-  keep(shown: ProvingShown, now: number): void {
+  keep(shown: ProvingShown, now: number, name = ''): void {
     const known = this.#find(shown)
     if (known !== undefined && known === this.#all[0]) {
       asksAgain(known, now)
@@ -48,7 +50,7 @@ export class AskingCredentials {
     const latest: AskingCredential = known ?? {
       token: 'token' in shown ? new CarriedToken(shown.token) : undefined,
       certificate: 'certificate' in shown ? shown.certificate : undefined,
-      ...{ askedAt: now, isRefused: false, isDenied: false, shownAt: now, dueAt: now },
+      ...{ name, askedAt: now, isRefused: false, denied: proofDenied.not, shownAt: now, dueAt: now },
     }
     asksAgain(latest, now)
     this.#all = [latest, ...this.#all.filter((one) => one !== known)]
@@ -81,14 +83,20 @@ export class AskingCredentials {
     shown.shownAt = now
     if (verdict !== 'unknown') {
       shown.isRefused = verdict === 'refused'
-      shown.isDenied = verdict === 'refused' && denied !== 0
+      shown.denied = verdict === 'refused' ? denied : proofDenied.not
     }
     shown.dueAt = verdict === 'allowed' ? now : now + forMs
   }
 
-  /** Every caller who asked lately may not have it, as the API server has said of each. */
+  /** Every caller who asked lately and is spoken for may not have it, as the API server has said of each; and there is one. */
   get isDenied(): boolean {
-    return this.#all.length > 0 && this.#all.every(({ isDenied }) => isDenied)
+    const isRefused = this.#all.every(({ denied }) => denied !== proofDenied.not)
+    return isRefused && this.#all.some(({ denied }) => denied === proofDenied.byRights)
+  }
+
+  /** The callers who prove nothing here, for want of a hub that speaks for them. */
+  get unspoken(): readonly string[] {
+    return this.#all.filter(({ denied }) => denied === proofDenied.unspoken).map(({ name }) => name)
   }
 
   #find(shown: ProvingShown): AskingCredential | undefined {

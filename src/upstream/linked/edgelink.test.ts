@@ -350,8 +350,20 @@ test('[L4] a link is handed over to another without a moment in which there is n
   assert.equal(before?.isOpen, false)
   assert.match(told.join(''), /link\.ended .*another link is in its place/)
   assert.deepEqual(events, ['connect', 'lived', 'connect', 'lived'])
-  lines[1]?.cut('the line broke')
+  // And again, however often a certificate is renewed.
+  for (let at = 2; at < 5; at++) {
+    const last = link.current
+    assert.equal(await link.handOver(signal), true)
+    await settle(20)
+    clock.advance(100)
+    await settle(20)
+    assert.notEqual(link.current, last)
+    assert.equal(last?.isOpen, false)
+    assert.equal(lines.length, at + 1)
+  }
+  assert.deepEqual(gaps, [])
+  lines[4]?.cut('the line broke')
   await settle(20)
-  assert.equal(lines.length, 3, 'the life of the second is looked after as any')
+  assert.equal(lines.length, 6, 'the life of the last is looked after as any')
   await end()
 })

@@ -36,8 +36,10 @@ export class EdgeLink {
   readonly #parts: Parts
   readonly #listeners = new Set<() => void>()
   readonly #signListeners = new Set<() => void>()
-  /** The life of a link that was made beside another. */
-  #besideLife: Promise<void> | undefined
+  /** The lives of links that were made beside others: one goes on as the link that there is once that before has ended. */
+  readonly #besideLives = new Set<Promise<void>>()
+  /** One at a time. */
+  #isHandingOver = false
   #current: LiveLink | undefined
   #why = 'no hub was reached yet'
   #address = ''
@@ -79,8 +81,8 @@ export class EdgeLink {
   async run(signal: AbortSignal): Promise<void> {
     const { hubs } = this.#parts
     while (!signal.aborted) {
-      if (this.#besideLife !== undefined) {
-        await this.#besideLife
+      if (this.#besideLives.size > 0) {
+        await Promise.all(this.#besideLives)
         continue
       }
       const wire = await hubs.connect(signal)
@@ -93,17 +95,22 @@ export class EdgeLink {
    * nothing that is asked meanwhile finds none. False: it did not come about, and all is as it was.
    */
   async handOver(signal: AbortSignal): Promise<boolean> {
+    if (this.#isHandingOver) return false
+    this.#isHandingOver = true
     const before = this.#current
-    if (this.#besideLife !== undefined) return false
+    const done = () => {
+      this.#isHandingOver = false
+    }
     const wire = await this.#parts.hubs.beside?.(signal)
-    if (wire === undefined) return false
-    if (before === undefined || before !== this.#current) {
-      wire.close('done', 'it is not needed any more')
+    if (wire === undefined || before === undefined || before !== this.#current) {
+      wire?.close('done', 'it is not needed any more')
+      done()
       return false
     }
-    this.#besideLife = this.#live(wire, signal).finally(() => {
-      this.#besideLife = undefined
-    })
+    const life = this.#live(wire, signal).finally(() => this.#besideLives.delete(life))
+    this.#besideLives.add(life)
+    // It is over when one of both has ended: the edge has moved, or the other did not come about.
+    void Promise.race([before.ended, life]).then(done)
     return true
   }
 

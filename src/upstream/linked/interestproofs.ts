@@ -7,6 +7,7 @@
  */
 import { type Clock, sleep } from '../../base/clock.ts'
 import { interestBytesMax } from '../../link/frames/frames.ts'
+import { proofDenied } from '../../tunnel/proof/proof.ts'
 import { Busy, type Followed, Refused } from '../follow/follow.ts'
 import type { Identity } from '../upstream.ts'
 import { AskingCredentials, type ProvingShown } from './askingcredentials.ts'
@@ -76,7 +77,7 @@ export class InterestProofs {
     const shown = shownOf(identity)
     if (shown === undefined || name.length > interestBytesMax) return undefined
     const interest = this.#of(name)
-    interest.credentials.keep(shown, this.#parts.clock.steady())
+    interest.credentials.keep(shown, this.#parts.clock.steady(), identity.kind === 'named' ? identity.caller.name : '')
     return interest.refused === undefined ? undefined : this.#proveRefused(interest)
   }
 
@@ -88,9 +89,10 @@ export class InterestProofs {
 
   /**
    * Whether the right to it is gone: each caller who asked for it lately is shown again, and of each the API server says now that it may
-   * not. A credential that does not count any more, a hub that cannot tell, or no caller at all say nothing of rights.
+   * not. Where no caller is known who could prove it, neither here nor among `callers`, who used it before, the hub says for certain that
+   * neither policies nor the node give it. A credential that does not count any more, or a hub that cannot tell, say nothing of rights.
    */
-  async isWithdrawn(name: string): Promise<boolean> {
+  async isWithdrawn(name: string, callers: readonly string[]): Promise<boolean> {
     const { link, clock } = this.#parts
     const interest = this.#interests.get(name)
     const { current } = link
@@ -103,9 +105,14 @@ export class InterestProofs {
         interest.refused = undefined
         this.#parts.proven(name)
       }
-      if (answer.verdict !== 'refused' || answer.denied === 0) return false
+      if (answer.verdict !== 'refused' || answer.denied === proofDenied.not) return false
     }
-    return credentials.isDenied && link.current === current
+    const { isDenied, unspoken } = credentials
+    if (isDenied && unspoken.length === 0) return link.current === current
+    // One that the hub would speak for may have the right, and shows it when it asks again.
+    if (!isDenied && callers.some((caller) => !unspoken.includes(caller))) return false
+    const own = await showProof({ streams: current.streams, interest: name, clock })
+    return own.verdict === 'refused' && own.denied === proofDenied.byRights && link.current === current
   }
 
   /** Follows it over this link, with whatever proof that takes. */

@@ -6,9 +6,12 @@ import { FakeCloud, FakeRecords } from '../../access/access.test-support.ts'
 import { openHubCallers } from '../../app/hubcallers.ts'
 import { createLog, type Log } from '../../base/log.ts'
 import { NodeRights } from '../../hub/access/noderights.ts'
+import { OwnRights } from '../../hub/access/ownrights.ts'
 import { SetPolicies } from '../../hub/access/policies.test-support.ts'
 import { ProvenRights } from '../../hub/access/provenrights.ts'
+import { nowMs, type TestAuthority } from '../../hub/callers/certificates.test-support.ts'
 import { HubWorld } from '../../hub/peers/hub.test-support.ts'
+import type { Caller } from '../../kube/caller.ts'
 import type { LinkTerms } from '../../link/session/session.ts'
 import { interestOf } from '../../mirror/interest.ts'
 import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
@@ -37,6 +40,7 @@ export class ProvingWorld {
   /** One life of the edge's process. */
   edge!: Awaited<ReturnType<ProvingWorld['start']>>
   #proven!: ProvenRights
+  #own!: OwnRights
   #callers!: Awaited<ReturnType<typeof openHubCallers>>
   readonly #ending = new AbortController()
 
@@ -48,7 +52,8 @@ export class ProvingWorld {
       this.rights(name, String(verb), String(resource), String(namespace))
   }
 
-  static async open(): Promise<ProvingWorld> {
+  /** With an authority of the cluster's clients the hub takes certificates of callers, whom policies let the edge speak for. */
+  static async open({ authority }: { readonly authority?: TestAuthority } = {}): Promise<ProvingWorld> {
     const refuse = ({ stream }: IncomingStream) => stream.giveUp('unknown', 'not taken here')
     const policies = new SetPolicies()
     const hub = await HubWorld.open({
@@ -62,7 +67,7 @@ export class ProvingWorld {
         left: (edge) => world.#proven.left(edge),
       }),
       accept: (edge) => {
-        const accept = world.#callers.proofs.acceptFor(edge, refuse)
+        const accept = world.#own.acceptFor(edge, world.#callers.proofs.acceptFor(edge, refuse))
         return (incoming) => {
           world.shown.push(incoming.stream)
           accept(incoming)
@@ -72,11 +77,18 @@ export class ProvingWorld {
     const world = new ProvingWorld(hub, policies)
     const { mirror, sources } = hub
     const { clock } = mirror.server
+    if (authority !== undefined) clock.jump(nowMs - clock.now())
+    const speaking = authority && {
+      authorities: () => [authority.certificate],
+      speaksFor: (edge: string, caller: Caller) => policies.rulesOf(edge).speaksFor(caller),
+      ...{ isConstrained: () => true, allowsLegacy: false },
+    }
     world.#callers = await openHubCallers({
       ...{ upstream: world.cloud, interests: mirror.interests, sources, records: new FakeRecords(), clock },
       catalog: { find: () => undefined, observe: () => () => undefined },
       log: world.log,
       warnings: { warn: () => undefined },
+      ...(speaking && { speaking }),
     })
     const nodes = new NodeRights({ sources, clock })
     world.#proven = new ProvenRights({
@@ -85,6 +97,7 @@ export class ProvingWorld {
       trustsEdges: false,
       policies,
     })
+    world.#own = new OwnRights({ rights: world.#proven, clock })
     nodes.start()
     void world.#callers.run(world.#ending.signal)
     world.edge = await world.start()
@@ -141,7 +154,7 @@ export class ProvingWorld {
     void link.run(ending.signal)
     const mirror: MirrorWorld = await MirrorWorld.open({ server, follow, proofs, log, ...(store && { store }) })
     opened = mirror
-    mirror.confirms = (interest) => proofs.isWithdrawn(interest.name)
+    mirror.confirms = (interest, callers) => proofs.isWithdrawn(interest.name, callers)
     void proofs.run(ending.signal)
     return {
       ...{ mirror, proofs, link },

@@ -1,7 +1,14 @@
 /** One proof over one link: the credential of a caller, an interest, and what the hub says to both. */
 import type { Clock } from '../../base/clock.ts'
 import { StreamBroken } from '../../tunnel/duplex.ts'
-import { decodeProofAnswer, encodeProof, type ProofAnswer, proofPurpose, takeProof } from '../../tunnel/proof/proof.ts'
+import {
+  decodeProofAnswer,
+  encodeProof,
+  type ProofAnswer,
+  proofDenied,
+  proofPurpose,
+  takeProof,
+} from '../../tunnel/proof/proof.ts'
 import type { TunnelStreams } from '../../tunnel/streams.ts'
 import type { ProvingShown } from './askingcredentials.ts'
 
@@ -15,13 +22,14 @@ const untakenRetryMs = 10 * 60_000
 type Parts = {
   readonly streams: Pick<TunnelStreams, 'open' | 'takesCertificates'> | undefined
   readonly interest: string
-  readonly shown: ProvingShown
+  /** Without it the edge asks for itself: what policies and its node give it. */
+  readonly shown?: ProvingShown | undefined
   readonly clock: Clock
 }
 
 /** Never rejects: what is not answered is unknown. */
 export async function showProof({ streams, interest, shown, clock }: Parts): Promise<ProofAnswer> {
-  if ('certificate' in shown && streams?.takesCertificates !== true)
+  if (shown !== undefined && 'certificate' in shown && streams?.takesCertificates !== true)
     return unknown('the hub takes no certificates of callers', untakenRetryMs)
   const stream = streams?.open({ purpose: proofPurpose, ...shown })
   if (stream === undefined) return unknown('there is no stream for it now', brokenRetryMs)
@@ -41,5 +49,5 @@ export async function showProof({ streams, interest, shown, clock }: Parts): Pro
 }
 
 function unknown(sentence: string, forMs: number): ProofAnswer {
-  return { verdict: 'unknown', forMs, sentence, denied: 0 }
+  return { verdict: 'unknown', forMs, sentence, denied: proofDenied.not }
 }

@@ -244,7 +244,7 @@ export class Front {
    */
   #prove(mirrored: MirroredInterest | undefined, read: Read): Promise<void> | undefined {
     const { identity, verb, known, scope } = read
-    if (this.#proofs === undefined || mirrored === undefined || identity?.kind !== 'token') return undefined
+    if (this.#proofs === undefined || mirrored === undefined || !isShowable(identity)) return undefined
     const { state, interest } = mirrored
     const judged = this.#proofs.asked(state.kind === 'fed' ? state.by : interest.name, identity)
     // The caller may have no right to all of it, which no other proves now: what it asks for is fed by itself.
@@ -307,4 +307,9 @@ async function within(clock: Clock, ms: number, settled: Promise<void>): Promise
   const cancel = clock.setTimer(ms, resolve)
   await Promise.race([settled, promise])
   cancel()
+}
+
+/** Whether a hub can be shown who asks. */
+function isShowable(identity: Identity | undefined): identity is Identity {
+  return identity?.kind === 'token' || (identity?.kind === 'named' && identity.chain !== undefined)
 }
