@@ -72,6 +72,11 @@ export class LinkedWorld {
     return version
   }
 
+  /** The hub has what the API server has of a key, and its edge never hears of it. */
+  keepFromEdge(key: string, version: number): void {
+    this.hub.change(key, this.#object(key), version, false)
+  }
+
   #object(key: string): LinkObject | undefined {
     const stored = this.server.get('pods', key)
     return stored && { key, uid: stored.uid, version: stored.version, bytes: Buffer.from(stored.text) }

@@ -69,7 +69,8 @@ export class ModelHub implements InterestView {
     return end
   }
 
-  change(key: string, item: LinkObject | undefined, version: number): void {
+  /** `isTold`: or no link hears of it, as if it had got lost without a sign. */
+  change(key: string, item: LinkObject | undefined, version: number, isTold = true): void {
     const previous = this.#objects.get(key)
     this.version = version
     if (item === undefined) {
@@ -81,7 +82,7 @@ export class ModelHub implements InterestView {
     }
     const event = { key, version, item, previous }
     this.#history.push(event)
-    for (const end of this.#ends) end.event(event)
+    if (isTold) for (const end of this.#ends) end.event(event)
   }
 
   /** Everything that happened so far, but its result. */
