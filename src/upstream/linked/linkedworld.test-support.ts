@@ -61,10 +61,10 @@ export class LinkedWorld {
   }
 
   /** The same while no hub runs, whose state is put back with the cluster: the one that starts then knows nothing of it. */
-  restoreUnseen(version: number): void {
+  restoreUnseen(version: number, bumpedBy = 0): void {
     this.cut()
-    this.server.restore(version)
-    this.hub.restart(this.#objects(), version)
+    this.server.restore(version, bumpedBy)
+    this.hub.restart(this.#objects(), this.server.version)
   }
 
   cut(): void {

@@ -54,3 +54,22 @@ test('[L7] an edge ahead of a hub whose watch is behind goes on waiting, however
   assert.deepEqual([client.lists, client.expired], [1, []])
   await world.stop()
 })
+
+test('[L7] a cluster that was put back unseen and has come further than the edge is told by objects that are older than they were', async () => {
+  const { linked, world, client, kept, had } = await open()
+  linked.restoreUnseen(kept)
+  while (linked.server.version <= had) linked.put('a/later', `${linked.server.version}`)
+  await stepping(world, [client], () => client.isRight() && client.idle)
+  assert.deepEqual([client.lists, client.expired.length], [2, 1])
+  assert.equal(world.mirrored({})?.cache?.isGone(had), true)
+  assert.equal(linked.server.count('list'), 0)
+  await world.stop()
+})
+
+test('[L7] objects that are older under versions that went on are a gap like any other: no client lists again', async () => {
+  const { linked, world, client, kept } = await open()
+  linked.restoreUnseen(kept, 1_000)
+  await stepping(world, [client], () => client.isRight() && client.idle)
+  assert.deepEqual([client.lists, client.expired], [1, []])
+  await world.stop()
+})
