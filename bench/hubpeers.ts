@@ -165,7 +165,13 @@ export const hubpeers: Question = {
       resourceOf: resourceOfName,
     })
     interests.attach(copy)
-    const sources = new HubSources({ interests, find, digestKey: secret, clock })
+    const sources = new HubSources({
+      interests,
+      find,
+      digestKey: secret,
+      clock,
+      newest: () => Promise.reject(new Error('not asked')),
+    })
     const warnings = new Warnings({ clock, log, kinds: [] })
     const forwarding = new EdgeForwarding({ upstream, trustsEdges: false, clock, log, warnings })
     const nodes = new NodeRights({ sources, clock })

@@ -72,13 +72,18 @@ export class HubbedSite extends Site {
   isHubProcess = false
   override isEdgeProcess = false
   way: 'direct' | 'hub' = 'hub'
+  /** Where the state of the hub is; without it in a folder. */
+  state: string | undefined
   #credential = ''
 
   async startHub(...options: string[]): Promise<void> {
-    const state = ['--state', join(this.folder, 'state')]
+    const state = ['--state', this.state ?? join(this.folder, 'state')]
     const start = this.isHubProcess ? startHubProcess : startHubHere
-    this.hub = await start([...state, '--kubeconfig', this.kubeconfig, ...options])
-    this.#credential = await issue('n1', this.folder, state)
+    const reached = ['--kubeconfig', this.kubeconfig]
+    this.hub = await start([...state, ...reached, ...options])
+    // One that starts again takes the credential that there is.
+    if (this.#credential !== '') return
+    this.#credential = await issue('n1', this.folder, this.state === undefined ? state : [...state, ...reached])
   }
 
   /** Starts the edge on its folder, this way from here on, with the options that it had. */

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../src/base/until.test-support.ts'
 import { withSiteHere } from './edgeprocess.ts'
+import { withHubbedSite } from './hubprocess.ts'
 import { type Client, configMap, configMaps, Watch } from './process.ts'
 
 type Listed = { metadata: { resourceVersion: string }; items: { metadata: { name: string }; data?: object }[] }
@@ -83,3 +84,40 @@ for (const [where, writes] of [
       assert.match(text, /ake_mirror_silent_differences_total 0/)
     }))
 }
+
+/** The hub waits for its own watch before it asks, an edge before it dials again. */
+const withinMs = 60_000
+
+test('[L7] a cluster restored while no hub ran, with their state in it: the edge is told by its hub, and 410 for the lost versions', () =>
+  withHubbedSite(async (site) => {
+    const backup = join(site.folder, 'backup')
+    site.state = 'secret:default/hub'
+    await site.startHub('--trust-edges', '--drain', '1s')
+    await site.go('hub', '--mirror', 'configmaps')
+    const edge = site.client()
+    const isInStep = async () => (await shown(edge)) === (await shown(site.client(site.cloud)))
+    for (const name of ['changed', 'deleted', 'kept']) await write(site.client(site.cloud), name, 'before')
+    await until(isInStep, 'the first sync', { withinMs })
+    await site.cloud.end()
+    cpSync(site.cloudFolder, backup, { recursive: true })
+    await site.startCloud()
+    for (let at = 0; at < 20; at++) await write(site.client(site.cloud), 'changed', `lost ${at}`)
+    await write(site.client(site.cloud), 'ghost', 'lost')
+    await until(isInStep, 'the past that will be lost', { withinMs })
+    const { metadata } = await edge.json<Listed>('GET', any)
+    const watch = new Watch(edge, `${configMaps}?watch=1&resourceVersion=${metadata.resourceVersion}`)
+
+    await site.hub.end()
+    await site.cloud.end()
+    rmSync(site.cloudFolder, { recursive: true })
+    cpSync(backup, site.cloudFolder, { recursive: true })
+    await site.startCloud()
+    await site.startHub('--trust-edges')
+    site.link.lead({ host: '127.0.0.1', port: Number(new URL(site.hub.url).port) })
+    await until(isInStep, 'the state after the restore', { withinMs })
+    await watch.until((frames) => frames.length > 0)
+    assert.deepEqual(
+      watch.frames.map(({ type, object }) => [type, (object as unknown as { code: number }).code]),
+      [['ERROR', 410]],
+    )
+  }))

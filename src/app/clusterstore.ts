@@ -8,6 +8,7 @@
 import {
   type Batch,
   type Cursor,
+  type HeldBytes,
   type HistoryLimit,
   type Loaded,
   type LoadedObject,
@@ -100,6 +101,10 @@ export class ClusterStore implements Store {
 
   history(interest: string, after: Cursor, limit: HistoryLimit): ReturnType<Store['history']> {
     return this.#store.history(interest, after, limit)
+  }
+
+  mendFrom(held: HeldBytes): void {
+    this.#store.mendFrom(held)
   }
 
   floor(interest: string): number {

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import type { Copy } from '../cache/copy.ts'
-import { openDurable } from '../store/durable.ts'
+import { type Damage, openDurable } from '../store/durable.ts'
+import type { DamagedHolder } from '../store/scrub.ts'
 import { logFolder, readSegments, sealOf, segmentPath } from '../store/segment.ts'
 import { type Store, StoreUnusable } from '../store/store.ts'
 
@@ -22,18 +23,33 @@ export type FolderParts = {
 }
 
 export function openStore({ data, history, keys, log }: FolderParts): Store {
-  return openDurable({
-    folder: data,
-    historyBytesMax: history,
-    keys,
-    onDamage: (damage) => {
-      if (damage.kind === 'remade') log.warn('store.remade', { why: damage.why })
-      else if (damage.kind === 'record') log.error('store.corrupt', { record: damage.of, key: damage.key })
-      else if (damage.kind === 'cut') {
-        log.warn('store.cut', { segment: damage.segment, offset: damage.offset, bytes: damage.bytes })
-      } else log.error('store.corrupt', { segment: damage.segment, offset: damage.offset, frames: damage.frames })
-    },
-  })
+  return openDurable({ folder: data, historyBytesMax: history, keys, onDamage: (damage) => tellDamage(damage, log) })
+}
+
+function tellDamage(damage: Damage, log: Log): void {
+  switch (damage.kind) {
+    case 'remade':
+      log.warn('store.remade', { why: damage.why })
+      return
+    case 'cut':
+      log.warn('store.cut', { segment: damage.segment, offset: damage.offset, bytes: damage.bytes })
+      return
+    case 'lost':
+      log.error('store.corrupt', { segment: damage.segment, offset: damage.offset, frames: damage.frames })
+      return
+    case 'mended':
+      log.info('store.mended', named(damage.holder))
+      return
+    default:
+      log.error('store.corrupt', named(damage))
+  }
+}
+
+/** What a body is of, for a person: an object, what an object was in the past, or a record. */
+function named(holder: DamagedHolder): Record<string, string | number> {
+  if (holder.kind === 'record') return { record: holder.of, key: holder.key }
+  const { interest, key, version } = holder
+  return holder.kind === 'object' ? { interest, object: key } : { interest, history: key, version }
 }
 
 /** An authority that began over what an edge has mirrored would be an empty cluster. */

@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import { MirrorCopy } from '../cache/mirrorcopy.ts'
 import { FollowedObjects } from '../hub/access/followed.ts'
 import { HubSources } from '../hub/sources/sources.ts'
+import type { Scope } from '../kube/scope.ts'
 import { Comparison } from '../mirror/comparison.ts'
 import { CloudCatalog } from '../mirror/documents/catalog.ts'
 import { CloudDocuments } from '../mirror/documents/documents.ts'
@@ -12,6 +13,7 @@ import { Interests } from '../mirror/interests.ts'
 import type { Store } from '../store/store.ts'
 import type { DirectUpstream } from '../upstream/direct.ts'
 import { followDirect } from '../upstream/follow/direct.ts'
+import { Source } from '../upstream/follow/source.ts'
 import type { HubConfig } from './config.ts'
 import { confirmRefusal } from './confirm.ts'
 
@@ -51,6 +53,12 @@ export async function openHubMirror({ store, config, upstream, log, onRestored }
   })
   interests.attach(copy)
   catalog.observe(() => interests.replan())
+  // Whether it is still the same cluster comes first: another one's versions say nothing.
+  const newest = async (scope: Scope, signal: AbortSignal) => {
+    await upstream.confirm()
+    const { version } = await new Source({ upstream, scope, clock }).page({ objects: 1 }, signal)
+    return version
+  }
   const { reachability } = upstream
   const comparison = new Comparison({ all: () => interests.all, reachability, clock, log })
 
@@ -62,7 +70,7 @@ export async function openHubMirror({ store, config, upstream, log, onRestored }
     comparison,
 
     /** What edges have views of. */
-    sources: (digestKey: Buffer) => new HubSources({ interests, find, digestKey, clock }),
+    sources: (digestKey: Buffer) => new HubSources({ interests, find, digestKey, clock, newest }),
 
     /** Which resources there are is known as soon as a definition says so, and what their lists are called. */
     followDefinitions(sources: HubSources, signal: AbortSignal): void {

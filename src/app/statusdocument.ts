@@ -5,7 +5,7 @@ import type { RefusedWrites } from '../endpoint/forward/refusedwrites.ts'
 import type { Contact } from '../mirror/contact.ts'
 import type { Interests } from '../mirror/interests.ts'
 import type { MirroredInterest } from '../mirror/mirrored.ts'
-import type { Store, StoreFigures } from '../store/store.ts'
+import type { ScrubFigures, Store, StoreFigures } from '../store/store.ts'
 import type { CredentialLife } from '../upstream/credential.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { nearEndAtMs } from './nearend.ts'
@@ -107,6 +107,8 @@ export type StatusDocument = {
       readonly state: 'plain' | 'sealing' | 'sealed'
       readonly segments?: { readonly sealed: number; readonly of: number }
     }
+    /** How far what is stored was reread, and how many bodies a disk has damaged since the start; absent before that began. */
+    readonly scrub?: ScrubFigures
     /** What is lost or damaged, a sentence each. */
     readonly damage?: readonly string[]
   }
@@ -169,6 +171,7 @@ export function statusOf(parts: {
       historyBytes: store.figures.historyBytes,
       bytesWritten: store.figures.bytesWritten,
       seal: sealStatus(store.figures.sealing),
+      ...(store.figures.scrub === undefined ? {} : { scrub: store.figures.scrub }),
       ...(damage.length === 0 ? {} : { damage }),
     },
   }

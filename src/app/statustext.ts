@@ -51,6 +51,7 @@ function block(
     ...credentialRows(credentials ?? [], nowMs),
     ...(cluster === undefined ? [] : [['Cluster:', clusterText(cluster)]]),
     ['Store:', storeText(store)],
+    ...(store.scrub === undefined ? [] : [['Reread:', scrubText(store.scrub)]]),
     ...(budget === undefined ? [] : [['Mirrored:', fullness(budget)]]),
     ...(survival === undefined ? [] : [['Reboot:', rebootText(survival)]]),
     ...(store.damage ?? []).map((one, at) => [at === 0 ? 'Damage:' : '', one]),
@@ -67,6 +68,13 @@ function storeText({ healthy, historyBytes, bytesWritten, seal }: StatusDocument
   const sealing = seal?.state === 'sealing' ? `being sealed, ${sealed} of ${of} segments` : seal?.state
   const words = [state, `${size(historyBytes)} of history`, `${size(bytesWritten)} written`]
   return [...words, ...(sealing === undefined ? [] : [sealing])].join(', ')
+}
+
+function scrubText({ bytes, of, rounds, damaged, mended }: NonNullable<StatusDocument['store']['scrub']>): string {
+  const far = `${size(bytes)} of ${size(of)}`
+  const found = damaged === 0 ? '' : `: ${damaged} DAMAGED BY THE DISK, ${mended} written again`
+  const round = bytes < of ? rounds + 1 : rounds
+  return `${far}${round > 1 ? `, round ${round}` : ''}${found}`
 }
 
 const uses = { edge: 'Identity:', caller: 'Callers:', serving: 'Serving:' } as const

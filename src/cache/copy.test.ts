@@ -14,6 +14,7 @@ function heldStore() {
     release: (shared) => inner.release(shared),
     history: (name, cursor, limit) => inner.history(name, cursor, limit),
     floor: (name) => inner.floor(name),
+    mendFrom: (held) => inner.mendFrom(held),
     figures: inner.figures,
     close: () => inner.close(),
     records: (kind) => inner.records(kind),

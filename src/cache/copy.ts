@@ -73,6 +73,13 @@ export abstract class Copy {
     this.parts = parts
     this.pace = new Pace(parts.clock)
     this.#aged = aged
+    parts.store.mendFrom((interest, key) => this.#held(interest, key))
+  }
+
+  /** What a disk has damaged since the start is still here. */
+  #held(interest: string, key: string): Item | undefined {
+    const cache = this.opened.get(interest)
+    return cache === undefined || cache.isCorrupt(key) ? undefined : cache.peek(key)
   }
 
   get caches(): ReadonlyMap<string, Cache> {

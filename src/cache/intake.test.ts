@@ -38,6 +38,7 @@ class Disk {
       },
       history: (interest, cursor, limit) => inner.history(interest, cursor, limit),
       floor: (interest) => inner.floor(interest),
+      mendFrom: (held) => inner.mendFrom(held),
       records: (kind) => inner.records(kind),
       record: (kind, key) => inner.record(kind, key),
       figures: inner.figures,

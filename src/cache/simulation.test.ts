@@ -51,6 +51,7 @@ function slowStore(inner: Store, random: SeededRandom): Store {
       return page
     },
     floor: (name) => inner.floor(name),
+    mendFrom: (held) => inner.mendFrom(held),
     figures: inner.figures,
     close: () => inner.close(),
     records: (kind) => inner.records(kind),

@@ -340,6 +340,7 @@ function watched(inner: Store): { store: Store; idle: () => Promise<void> } {
     records: (kind) => follow(inner.records(kind)),
     record: (kind, key) => follow(inner.record(kind, key)),
     floor: (interest) => inner.floor(interest),
+    mendFrom: (held) => inner.mendFrom(held),
     get figures() {
       return inner.figures
     },

@@ -89,6 +89,7 @@ class Life {
       },
       history: (name, cursor, limit) => inner.history(name, cursor, limit),
       floor: (name) => inner.floor(name),
+      mendFrom: (held) => inner.mendFrom(held),
       records: (kind) => inner.records(kind),
       record: (kind, key) => inner.record(kind, key),
       figures: inner.figures,

@@ -134,6 +134,10 @@ const queries = {
   otherNames: `SELECT name FROM bodies
     WHERE name IS NOT NULL AND (holders = 0 OR id NOT IN (SELECT body FROM objects))`,
   dropUnheld: 'DELETE FROM bodies WHERE id = ? AND holders = 0 AND name IS NULL RETURNING segment, length',
+  body: 'SELECT id, segment, start, length, checksum, version FROM bodies WHERE id = ?',
+  bodiesAfter: `SELECT id, segment, start, length, checksum, version FROM bodies
+    WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
+  extent: 'SELECT coalesce(max(id), 0), coalesce(sum(length), 0) FROM bodies',
   bodiesOf: 'SELECT id, segment, start, length, checksum FROM bodies WHERE segment = ? LIMIT ?',
   // One that nothing holds goes with its name, or is held again by what refers to it.
   sealableOf: `SELECT id, segment, start, length, checksum, version FROM bodies
@@ -141,7 +145,7 @@ const queries = {
   sealBody: 'UPDATE bodies SET segment = ?, start = ?, length = ?, checksum = ? WHERE id = ?',
   objectsWith: `SELECT o.body, o.interest, k.key FROM objects o CROSS JOIN keys k ON k.id = o.key
     WHERE o.body IN (SELECT value FROM json_each(?))`,
-  historyWith: 'SELECT previous, key FROM history WHERE previous IN (SELECT value FROM json_each(?))',
+  historyWith: 'SELECT previous, key, interest FROM history WHERE previous IN (SELECT value FROM json_each(?))',
   recordsWith: 'SELECT body, kind, key FROM records WHERE body IN (SELECT value FROM json_each(?))',
   moveBody: 'UPDATE bodies SET segment = ?, start = ? WHERE id = ?',
   setObject: 'UPDATE objects SET body = ?3 WHERE interest = ?1 AND key = ?2',

@@ -11,20 +11,23 @@ import { CommitLog } from './commitlog.ts'
 import type { Disk } from './disk.ts'
 import { Floors } from './floors.ts'
 import { Questions } from './questions.ts'
+import type { DamagedHolder } from './scrub.ts'
+import { Scrubbing } from './scrubbing.ts'
 import { Seal } from './seal.ts'
 import { logFolder, segmentBytesUsual } from './segment.ts'
 import {
   type Batch,
   type Cursor,
+  type HeldBytes,
   type HistoryLimit,
   type HistoryPage,
   type Loaded,
   type LoadedObject,
   type Make,
+  noFigures,
   type SharedBody,
   type Store,
   type StoredRecord,
-  type StoreFigures,
   StoreRefused,
   StoreUnusable,
 } from './store.ts'
@@ -64,7 +67,8 @@ type DurableParts = {
 export type Damage =
   | ({ readonly kind: 'lost' } & Loss)
   | ({ readonly kind: 'cut' } & Cut)
-  | { readonly kind: 'record'; readonly of: string; readonly key: string }
+  | DamagedHolder
+  | { readonly kind: 'mended'; readonly holder: DamagedHolder }
   | { readonly kind: 'remade'; readonly why: string }
 
 export function openDurable(parts: DurableParts): Store {
@@ -97,17 +101,8 @@ class DurableStore implements Store {
   /** Why nothing can be asked any more. */
   #broken: Error | undefined
   readonly #onDamage: (damage: Damage) => void
-  readonly figures: StoreFigures = {
-    commits: 0,
-    groups: 0,
-    bytesWritten: 0,
-    historyBytes: 0,
-    failures: 0,
-    lostFrames: 0,
-    losses: [],
-    damagedRecords: [],
-    sealing: undefined,
-  }
+  readonly #scrubbing: Scrubbing
+  readonly figures = noFigures()
 
   constructor(parts: DurableParts) {
     const { folder, historyBytesMax, segmentBytes = segmentBytesUsual, keys = [], clock = systemClock } = parts
@@ -129,6 +124,12 @@ class DurableStore implements Store {
       receive: (message) => this.#receive(message),
       ended: (why) => this.#ended(why),
       gaveUp: (why) => this.#gaveUp(why),
+    })
+    this.#scrubbing = new Scrubbing({
+      clock,
+      send: (message) => void this.#thread.send(message),
+      onDamage: this.#onDamage,
+      onMended: (holder) => this.#onDamage({ kind: 'mended', holder }),
     })
   }
 
@@ -272,6 +273,10 @@ class DurableStore implements Store {
     this.#onDamage({ kind: 'record', of, key })
   }
 
+  mendFrom(held: HeldBytes): void {
+    this.#scrubbing.mendFrom(held)
+  }
+
   floor(interest: string): number {
     return this.#floors.of(interest)
   }
@@ -288,6 +293,7 @@ class DurableStore implements Store {
     this.#isClosed = true
     this.#cancelRound?.()
     this.#cancelRelease?.()
+    this.#scrubbing.stop()
     if (this.#broken !== undefined) return
     await new Promise<void>((resolve) => {
       this.#closed = resolve
@@ -303,6 +309,7 @@ class DurableStore implements Store {
         this.#isOpen = true
         this.#noteLosses(message.losses)
         this.#log.start(message)
+        this.#scrubbing.start()
         this.#questions.open()
         return
       case 'news':
@@ -342,6 +349,11 @@ class DurableStore implements Store {
         if (message.left > (this.figures.sealing?.left ?? 0))
           void this.commit({ changes: [], synced: true }).catch(() => {})
         this.figures.sealing = { left: message.left, of: Math.max(message.of, this.figures.sealing?.of ?? 0) }
+        return
+      case 'scrubbed':
+      case 'mended':
+        this.#scrubbing.receive(message)
+        this.figures.scrub = this.#scrubbing.figures
         return
       case 'unusable':
         // One that has been of use may be so again: the thread ends now, and the next one tries.
@@ -383,6 +395,7 @@ class DurableStore implements Store {
 
   #break(error: Error): void {
     this.#broken ??= error
+    this.#scrubbing.stop()
     this.#thread.stop()
     this.#log.fail(this.#broken)
     this.#questions.reject(this.#broken)

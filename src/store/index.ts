@@ -22,10 +22,11 @@ import { type ReadInterest, type ReadObject, readInterest, readObjects, readPage
 import { Reads } from './reads.ts'
 import { recoverEnd } from './recovery.ts'
 import { openSound, type RemakeParts, remake } from './remake.ts'
+import { Scrub, type ScrubStep, type ScrubTables } from './scrub.ts'
 import { Seal } from './seal.ts'
-import { Sealing, type SealProgress } from './sealing.ts'
+import { mendBody, Sealing, type SealProgress } from './sealing.ts'
 import { makeLogFolder, type Position } from './segment.ts'
-import { hasSealable, makeBase, tidy } from './space.ts'
+import { hasSealable, makeBase, type SpaceParts, tidy } from './space.ts'
 import type { Cursor, HistoryLimit } from './store.ts'
 import { type Hole, readLog } from './tail.ts'
 import type { Cut } from './tidyfiles.ts'
@@ -47,6 +48,7 @@ export class Index {
   readonly bodies: Bodies
   readonly #aside: Aside
   readonly #sealing: Sealing
+  readonly #scrub: Scrub
   #db: DatabaseSync
   #statements: Statements
   #applier: Applier
@@ -80,6 +82,7 @@ export class Index {
     this.#applier = applier
     this.#kept = new BodySegments({ ...parts, last: this.#lastKept(), seal: seal.id })
     this.#sealing = new Sealing(folder, seal)
+    this.#scrub = new Scrub({ bodies: this.bodies, tables: () => this.#durableTables() })
   }
 
   #openTables(): ReturnType<typeof remake> {
@@ -337,6 +340,20 @@ export class Index {
 
   /** Gives some space back to the disk; true when there is more to do. */
   tidy(): boolean {
+    return this.#change((parts) => {
+      const done = tidy(parts)
+      if (done?.base !== undefined) this.#base = done.base
+      return done !== undefined
+    })
+  }
+
+  /** Writes a damaged body again; false where that is not what was stored, or the disk does not take it. */
+  mend(body: Parameters<typeof mendBody>[1]): boolean {
+    return this.#change((parts) => mendBody(parts, body))
+  }
+
+  /** A change of where things lie, which says whether it has done any. */
+  #change(change: (parts: SpaceParts) => boolean): boolean {
     if (this.#held !== undefined || !this.#db.isOpen) return false
     try {
       const tables = { db: this.#db, statements: this.#statements, applier: this.#applier, base: this.#base }
@@ -345,15 +362,23 @@ export class Index {
       const parts = { ...this.#parts, ...tables, ...files, mayRemove }
       if (this.#sealing.needsScrub && !hasSealable(parts)) this.#sealing.scrub(this.#db, this.#aside)
       this.#db.exec('BEGIN IMMEDIATE')
-      const done = tidy(parts)
-      if (done?.base !== undefined) this.#base = done.base
-      this.#db.exec(done === undefined ? 'ROLLBACK' : 'COMMIT')
-      return done !== undefined
+      const isDone = change(parts)
+      this.#db.exec(isDone ? 'COMMIT' : 'ROLLBACK')
+      return isDone
     } catch {
       // The next round tries again; what the disk thinks of writes is told by commits.
       this.#takeBack()
       return false
     }
+  }
+
+  /** Rereads some of what is stored. */
+  scrub(): ScrubStep | undefined {
+    return this.#asking(() => this.#scrub.step())
+  }
+
+  #durableTables(): ScrubTables | undefined {
+    return this.#held === undefined ? { statements: this.#statements, interests: this.#applier.interests } : undefined
   }
 
   interests(): ReadInterest[] {

@@ -13,10 +13,10 @@ import {
   type Loaded,
   type LoadedObject,
   type Make,
+  noFigures,
   type SharedBody,
   type Store,
   type StoredRecord,
-  type StoreFigures,
 } from './store.ts'
 
 /** `lost`: a seed has dropped its object. */
@@ -39,17 +39,7 @@ class MemoryStore implements Store {
   readonly #collections = new Map<string, MemoryInterest>()
   readonly #records = new Map<string, Map<string, Buffer>>()
   #names = 0
-  readonly figures: StoreFigures = {
-    commits: 0,
-    groups: 0,
-    bytesWritten: 0,
-    historyBytes: 0,
-    failures: 0,
-    lostFrames: 0,
-    damagedRecords: [],
-    sealing: undefined,
-    losses: [],
-  }
+  readonly figures = noFigures()
 
   constructor(historyBytesMax: number) {
     this.#historyBytesMax = historyBytesMax
@@ -176,6 +166,9 @@ class MemoryStore implements Store {
     }
     return { entries, more: false }
   }
+
+  /** Nothing of it lies on a disk. */
+  mendFrom(): void {}
 
   floor(interest: string): number {
     return this.#collections.get(interest)?.floor ?? 0

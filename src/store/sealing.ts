@@ -11,7 +11,8 @@ import type { Aside } from './aside.ts'
 import type { Bodies, BodyRow } from './bodies.ts'
 import type { BodySegments } from './bodysegments.ts'
 import { type Statements, scrub } from './connection.ts'
-import { isSealed, objectPlace, recordPlace, type Seal } from './seal.ts'
+import { isSound } from './scrub.ts'
+import { isSealed, objectPlace, recordPlace, type Seal, sealBytes } from './seal.ts'
 import { readSegments, sealOf, segmentPath } from './segment.ts'
 import { nowhere } from './segments.ts'
 import { objectSum, recordSum } from './sums.ts'
@@ -133,6 +134,36 @@ export function sealSome(parts: SealParts, from: number): boolean {
   applier.store()
   return true
 }
+
+/**
+ * Puts a body in the place of one whose own bytes are damaged, inside a transaction; false where it is not what was written.
+ * The checksum tells that; where what it is of was sealed, version and length have to.
+ */
+export function mendBody(parts: SealParts, { id, version, body }: MendingBody): boolean {
+  const { applier, statements, kept, bodies } = parts
+  const row = statements.body.get(id) as unknown as SealableRow | undefined
+  if (row === undefined) return false
+  const [, segment, start, length, checksum, stored] = row
+  if (isSound(bodies, { segment, start, length, checksum })) return false
+  const holders = holdersOf(parts, [row]).get(id) ?? []
+  const isSame = crc32(body) === checksum
+  const isLike = bodies.seal.id !== 0 && version === stored && length === body.length + sealBytes
+  const place = holders[0]?.place
+  if (place === undefined || !(isSame || isLike)) return false
+  const bytes = bodies.seal.id === 0 ? body : bodies.seal.seal(body, place)
+  const now = crc32(bytes)
+  const to = kept.add(bytes)
+  applier.segments.refer(segment, -length)
+  statements.sealBody.run(to.segment, to.start, bytes.length, now, id)
+  applier.segments.refer(to.segment, bytes.length)
+  applier.segments.reach(to.segment, to.start + bytes.length)
+  for (const { resum } of holders) resum?.(checksum, now)
+  kept.sync()
+  applier.store()
+  return true
+}
+
+type MendingBody = { readonly id: number; readonly version: number; readonly body: Uint8Array }
 
 /** The body under the key that seals; undefined where it is not what was written. */
 function sealed(bodies: Bodies, row: BodyRow, place: string): Buffer | undefined {

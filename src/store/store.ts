@@ -127,6 +127,15 @@ export type HistoryPage = {
 
 export type HistoryLimit = { readonly entries: number; readonly bytes: number }
 
+/** Bytes of the present round, rounds that were ended; bodies found damaged since the start, and written again. */
+export type ScrubFigures = {
+  readonly bytes: number
+  readonly of: number
+  readonly rounds: number
+  readonly damaged: number
+  readonly mended: number
+}
+
 export type StoreFigures = {
   commits: number
   groups: number
@@ -141,7 +150,21 @@ export type StoreFigures = {
   losses: readonly string[]
   /** Segments that are not sealed with the key that seals, of those there were at the start; undefined: there is no key. */
   sealing: { readonly left: number; readonly of: number } | undefined
+  /** How far the slow rereading of what is stored has come, and what it found; undefined before its first step. */
+  scrub: ScrubFigures | undefined
 }
+
+/** Of a store that has done nothing yet. */
+export function noFigures(): StoreFigures {
+  const counts = { commits: 0, groups: 0, bytesWritten: 0, historyBytes: 0, failures: 0, lostFrames: 0 }
+  return { ...counts, losses: [], damagedRecords: [], sealing: undefined, scrub: undefined }
+}
+
+/** What a process holds of an object in memory, with the version it has there. */
+export type HeldBytes = (
+  interest: string,
+  key: string,
+) => { readonly bytes: Buffer; readonly version: number } | undefined
 
 export interface Store {
   /** Everything needed to serve, read once when the store is opened: before anything is shared. */
@@ -161,6 +184,8 @@ export interface Store {
   /** Every sound record of a kind, ordered by key: one whose checksum fails is left out. */
   records(kind: string): Promise<readonly StoredRecord[]>
   record(kind: string, key: string): Promise<Buffer | undefined>
+  /** Of whom the bytes are asked of an object whose stored ones are found damaged while the store is open. */
+  mendFrom(held: HeldBytes): void
   readonly figures: Readonly<StoreFigures>
   /** Waits for what was handed over, then closes. */
   close(): Promise<void>

@@ -5,6 +5,7 @@
 import type { Loss } from './aside.ts'
 import type { LogEnd } from './commitlog.ts'
 import type { IndexNews } from './index.ts'
+import type { ScrubStep } from './scrub.ts'
 import type { SealProgress } from './sealing.ts'
 import type { Position } from './segment.ts'
 import type { Cursor, Entry, EntryKind, HistoryLimit } from './store.ts'
@@ -32,6 +33,9 @@ export type ToWorker =
   | { kind: 'load'; reach: Reach | undefined }
   | { kind: 'history'; id: number; interest: string; after: Cursor; limit: HistoryLimit; reach: Reach | undefined }
   | { kind: 'records'; id: number; of: string; key?: string; reach: Reach | undefined }
+  | { kind: 'scrub' }
+  /** What the copy holds of a damaged body, and in which version. */
+  | { kind: 'mend'; id: number; version: number; body: Uint8Array }
   | { kind: 'close'; reach: Reach | undefined; released: readonly number[] }
 
 /** `shared`: a body that other objects have too, and which. */
@@ -78,6 +82,8 @@ export type FromWorker =
   | { kind: 'failed'; id: number; message: string }
   | { kind: 'unusable'; message: string; damaged: boolean }
   | ({ kind: 'sealing' } & SealProgress)
+  | ({ kind: 'scrubbed' } & ScrubStep)
+  | { kind: 'mended'; id: number; isDone: boolean }
   | { kind: 'closed' }
 
 export function unpackEntry(entry: PackedEntry, bytes: Buffer): Entry {

@@ -76,6 +76,12 @@ function handle(message: ToWorker): void {
         say({ kind: 'records', id: message.id, of: message.of, records, bytes, corrupt }, [bytes.buffer])
       })
       return
+    case 'scrub':
+      scrub()
+      return
+    case 'mend':
+      say({ kind: 'mended', id: message.id, isDone: index.mend(message) })
+      return
     case 'close':
       if (message.reach !== undefined && apply(message.reach, true)) index.release(message.released)
       clearImmediate(tidying)
@@ -98,6 +104,16 @@ function apply(reach: Reach, triesAgain = false): boolean {
   say({ kind: 'applied', reach, floors: index.takeFloors(), historyBytes, behind: behind?.message })
   tidyLater()
   return true
+}
+
+/** What cannot be read now is looked at by a later step. */
+function scrub(): void {
+  try {
+    const step = index.scrub()
+    if (step !== undefined) say({ kind: 'scrubbed', ...step })
+  } catch {
+    // A disk that does not even tell what lies where: a question about the past is told of it.
+  }
 }
 
 /** One step at a time: questions come in between. */

@@ -5,7 +5,7 @@ import type { Copy } from '../../cache/copy.ts'
 import { forms } from '../../cache/forms.ts'
 import type { ApiRequest } from '../../kube/request.ts'
 import type { Resource } from '../../kube/resource.ts'
-import type { Store } from '../../store/store.ts'
+import type { Store, StoreFigures } from '../../store/store.ts'
 import { text } from '../answer/respond.ts'
 import type { Measuring, NonResourcePaths, Response } from '../endpoint.ts'
 import { LoopDelay } from './loopdelay.ts'
@@ -180,6 +180,21 @@ export class Measures implements NonResourcePaths, Measuring {
         'Segments that the key of --encryption-key does not seal yet.',
         figures.sealing === undefined ? [] : one(figures.sealing.left),
       ),
+      gauge(
+        'ake_store_scrub_ratio',
+        'How much of what is stored was reread in this round of the slow scrub.',
+        one(rereadShare(figures)),
+      ),
+      counter(
+        'ake_store_scrub_damaged_total',
+        'Bodies that the slow scrub found damaged since the start.',
+        one(figures.scrub?.damaged ?? 0),
+      ),
+      counter(
+        'ake_store_scrub_mended_total',
+        'Those of them that were written again.',
+        one(figures.scrub?.mended ?? 0),
+      ),
       gauge('ake_store_lost_frames', 'Frames of the log that are lost.', one(figures.lostFrames)),
       gauge(
         'ake_damaged_objects',
@@ -197,6 +212,11 @@ export class Measures implements NonResourcePaths, Measuring {
     ]
     return [...parts, ...(this.#parts.more?.() ?? [])].join('')
   }
+}
+
+/** Of what lay there when the round began; 0 before the first. */
+function rereadShare({ scrub }: Readonly<StoreFigures>): number {
+  return scrub === undefined || scrub.of === 0 ? 0 : scrub.bytes / scrub.of
 }
 
 function newestOf({ caches }: Copy): number {

@@ -255,7 +255,8 @@ export class TestEdge {
       else if (effect.effect === 'move') this.moves = effect.withinMs
       else if (effect.effect === 'lost') {
         this.epoch = effect.epoch
-        for (const copy of this.copies) Object.assign(copy, { version: 0, wish: 'compare', partial: undefined })
+        const concerned = effect.interest === 0 ? this.copies : [this.#numbered(effect.interest) ?? this.copy()]
+        for (const copy of concerned) Object.assign(copy, { version: 0, wish: 'compare', partial: undefined })
       } else if ('interest' in effect) this.#about(effect)
     }
     if (effects.length > 0) this.tick()
@@ -366,6 +367,8 @@ export class HubWorld {
   readonly peers: HubPeers
   readonly lines: string[] = []
   readonly #ending = new AbortController()
+  /** How often the API server was asked how far it is. */
+  reads = 0
 
   private constructor(mirror: MirrorWorld, { rights = () => allRights, accept, policies, hooks }: HubWorldParts) {
     this.mirror = mirror
@@ -373,7 +376,13 @@ export class HubWorld {
     const { unknown } = mirror
     const find = (group: string, version: string, resource: string) =>
       unknown.has(resource) ? undefined : catalog.get(`${group}/${version}/${resource}`)
-    this.sources = new HubSources({ interests: mirror.interests, find, digestKey, clock })
+    this.sources = new HubSources({
+      interests: mirror.interests,
+      find,
+      digestKey,
+      clock,
+      newest: async () => this.#newest(),
+    })
     const refuse = () => (incoming: IncomingStream) => incoming.stream.giveUp('unknown', 'not taken here')
     const log: Log = createLog({ level: 'debug', write: (line) => void this.lines.push(line) })
     this.peers = new HubPeers({
@@ -385,6 +394,11 @@ export class HubWorld {
     const { signal } = this.#ending
     void this.sources.run(signal)
     void this.peers.run(signal)
+  }
+
+  #newest(): number {
+    this.reads++
+    return this.mirror.server.version
   }
 
   static async open(parts: HubWorldParts = {}): Promise<HubWorld> {

@@ -33,7 +33,7 @@ export type PeerTraffic = { sentBytes: number; receivedBytes: number; events: nu
 type LinkedEdgeParts = {
   readonly link: PeerSocket
   readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs'>
-  readonly sources: Pick<HubSources, 'open' | 'heardAt'>
+  readonly sources: Pick<HubSources, 'open' | 'heardAt' | 'present'>
   readonly rights: EdgeRights
   readonly policies?: PeerPolicies
   readonly looking: LookingBudgets
@@ -232,6 +232,7 @@ export class LinkedEdge {
       if (effect.effect === 'send') this.#send(encodeFrame(effect.frame))
       else if (effect.effect === 'open') this.#open(effect.interest, effect.name)
       else if (effect.effect === 'release') this.#release(effect.interest)
+      else if (effect.effect === 'ahead') this.#measure(effect.interest)
       else if (effect.effect === 'tunnel') this.#guarded(() => this.#streams?.receive(effect.frame))
       else if (effect.effect === 'log')
         this.#parts.log.debug(effect.what, { edge: this.edge.name, why: effect.sentence })
@@ -271,6 +272,19 @@ export class LinkedEdge {
     const interest = name.slice(0, nameCharsMax)
     const about = { who: edge, kind: 'interest', same: `${interest} ${why}` }
     this.#parts.warnings.warn('edge.refused', about, { edge, from, interest, why })
+  }
+
+  /** It says to be further than this hub: whether the API server is, it is asked. */
+  #measure(number: number): void {
+    const interest = this.#interests.get(number)
+    if (interest === undefined) return
+    void this.#parts.sources.present(interest.source).then((version) => {
+      if (version === undefined || this.#isOver || !this.#session.measured(number, version)) return
+      const { name: edge, from } = this.edge
+      const about = { who: edge, kind: 'interest', same: `${interest.wanted.name} lost` }
+      this.#parts.warnings.warn('edge.ahead', about, { edge, from, interest: interest.wanted.name, version })
+      this.wake()
+    })
   }
 
   /** What cannot be judged is not given. */

@@ -22,7 +22,7 @@ type SharedParts = 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' |
 type Parts = Pick<HubSessionParts, SharedParts> & {
   readonly epoch: number
   readonly lost: number
-  readonly sources: Pick<HubSources, 'open' | 'versions' | 'heardAt'>
+  readonly sources: Pick<HubSources, 'open' | 'versions' | 'heardAt' | 'present'>
   readonly rights: EdgeRights
   /** Without it there are none. */
   readonly policies?: PeerPolicies

@@ -13,6 +13,7 @@ import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
 import type { Interest } from '../../mirror/interest.ts'
 import { type Mirrored, mirrorLimits } from '../../mirror/mirror.ts'
 import type { MirroredInterest } from '../../mirror/mirrored.ts'
+import { PresentVersion } from './present.ts'
 import { SharedView, type SourceReader, type ViewedSource } from './view.ts'
 import { viewFilter } from './viewfilter.ts'
 
@@ -30,6 +31,8 @@ type Parts = {
   readonly mirrored: MirroredInterest
   readonly digestKey: Buffer
   readonly clock: Clock
+  /** How far the API server is with it, by a linearizable read. */
+  readonly newest: (signal: AbortSignal) => Promise<number>
 }
 
 type Following = ViewedSource & {
@@ -43,6 +46,7 @@ type Following = ViewedSource & {
 export class HubSource {
   readonly number: number
   readonly mirrored: MirroredInterest
+  readonly present: PresentVersion
   readonly #parts: Parts
   readonly #waiting = new Map<SourceReader, Interest>()
   /** Those that were shown a view. */
@@ -56,6 +60,7 @@ export class HubSource {
     this.#parts = parts
     this.number = parts.number
     this.mirrored = parts.mirrored
+    this.present = new PresentVersion({ read: parts.newest, clock: parts.clock })
     this.unusedSince = parts.clock.steady()
   }
 
@@ -119,6 +124,7 @@ export class HubSource {
 
   /** All readers are told so; nothing is followed any more. */
   stop(refusal: SessionRefusal): void {
+    this.present.stop()
     this.#end(refusal)
     this.#refuseWaiting(refusal)
   }

@@ -26,6 +26,8 @@ type Parts = {
   readonly interests: Pick<Interests, 'begin' | 'end' | 'onResource'>
   readonly find: (group: string, version: string, resource: string) => KnownMirrored | undefined
   readonly digestKey: Buffer
+  /** How far the API server is with something, by a linearizable read. */
+  readonly newest: (of: Interest, signal: AbortSignal) => Promise<number>
   readonly clock: Clock
 }
 
@@ -57,6 +59,11 @@ export class HubSources {
   /** When the API server last gave a sign of life over the watch of a source, by the steady clock. */
   heardAt(number: number): number {
     return this.#byNumber.get(number)?.mirrored.heardAt ?? Number.NEGATIVE_INFINITY
+  }
+
+  /** How far the API server itself is with a source, by a read that begins after this call; undefined where it does not tell. */
+  async present(number: number): Promise<number | undefined> {
+    return await this.#byNumber.get(number)?.present.ask()
   }
 
   /** Answers the source to tell when it is let go; undefined where it was refused. The reader is told whether it can be had, now or later. */
@@ -116,7 +123,8 @@ export class HubSources {
     if (mirrored === undefined)
       return { ...unknown, reason: 'forbidden', sentence: `the hub may not read ${scope.name}` }
     const knownNow = () => find(group, version, resource) ?? known
-    const source = new HubSource({ number: ++this.#numbers, known: knownNow, mirrored, digestKey, clock })
+    const newest = (signal: AbortSignal) => this.#parts.newest(scope, signal)
+    const source = new HubSource({ number: ++this.#numbers, known: knownNow, mirrored, digestKey, clock, newest })
     this.#sources.set(scope.name, source)
     this.#byNumber.set(source.number, source)
     return source

@@ -47,7 +47,9 @@ export class HubSession {
   readonly #sending: HubSending
   readonly #liveness: Liveness
   readonly #interests = new Map<number, HubInterest>()
-  readonly #waiting = new Set<HubInterest>()
+  /** Those that are further than the hub, each with when the API server is asked about it: a moment after it is first looked at. */
+  readonly #waiting = new Map<HubInterest, number>()
+  #aheadAt = Number.POSITIVE_INFINITY
   /** How many interests of this edge each source has. */
   readonly #sources = new Map<number, number>()
   #effects: HubEffect[] = []
@@ -88,7 +90,7 @@ export class HubSession {
 
   /** When `tick` is due if nothing else happens. */
   get nextTick(): number {
-    return Math.min(this.#liveness.next(), this.#leaveAt)
+    return Math.min(this.#liveness.next(), this.#leaveAt, this.#aheadAt)
   }
 
   /** What this edge makes the hub hold, beside its interests. */
@@ -188,6 +190,19 @@ export class HubSession {
       this.#sending.forgetMark(interest.view.source)
       this.#accept(interest, interest.begin())
     }
+  }
+
+  /**
+   * How far the API server was when it was asked, which was after `ahead`. What was given out before was no further, so an edge
+   * that is has it from a past that no longer exists: it alone is told, and compares. Answers whether that is so. An edge that lies harms itself.
+   */
+  measured(number: number, version: number): boolean {
+    const interest = this.#interests.get(number)
+    if (interest?.phase !== 'waiting' || interest.claimed <= version) return false
+    this.#send({ kind: 'lost', interest: number, epoch: this.#epoch, version: interest.claimed })
+    interest.forgetPast()
+    this.#accept(interest, interest.begin())
+    return true
   }
 
   /** What policies say of the edge; it is told behind the welcome, or now. */
@@ -309,7 +324,7 @@ export class HubSession {
 
   #accept(interest: HubInterest, start: InterestStart): void {
     this.#sending.abandon(interest)
-    if (start === 'wait') this.#waiting.add(interest)
+    if (start === 'wait') this.#waiting.set(interest, Number.NaN)
     else this.#waiting.delete(interest)
     // Said before anything else is sent of it, with others that begin in the same turn.
     const { source } = interest.view as InterestView
@@ -350,12 +365,25 @@ export class HubSession {
   }
 
   #flush(now: number): void {
-    for (const interest of this.#waiting) if (interest.mayBegin) this.#accept(interest, interest.begin())
+    for (const interest of this.#waiting.keys()) if (interest.mayBegin) this.#accept(interest, interest.begin())
+    this.#lookAhead(now)
     try {
       this.#sending.flush(now)
     } catch (error) {
       if (!(error instanceof LinkFault)) throw error
       this.#refuse({ reason: 'frame', retryAfterMs: this.#limits.busyRetryMs, sentence: error.message })
+    }
+  }
+
+  /** Whether the hub is behind, or the edge is of a past that no longer exists, only the API server can tell. */
+  #lookAhead(now: number): void {
+    this.#aheadAt = Number.POSITIVE_INFINITY
+    for (const [interest, known] of this.#waiting) {
+      const isDue = now >= known
+      if (isDue) this.#effects.push({ effect: 'ahead', interest: interest.number })
+      const at = isDue ? now + this.#limits.aheadAgainMs : Number.isNaN(known) ? now + this.#limits.aheadMs : known
+      this.#waiting.set(interest, at)
+      this.#aheadAt = Math.min(this.#aheadAt, at)
     }
   }
 

@@ -102,6 +102,12 @@ export class HubInterest {
     return this.begin()
   }
 
+  /** How far the edge says to be. */
+  get claimed(): number {
+    const { version, partial } = this.#wanted
+    return Math.max(version, partial?.version ?? 0)
+  }
+
   /** The edge's versions are of a past that no longer exists. */
   forgetPast(): void {
     this.#wanted = { ...this.#wanted, version: 0, wish: 'compare', partial: undefined }
@@ -111,7 +117,7 @@ export class HubInterest {
     const view = this.#view as InterestView
     const { version, wish, partial } = this.#wanted
     this.#reset()
-    if (Math.max(version, partial?.version ?? 0) > view.version) {
+    if (this.claimed > view.version) {
       this.#phase = 'waiting'
       return 'wait'
     }
@@ -153,8 +159,7 @@ export class HubInterest {
 
   /** Whether what it waited for has come. */
   get mayBegin(): boolean {
-    const { version, partial } = this.#wanted
-    return this.#phase === 'waiting' && Math.max(version, partial?.version ?? 0) <= (this.#view as InterestView).version
+    return this.#phase === 'waiting' && this.claimed <= (this.#view as InterestView).version
   }
 
   tell(event: LinkEvent): void {

@@ -69,6 +69,11 @@ export class SimulatedCluster {
   restore(to: number): void {
     this.lost = Math.max(this.lost, this.version)
     this.epoch++
+    this.restoreUnseen(to)
+  }
+
+  /** The same while no hub runs, with the state of the hubs: no hub knows of it. */
+  restoreUnseen(to: number): void {
     this.version = to
     this.log = this.log.filter(({ version }) => version <= to)
     this.#objects = new Map()
@@ -163,16 +168,20 @@ export class SimulatedHub {
   readonly #sources = [new SimulatedSource(), new SimulatedSource()]
   readonly #views = new Map<string, View>()
   #changes = new SharedChanges()
+  /** Whom it asks how far the API server is. */
+  #cluster: SimulatedCluster
 
   constructor(name: string, cluster: SimulatedCluster, parts: { historyMax: number; limits: SessionLimits }) {
     this.name = name
     this.#historyMax = parts.historyMax
     this.#limits = parts.limits
+    this.#cluster = cluster
     this.start(cluster)
   }
 
   /** With nothing but a list, of the cluster as it is. Its edges are told where it is the same cluster. */
   start(cluster: SimulatedCluster): void {
+    this.#cluster = cluster
     const { uid, epoch, lost } = cluster
     const isPutBack = uid === this.uid && epoch !== this.epoch
     Object.assign(this, { uid, epoch, lost })
@@ -208,6 +217,7 @@ export class SimulatedHub {
       end.interests.set(effect.interest, effect.name)
       end.session.opened(effect.interest, this.#view(effect.name))
     } else if (effect.effect === 'release') end.interests.delete(effect.interest)
+    else if (effect.effect === 'ahead') end.session.measured(effect.interest, this.#cluster.version)
     else if (effect.effect === 'close') this.ends.delete(end)
   }
 

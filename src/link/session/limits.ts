@@ -77,6 +77,11 @@ export const sessionLimits = {
   /** The hub lets the edge ask first. */
   hubPatienceMs: 5_000,
 
+  /** An edge that is further than the hub has waited so long for it: a watch is behind by less. Then the API server is asked. */
+  aheadMs: 5_000,
+  /** And again, where it did not answer, or is further itself. */
+  aheadAgainMs: 60_000,
+
   /** How long an edge stays away at least from a hub that refused it for its own reasons. */
   busyRetryMs: 5_000,
 }

@@ -286,6 +286,44 @@ test('[L7] an edge ahead of its hub waits and is not rolled back; a cluster that
   assert.equal(pair.edge.copies.get('s0')?.version, pair.cluster.version)
 })
 
+test('[L7] what an edge is ahead by is asked about after a moment, and again; it is told its past is lost where the API server is behind it', () => {
+  const pair = live()
+  const behind = pair.newHub()
+  pair.write('a/k0', 'later')
+  pair.settle()
+  const had = pair.cluster.version
+  pair.hub = behind
+  let asked = 0
+  const { serve } = behind
+  behind.serve = (end, effect) => {
+    if (effect.effect === 'ahead') asked++
+    serve.call(behind, end, effect)
+  }
+  const passes = (ms: number) => {
+    pair.now += ms
+    for (let times = 0; times < 2; times++) pair.settle()
+  }
+  pair.connect()
+  const keepsWaiting = [pair.limits.aheadMs, pair.limits.aheadAgainMs]
+  for (const [times, ms] of keepsWaiting.entries()) {
+    assert.ok(pair.end!.session.nextTick <= pair.now + ms)
+    passes(ms - 1)
+    assert.equal(asked, times)
+    passes(1)
+    // As far as the edge: it is the hub that is behind.
+    assert.deepEqual([asked, pair.sent('lost')], [times + 1, []])
+  }
+  pair.cluster.restoreUnseen(had - 1)
+  passes(pair.limits.aheadAgainMs)
+  assert.deepEqual(pair.sent('lost'), [{ kind: 'lost', interest: 1, epoch: 1, version: had }])
+  assert.deepEqual([pair.edge.figures.ownLosses, pair.edge.figures.losses], [1, 0])
+  assert.deepEqual([pair.text('a/k0'), pair.edge.copies.get('s0')?.version], [pod(0), pair.cluster.version])
+  // What was true a moment ago says nothing of an interest that has begun.
+  assert.equal(pair.end!.session.measured(1, 0), false)
+  passes(pair.limits.aheadAgainMs)
+  assert.equal(asked, 3)
+})
+
 test('an edge is asked to move within a time; when it is over the link ends', () => {
   const pair = live()
   pair.end!.session.drain(3_000, 'an upgrade', pair.now)

@@ -96,6 +96,8 @@ export type HubEffect =
   | CommonEffect
   /** An edge wants this: answered by `opened` or `refuse`. */
   | { readonly effect: 'open'; readonly interest: number; readonly name: string }
+  /** The edge says to be further than the hub, and has waited: how far the API server is, read from now on, is told by `measured`. */
+  | { readonly effect: 'ahead'; readonly interest: number }
   /** It does not want it any more. */
   | { readonly effect: 'release'; readonly interest: number }
 

@@ -1,6 +1,6 @@
 /**
  * Random lives of hubs and edges: lines that are slow, cut anywhere or die in silence, either side restarted, edges that move
- * between hubs of different versions, histories that are too short, clusters put back and replaced, copies damaged.
+ * between hubs of different versions, histories that are too short, clusters put back, with or without a hub that notices, and replaced, copies damaged.
  * AKE_SEED repeats a run that failed, AKE_SEEDS says how many there are.
  */
 
@@ -53,6 +53,7 @@ class Life {
         world.cluster.restore(world.cluster.version - random(Math.min(20, world.cluster.version - 10) + 1))
     } else if (what < 91) {
       if (random(6) === 0) world.replaceCluster()
+      else if (random(3) === 0) this.#restoreUnseen()
     } else if (what < 93) this.#learn(hub)
     else if (what < 95) world.commitMs = [0, 5, 300, 4_000][random(4)] as number
     else if (what < 97) {
@@ -70,6 +71,11 @@ class Life {
     else if (hub.epoch !== world.cluster.epoch) hub.start(world.cluster)
   }
 
+  #restoreUnseen(): void {
+    const { world, random } = this
+    world.restoreUnseen(world.cluster.version - random(Math.min(20, world.cluster.version - 10) + 1))
+  }
+
   #damage(edge: SimulatedEdge): void {
     const { random } = this
     const copy = [...edge.copies.values()][random(edge.copies.size)]!
@@ -83,6 +89,8 @@ class Life {
   #settle(): void {
     const { world } = this
     world.commitMs = 1
+    // Nothing is written after it: what an edge had is ahead of all there is.
+    if (this.random(4) === 0) this.#restoreUnseen()
     for (const hub of world.hubs) {
       this.#learn(hub)
       for (const source of [0, 1]) {

@@ -110,6 +110,13 @@ export class SimulatedWorld {
     hub.start(this.cluster)
   }
 
+  /** No hub runs while the cluster is put back, and their state is put back with it: only an edge is of the past that was. */
+  restoreUnseen(to: number): void {
+    this.cluster.restoreUnseen(to)
+    for (const hub of this.hubs) this.restartHub(hub)
+    for (const edge of this.edges) edge.isDamaged = true
+  }
+
   replaceCluster(): void {
     this.cluster = new SimulatedCluster(`c${++this.#clusters}`)
     for (let at = this.random(20); at > 0; at--) this.write()
@@ -176,7 +183,8 @@ export class SimulatedWorld {
       else line.hub.serve(line.end, effect)
       if (effect.effect === 'close') this.#closed(line, effect, 'hub')
     }
-    if (effects.some(({ effect }) => effect === 'open')) this.#hubDoes(line, line.end.session.tick(this.now))
+    if (effects.some(({ effect }) => effect === 'open' || effect === 'ahead'))
+      this.#hubDoes(line, line.end.session.tick(this.now))
     const most = this.#limits.waitingBytesMax + this.#largeBytes * 2 + slack.hub
     assert.ok(line.end.session.heldBytes <= most, `the hub holds ${line.end.session.heldBytes} for ${line.edge.name}`)
   }

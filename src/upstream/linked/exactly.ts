@@ -1,10 +1,10 @@
-/** A first reading at a version of the past, which a hub does not tell: asked of the API server, through the hub. */
+/** What a hub does not tell of a version of the past: asked of the API server, through the hub. */
 import type { Clock } from '../../base/clock.ts'
 import type { Item } from '../../cache/item.ts'
-import type { Collection } from '../follow/follow.ts'
+import { type Collection, Expired } from '../follow/follow.ts'
 import { type ListingLimits, readListing } from '../follow/listing.ts'
 import { Source } from '../follow/source.ts'
-import type { Upstream } from '../upstream.ts'
+import { Unreachable, type Upstream } from '../upstream.ts'
 
 type Parts = {
   readonly upstream: Upstream
@@ -16,7 +16,7 @@ type Parts = {
 }
 type Listed = { readonly version: number; readonly listKind: string; readonly items: readonly Item[] }
 
-/** Undefined where that version is gone, or the hub lists nothing for this edge: then the present has to do. */
+/** A first reading. Undefined where that version is gone, or the hub lists nothing for this edge: then the present has to do. */
 export async function listExactly(parts: Parts): Promise<Listed | undefined> {
   const { upstream, clock, signal, limits, collection, exactly } = parts
   const { custom, known, scope, kind } = collection
@@ -27,4 +27,19 @@ export async function listExactly(parts: Parts): Promise<Listed | undefined> {
   const { version, listKind, objects, watch } = listing
   watch?.close()
   return { version, listKind, items: [...objects.values()].filter((found) => found !== 'same') }
+}
+
+/**
+ * Whether the API server resumes nothing from this version, as after a restore that lets versions go on far ahead: then none of those
+ * before will come again (`follow/direct`). False where the hub does not list for this edge: then clients list again, which is never wrong.
+ */
+export async function isForgotten(parts: Omit<Parts, 'limits'>): Promise<boolean> {
+  const { upstream, clock, signal, collection, exactly } = parts
+  try {
+    await new Source({ upstream, scope: collection.scope, clock }).page({ objects: 1, exactly }, signal)
+    return false
+  } catch (error) {
+    if (error instanceof Unreachable) throw error
+    return error instanceof Expired
+  }
 }

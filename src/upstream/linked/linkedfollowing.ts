@@ -24,7 +24,7 @@ import {
 import type { ListingLimits } from '../follow/listing.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
 import { itemOfChange, PutAside } from './aside.ts'
-import { listExactly } from './exactly.ts'
+import { isForgotten, listExactly } from './exactly.ts'
 import { entryOf, LinkedCopy } from './linkedcopy.ts'
 import { differFromTold, hasFallen } from './linkeddifference.ts'
 import type { InterestEffect, InterestListener, LinkedInterest, LiveLink } from './livelink.ts'
@@ -42,6 +42,8 @@ export interface CopyEpochs {
 /** What is remembered of an interest between two links. */
 export type LinkedMemory = {
   unfinished: { readonly epoch: number; readonly aside: PutAside } | undefined
+  /** Objects were older than a copy of this version has them: whether that version is forgotten is asked, and told. */
+  fallen?: { readonly version: number; isForgotten?: boolean }
   /** What is followed at the moment. */
   copy: LinkedCopy
 }
@@ -109,6 +111,10 @@ export class LinkedFollowing implements InterestListener {
       yield { kind: 'lost' }
       return
     }
+    if (await this.#isPutBack()) {
+      yield { kind: 'lost' }
+      return
+    }
     const listed = yield* this.#listed()
     const end = () => this.#steps.end()
     signal.addEventListener('abort', end)
@@ -128,6 +134,20 @@ export class LinkedFollowing implements InterestListener {
       this.#dropReplay()
       if (memory.copy === this.#copy) memory.copy = new LinkedCopy()
     }
+  }
+
+  /** Whether the copy was seen to be of a past that no longer exists though the hub knows of no other: no past goes back. */
+  async #isPutBack(): Promise<boolean> {
+    const { memory, from } = this.#parts
+    const { fallen } = memory
+    if (fallen === undefined || fallen.isForgotten === true) return false
+    if (fallen.version !== from.held?.version || !this.#hasPast) {
+      delete memory.fallen
+      return false
+    }
+    fallen.isForgotten = await isForgotten({ ...this.#parts, exactly: fallen.version })
+    if (!fallen.isForgotten) delete memory.fallen
+    return !fallen.isForgotten
   }
 
   /** A version in the past, where the API server still has it; 0 where it begins with the present. */
@@ -302,7 +322,7 @@ export class LinkedFollowing implements InterestListener {
   }
 
   #tellWhole(version: number): void {
-    const { from, collection, epochs, name } = this.#parts
+    const { from, collection, epochs, name, memory } = this.#parts
     const { items } = this.#aside
     const { held, start, check } = from
     const isOfUnknownEpoch = epochs.of(name) === undefined
@@ -311,9 +331,12 @@ export class LinkedFollowing implements InterestListener {
       this.#steps.push({ kind: 'snapshot', items: [...this.#copy.all()] })
       this.#steps.push({ kind: 'complete', ...whole })
     } else if (isOfUnknownEpoch && hasFallen(held, items)) {
-      // In an epoch that both know it is a state put back under versions that went on: an ordinary gap.
       this.#lost()
       return
+    } else if (memory.fallen?.version !== held.version && hasFallen(held, items)) {
+      // Put back while no hub ran; or under versions that went on, which is an ordinary gap: the API server tells.
+      memory.fallen = { version: held.version }
+      throw new Expired('objects are older than they were', '')
     } else {
       // Of an unknown epoch: that hub is behind, or the cluster was put back, which only it can tell.
       if (version < held.version) throw new Busy('the hub is not as far as what is held', behindRetryMs)

@@ -21,7 +21,8 @@ export class LinkedWorld {
   constructor({ server = new ApiServer(), handle }: { server?: ApiServer; handle?: Handle } = {}) {
     this.server = server
     const { clock } = server
-    this.hub = new ModelHub({ clock, interest: interestOf(scopeOf({})).name, ...(handle && { handle }) })
+    const newest = () => this.server.version
+    this.hub = new ModelHub({ clock, interest: interestOf(scopeOf({})).name, newest, ...(handle && { handle }) })
     const connect = async () => {
       const line = new MemoryLine()
       this.lines.push(line)
@@ -56,10 +57,14 @@ export class LinkedWorld {
 
   restore(version: number): void {
     this.server.restore(version)
-    this.hub.restore(
-      [...this.server.listed('pods').keys()].map((key) => this.#object(key) as LinkObject),
-      version,
-    )
+    this.hub.restore(this.#objects(), version)
+  }
+
+  /** The same while no hub runs, whose state is put back with the cluster: the one that starts then knows nothing of it. */
+  restoreUnseen(version: number, bumpedBy = 0): void {
+    this.cut()
+    this.server.restore(version, bumpedBy)
+    this.hub.restart(this.#objects(), this.server.version)
   }
 
   cut(): void {
@@ -70,6 +75,15 @@ export class LinkedWorld {
   tell(key: string, version: number): number {
     this.hub.change(key, this.#object(key), version)
     return version
+  }
+
+  /** The hub has what the API server has of a key, and its edge never hears of it. */
+  keepFromEdge(key: string, version: number): void {
+    this.hub.change(key, this.#object(key), version, false)
+  }
+
+  #objects(): LinkObject[] {
+    return [...this.server.listed('pods').keys()].map((key) => this.#object(key) as LinkObject)
   }
 
   #object(key: string): LinkObject | undefined {

@@ -30,6 +30,7 @@ async function live(seed: number): Promise<void> {
     else if (what === 33 && versions.length > 5) world.restore(versions.splice(-random(5) - 1)[0] as number)
     else if (what === 34) await mirror.reopen()
     else if (what === 35) hub.drain(2_000)
+    else if (what === 36 && versions.length > 5) world.restoreUnseen(versions.splice(-random(5) - 1)[0] as number)
     else await mirror.pass(random(3_000))
     if (random(3) === 0) await settle(random(10))
   }

@@ -27,6 +27,8 @@ export type ModelHubParts = {
   /** What its one collection is called. */
   readonly interest: string
   readonly handle?: (request: TunnelledRequest) => Promise<TunnelledReply>
+  /** How far the API server is; without it the hub cannot ask. */
+  readonly newest?: () => number
 }
 
 export class ModelHub implements InterestView {
@@ -57,19 +59,20 @@ export class ModelHub implements InterestView {
   }
 
   accept(wire: HubWire): ModelEnd {
-    const { clock, interest, handle } = this.#parts
+    const { clock, interest, handle, newest } = this.#parts
     const session = new HubSession({
       ...{ hub: 'model', release: '1', cluster: 'c1', epoch: this.epoch, lost: this.#lost, digestKey: secret },
       ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined },
       ...{ ageMs: () => this.ageMs, trustsEdges: this.trustsEdges },
     })
     const gone = () => void this.#ends.delete(end)
-    const end: ModelEnd = new ModelEnd({ wire, session, view: this, interest, clock, handle, gone })
+    const end: ModelEnd = new ModelEnd({ wire, session, view: this, interest, clock, handle, newest, gone })
     this.#ends.add(end)
     return end
   }
 
-  change(key: string, item: LinkObject | undefined, version: number): void {
+  /** `isTold`: or no link hears of it, as if it had got lost without a sign. */
+  change(key: string, item: LinkObject | undefined, version: number, isTold = true): void {
     const previous = this.#objects.get(key)
     this.version = version
     if (item === undefined) {
@@ -81,7 +84,7 @@ export class ModelHub implements InterestView {
     }
     const event = { key, version, item, previous }
     this.#history.push(event)
-    for (const end of this.#ends) end.event(event)
+    if (isTold) for (const end of this.#ends) end.event(event)
   }
 
   /** Everything that happened so far, but its result. */
@@ -94,15 +97,20 @@ export class ModelHub implements InterestView {
   restore(objects: readonly LinkObject[], version: number): void {
     this.#lost = Math.max(this.#lost, this.version)
     this.epoch++
+    this.restart(objects, version)
+    for (const { session, tick } of this.#ends) {
+      session.lost(this.epoch, this.#lost)
+      tick()
+    }
+  }
+
+  /** Another process in its place, that knows these objects and no other past. */
+  restart(objects: readonly LinkObject[], version: number): void {
     this.version = version
     this.#objects = new Map(objects.map((item) => [item.key, item]))
     this.digest = new DigestTree(secret)
     for (const item of objects) this.digest.put(digestEntry(item))
     this.forget()
-    for (const { session, tick } of this.#ends) {
-      session.lost(this.epoch, this.#lost)
-      tick()
-    }
   }
 
   progress(): void {
@@ -143,6 +151,7 @@ type EndParts = {
   readonly interest: string
   readonly clock: Clock
   readonly handle: ModelHubParts['handle']
+  readonly newest: ModelHubParts['newest']
   readonly gone: () => void
 }
 
@@ -194,13 +203,15 @@ export class ModelEnd {
   }
 
   #act(effects: readonly HubEffect[]): void {
-    const { view, interest, wire } = this.#parts
+    const { view, interest, wire, newest } = this.#parts
     for (const effect of effects)
       if (effect.effect === 'send') this.#send(effect.frame)
       else if (effect.effect === 'close') wire.close('done', effect.sentence)
       else if (effect.effect === 'tunnel') this.streams?.receive(effect.frame)
       else if (effect.effect === 'release') this.#interests.delete(effect.interest)
-      else if (effect.effect === 'open' && effect.name === interest) {
+      else if (effect.effect === 'ahead') {
+        if (newest !== undefined && this.session.measured(effect.interest, newest())) this.tick()
+      } else if (effect.effect === 'open' && effect.name === interest) {
         this.#interests.add(effect.interest)
         this.session.opened(effect.interest, view)
         this.tick()
