@@ -49,7 +49,10 @@ export class HubFleet {
     this.#parts = parts
     this.events = new FleetEvents({ hub, upstream, clock, log })
     this.#nodes = new FleetNodes({ sources, clock, deleted: (name) => this.#deleted(name) })
-    policies.observe(() => this.#peers?.judgeCertificates())
+    // No revocation goes by the labels of a Node.
+    policies.observe((nodes) => {
+      if (nodes === undefined) void this.#peers?.judgeCertificates()
+    })
     const { service, state } = parts
     if (service === undefined) return
     const addresses = new ReplicaAddresses({ sources, service, clock })
