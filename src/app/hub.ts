@@ -200,18 +200,18 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
     accepted: (link) => peers.accept(link),
     plain: (asked) => joining.answer(asked),
   })
-  policies.observe(() => void peers.policed())
+  policies.observe((nodes) => void peers.policed(nodes))
   catalog.observe(() => policies.hurry())
   mirror.documents.observeSigns(() => peers.signed())
   kept.observe(() => {
     listener.setState(kept.current, serving())
     identities.changed()
-    peers.judgeCertificates()
+    void peers.judgeCertificates()
   })
   clusterAuthorities.observe(() => {
     listener.setClusterAuthorities(clusterAuthorities.current)
     identities.changed()
-    peers.judgeCertificates()
+    void peers.judgeCertificates()
   })
   epoch.observe((next, noticed) => {
     if (noticed === 'elsewhere') mirror.interests.doubt()

@@ -57,7 +57,10 @@ export class HubFleet {
         this.#early.clear()
       },
     })
-    policies.observe(() => this.#peers?.judgeCertificates())
+    // No revocation goes by the labels of a Node.
+    policies.observe((nodes) => {
+      if (nodes === undefined) void this.#peers?.judgeCertificates()
+    })
     const { service, state } = parts
     if (service === undefined) return
     const addresses = new ReplicaAddresses({ sources, service, clock })

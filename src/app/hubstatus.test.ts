@@ -21,6 +21,7 @@ function edge(name: string, behind = 0, issuedAtMs = 0) {
   return {
     certificate,
     ...{ edge: name, from: '10.0.0.1', release: '0.1.0', state: 'open' as const, livedMs: 3_600_000, interests: 40 },
+    ...{ version: 299, unlive: { waiting: 1, comparing: 2, syncing: 3 } },
     ...{ heldBytes: 1_000, bufferedBytes: 24, behind, sentBytes: 5_000_000, receivedBytes: 7_000, events: 9 },
   }
 }
@@ -88,6 +89,8 @@ test('the status of a hub has its edges, what is followed for them and how far b
   assert.deepEqual(document.cluster, { uid: 'u1', epoch: 1_767_225_600, lost: 233 })
   assert.deepEqual(document.history, { bytes: 512, bytesMax: 1 << 20 })
   assert.equal(document.edges[1]?.since, new Date(nowMs - 3_600_000).toISOString())
+  const { interests, unlive, version } = document.edges[1] ?? {}
+  assert.deepEqual([interests, unlive, version], [40, { waiting: 1, comparing: 2, syncing: 3 }, 299])
   assert.deepEqual(document.resources[0], {
     ...{ name: 'v1/configmaps@shop', state: 'waiting', readers: 0, views: 1, objects: 3, bytes: 4_096 },
     ...{ resourceVersion: 300, historyFrom: 250 },
@@ -120,7 +123,7 @@ test('the status of a hub has its edges, what is followed for them and how far b
   assert.match(hubStatusText(statusWith({ open: none, why: undefined }), nowMs), /^Policies: +none$/m)
   assert.match(text, /^Cluster: +u1, epoch 1767225600, versions up to 233 are lost$/m)
   assert.match(text, /^Trust: +--trust-edges/m)
-  assert.match(text, /^n2 +10\.0\.0\.1 +0\.1\.0 +open +60m +40 +8 +1\.0Ki +4\.8Mi +6\.8Ki$/m)
+  assert.match(text, /^n2 +10\.0\.0\.1 +0\.1\.0 +open +60m +34\/40 +299 +8 +1\.0Ki +4\.8Mi +6\.8Ki$/m)
   assert.ok(text.indexOf('\nn2 ') < text.indexOf('\nn10 '))
   assert.match(text, /^configmaps@shop +waiting +0 +1 +3 +4\.0Ki +300 +250$/m)
   assert.match(text, /^roles\.rbac\.auth.* +refused +2 .*\n {4}HTTP 403$/m)

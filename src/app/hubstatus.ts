@@ -45,6 +45,10 @@ export type HubEdgeStatus = {
   /** Names of those that are for it. */
   readonly policies: readonly string[]
   readonly interests: number
+  /** Those of them that it is not told each change of yet: the hub has nothing of them, the edge compares, or all of it is being sent. */
+  readonly unlive: { readonly waiting: number; readonly comparing: number; readonly syncing: number }
+  /** The newest resourceVersion of a change that it has acknowledged over this link; 0: none yet. */
+  readonly version: number
   /** Events that were sent and it has not committed. */
   readonly behind: number
   /** What is held for it, and what its socket has not taken. */
@@ -120,13 +124,13 @@ function edgeStatus(
 ): HubEdgeStatus {
   const { edge: name, from, release, state, livedMs, interests, behind, heldBytes, bufferedBytes } = edge
   const since = new Date(nowMs - livedMs).toISOString()
-  const { sentBytes, receivedBytes } = edge
+  const { sentBytes, receivedBytes, unlive, version } = edge
   const queuedBytes = heldBytes + bufferedBytes
   const until = new Date(edge.certificate.endsAtMs).toISOString()
   const renewBy = new Date(renewByMsOf(edge.certificate)).toISOString()
   const certificate = { until, renewBy, by: signedBy(edge.certificate, open.authorities()) }
   const policies = [...open.policies.all()].filter((one) => open.policies.isFor(one, name)).map((one) => one.name)
-  const held = { interests, behind, queuedBytes, sentBytes, receivedBytes }
+  const held = { interests, unlive, version, behind, queuedBytes, sentBytes, receivedBytes }
   return { name, from, release, state, since, certificate, policies, ...held }
 }
 

@@ -88,16 +88,22 @@ function edgesTable(edges: readonly HubEdgeStatus[], nowMs: number): string {
       edge.release,
       edge.state,
       ageOf(edge.since, nowMs),
-      String(edge.interests),
+      liveOf(edge),
+      String(edge.version),
       String(edge.behind),
       size(edge.queuedBytes),
       size(edge.sentBytes),
       size(edge.receivedBytes),
     ],
   }))
-  const head = ['EDGE', 'FROM', 'RELEASE', 'STATE', 'FOR', 'INTERESTS', 'BEHIND', 'QUEUED', 'SENT', 'RECEIVED']
+  const head = ['EDGE', 'FROM', 'RELEASE', 'STATE', 'FOR', 'LIVE', 'VERSION', 'BEHIND', 'QUEUED', 'SENT', 'RECEIVED']
   const more = isCut ? `and ${edges.length - edgesMax} more, which are less behind: see --output json\n` : ''
   return `${aligned(head, rows)}${more}`
+}
+
+/** Of all its interests those that it is told each change of. */
+function liveOf({ interests, unlive: { waiting, comparing, syncing } }: HubEdgeStatus): string {
+  return `${interests - waiting - comparing - syncing}/${interests}`
 }
 
 function resourcesTable(resources: readonly HubResourceStatus[]): string {

@@ -27,7 +27,7 @@ function renewedAuthority(commonName: string) {
   return [first.cert, certify(key, request, { name: { commonName }, key })] as const
 }
 
-test('[L23] an edge is told so whose authority the cluster lists no more; one that was made anew for the same key still counts', async () => {
+test('[L23] an edge is told so whose authority the cluster lists no more; one that was made anew for the same key still counts', async (t) => {
   let reader: SourceReader | undefined
   const open = (_: Interest, one: SourceReader) => {
     reader = one
@@ -53,6 +53,11 @@ test('[L23] an edge is told so whose authority the cluster lists no more; one th
   assert.equal(authorities.retirementOf(edge(first)), undefined)
   assert.match(authorities.retirementOf(edge(other)) ?? '', /signed the certificate of "n1": join again/)
   assert.equal(authorities.retirementOf(edge(other, 'hub')), undefined)
+  // It is asked of every link: no key is written out for that.
+  const written = t.mock.method(Object.getPrototypeOf(new X509Certificate(first).publicKey), 'export')
+  const asked = edge(other)
+  for (let link = 0; link < 1_000; link++) authorities.retirementOf(asked)
+  assert.equal(written.mock.callCount(), 0)
   say(published(''))
   assert.notEqual(authorities.retirementOf(edge(other)), undefined)
   ending.abort()

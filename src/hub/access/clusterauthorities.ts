@@ -35,6 +35,8 @@ export class ClusterAuthorities {
   readonly #listeners = new Set<() => void>()
   readonly #wasRead = new AbortController()
   #current: readonly X509Certificate[] = []
+  /** Whom they stand for: asked of every link, and a key takes a moment to be written out. */
+  #standing: ReadonlySet<string> = new Set()
   #pem = ''
   /** By fingerprint, whom each that was ever read stands for: the same name and key, in whatever certificate. */
   readonly #stood = new Map<string, string>()
@@ -58,7 +60,7 @@ export class ClusterAuthorities {
   retirementOf({ name, certificate }: SignedEdge): string | undefined {
     if (certificate.signer !== 'cluster' || this.#current.length === 0) return undefined
     const stood = this.#stood.get(certificate.authority)
-    if (this.#current.some((one) => whomOf(one) === stood)) return undefined
+    if (stood !== undefined && this.#standing.has(stood)) return undefined
     return `the cluster knows clients no more by the authority that signed the certificate of "${name}": join again`
   }
 
@@ -104,7 +106,9 @@ export class ClusterAuthorities {
       return
     }
     this.#pem = pem
-    for (const one of this.#current) this.#stood.set(one.fingerprint256, whomOf(one))
+    const standing = this.#current.map((one) => [one.fingerprint256, whomOf(one)] as const)
+    this.#standing = new Set(standing.map(([, whom]) => whom))
+    for (const [fingerprint, whom] of standing) this.#stood.set(fingerprint, whom)
     while (this.#stood.size > stoodMax) this.#stood.delete(this.#stood.keys().next().value as string)
     log.info('hub.cluster-authorities', { fingerprints: this.#current.map((one) => one.fingerprint256).join(' ') })
     for (const listener of this.#listeners) listener()

@@ -21,8 +21,8 @@ type Parts = {
   readonly warnings: Pick<Warnings, 'warn'>
 }
 
-/** In whose name a request goes up, and the headers that say so. */
-export type SpokenRequest = { readonly caller: Caller; readonly headers: Headers }
+/** In whose name a request goes up, whose certificate was shown for it (another's, where that impersonates), and the headers that say so. */
+export type SpokenRequest = { readonly caller: Caller; readonly shownBy: Caller; readonly headers: Headers }
 
 type Asked = { readonly method: string; readonly path: string; readonly headers: Headers }
 
@@ -66,7 +66,7 @@ export class SpokenCallers {
       if (caller !== judged.caller) throw failure(403, 'Forbidden', `${headers}: ${otherwise}`)
       throw new Unspoken(headers)
     }
-    return { caller, headers }
+    return { caller, shownBy: judged.caller, headers }
   }
 
   async #impersonated(edge: string, caller: Caller, asked: Asked, isConstrained: boolean): Promise<Caller> {

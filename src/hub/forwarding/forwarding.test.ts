@@ -616,6 +616,23 @@ test('[A8] what one edge asks in the name of a user takes nothing from that user
   assert.equal(await passedOn(requests, identity, 30), 5, 'what was refused at an edge took nothing from all')
 })
 
+test('[A8] who impersonates others counts as one caller, and takes nothing from those', async () => {
+  const cluster = new TestAuthority('kubernetes')
+  const spoken: Wishes['spoken'] = {
+    request: async (_edge, _shown, { headers }) => {
+      const caller = { ...jane, name: String(headers['impersonate-user'] ?? jane.name) }
+      return { caller, shownBy: jane, headers: { 'impersonate-user': caller.name } }
+    },
+  }
+  const { world, edge } = await opened({ spoken, limits: { callerPerSecond: 2, callerBurst: 4 } })
+  await using _ = world
+  const { text: certificate } = shownBy(cluster.issue('jane', 'dev'))
+  const statuses: number[] = []
+  for (const value of ['a', 'b', 'c', 'd', 'e'])
+    statuses.push(await raw(edge, [{ name: 'impersonate-user', value }], { actor: 'certificate' }, { certificate }))
+  assert.deepEqual(statuses, [200, 200, 200, 200, 429])
+})
+
 test('[A8] an edge that reconnects goes on with what it has left, of requests and of new certificates', async () => {
   const cluster = new TestAuthority('kubernetes')
   const limits = { edgePerSecond: 10, edgeBurst: 20, certificatesPerSecond: 1, certificatesBurst: 2 }

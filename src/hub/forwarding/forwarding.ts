@@ -290,11 +290,12 @@ export class EdgeForwarding {
     if (spoken === undefined) throw new Unspoken('its hub speaks for no caller with a certificate')
     if (!certificates.has(certificate)) this.#admit(this.#shares.ofCertificate(edge))
     certificates.add(certificate)
-    const { caller, headers } = await spoken.request(edge, certificate, asked)
+    const { shownBy, headers } = await spoken.request(edge, certificate, asked)
     return {
       identity: { kind: 'edge' },
       headers: { ...unimpersonating(asked.headers), ...headers },
-      caller: { name: `user ${caller.name}`, isAnywhere: true },
+      // As with tokens: who impersonates others asks no more often for that.
+      caller: { name: `user ${shownBy.name}`, isAnywhere: true },
     }
   }
 }

@@ -18,6 +18,8 @@ export const peerLimits = {
   batchMs: 20,
   /** Edges written to in one go before the next ones wait for others. */
   promptMax: 256,
+  /** Nodes that change in one turn and are looked for by name; of more all links are gone through, a moment at a time. */
+  namedMax: 64,
   /** For an edge whose name another link has, or whose certificate is over: an operator has to act. */
   replacedRetryMs: 60_000,
   /** For one whose Node was deleted: its kubelet may make another one through it. */

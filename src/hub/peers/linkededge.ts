@@ -100,9 +100,9 @@ export class LinkedEdge {
   get figures() {
     const { name: edge, from, certificate } = this.edge
     const livedMs = this.#parts.clock.steady() - this.#cameAt
-    const { heldBytes, state, release, behind } = this.#session
+    const { heldBytes, state, release, behind, confirmed } = this.#session
     const { bufferedBytes } = this.#parts.link
-    const held = { interests: this.#interests.size, heldBytes, bufferedBytes, behind }
+    const held = { interests: this.#interests.size, heldBytes, bufferedBytes, behind, ...confirmed }
     return { edge, from, certificate, release, state, livedMs, ...held, ...this.#traffic }
   }
 

@@ -377,7 +377,7 @@ test('[L23] a Node that is deleted, or revoked, while its edge moves from one li
     await world.settle()
     assert.equal(world.peers.size, 3, 'both are there')
     revoked = way === 'identity'
-    if (revoked) world.peers.judgeCertificates()
+    if (revoked) await world.peers.judgeCertificates()
     else world.peers.end('n1', 'its Node is gone')
     await world.settle()
     assert.deepEqual([before, after, other].map(reasonOf), [way, way, undefined])
@@ -400,7 +400,7 @@ test('[L23] what was revoked ends the link that there is, at once, and refuses t
   other.connect()
   await world.until(() => stolen.copy().version > 0 && other.copy().version > 0)
   revoked.add('n1')
-  world.peers.judgeCertificates()
+  await world.peers.judgeCertificates()
   await world.settle()
   assert.deepEqual([stolen.ended?.reason, stolen.ended?.sentence], ['identity', '"n1" was revoked'])
   assert.equal(other.ended, undefined)

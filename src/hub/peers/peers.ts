@@ -17,6 +17,7 @@ import { peerLimits } from './limits.ts'
 import { LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
 import type { EdgeRights, PeerPolicies } from './rights.ts'
 import { LookingBudgets } from './selections.ts'
+import { Sweep } from './sweep.ts'
 
 type SharedParts = 'hub' | 'release' | 'cluster' | 'digestKey' | 'trustsEdges' | 'signs' | 'limits'
 type Parts = Pick<HubSessionParts, SharedParts> & {
@@ -58,8 +59,14 @@ export class HubPeers {
   #epoch: number
   #lost: number
   #leaveAt: number | undefined
-  #isPolicing = false
-  #isPolicedAgain = false
+  readonly #policing = new Sweep({ links: () => this.#all.keys(), look: (peer) => peer.policed() })
+  readonly #certifying = new Sweep({
+    links: () => this.#all.keys(),
+    look: (peer) => {
+      const refusal = this.#revokedOf(peer)
+      if (refusal !== undefined) peer.close(refusal)
+    },
+  })
   /** Since it was made, also of links that have ended. */
   readonly traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
 
@@ -120,37 +127,18 @@ export class HubPeers {
     for (const peer of this.#all.keys()) peer.lost(epoch, version)
   }
 
-  /** Policies have changed: edges of which they say something else are told, and judged again, a moment at a time. */
-  async policed(): Promise<void> {
-    this.#isPolicedAgain = true
-    if (this.#isPolicing) return
-    this.#isPolicing = true
-    try {
-      while (this.#isPolicedAgain) {
-        this.#isPolicedAgain = false
-        await this.#policeAll()
-      }
-    } finally {
-      this.#isPolicing = false
-    }
-  }
-
-  async #policeAll(): Promise<void> {
-    let beganAt = performance.now()
-    for (const peer of [...this.#all.keys()]) {
-      peer.policed()
-      if (performance.now() - beganAt < pieceMsMax) continue
-      await turns.take()
-      beganAt = performance.now()
-    }
+  /**
+   * Policies have changed: edges of which they say something else are told, and judged again, a moment at a time. Where it was the labels of some Nodes,
+   * only the links of these are looked at; one that is being handed over to the next ends within seconds.
+   */
+  async policed(nodes?: ReadonlySet<string>): Promise<void> {
+    if (nodes === undefined || nodes.size > peerLimits.namedMax) return await this.#policing.run()
+    for (const node of nodes) this.#byName.get(node)?.policed()
   }
 
   /** What was taken back may be another now: links that it concerns end. */
-  judgeCertificates(): void {
-    for (const peer of [...this.#all.keys()]) {
-      const refusal = this.#revokedOf(peer)
-      if (refusal !== undefined) peer.close(refusal)
-    }
+  async judgeCertificates(): Promise<void> {
+    await this.#certifying.run()
   }
 
   /** A newer link of its name is at another replica, with a newer certificate where it is handed over to that. */
@@ -207,6 +195,8 @@ export class HubPeers {
     if (other !== undefined && other.edge.certificate.issuedAtMs > certificate.issuedAtMs)
       return replaced(`a link with a newer certificate of "${name}" is here, from ${other.edge.from}`)
     this.#byName.set(name, peer)
+    // Labels of its Node may have changed since it came, when it had no name here.
+    peer.policed()
     const isNewer = other !== undefined && other.edge.certificate.issuedAtMs < certificate.issuedAtMs
     const what = isNewer ? 'a newer certificate' : 'the same certificate'
     const refusal = replaced(`a newer link with ${what} of "${name}" has come, from ${from}`)

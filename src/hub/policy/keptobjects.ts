@@ -4,8 +4,8 @@ import type { LinkObject } from '../../link/session/session.ts'
 type Parts<Kept> = {
   readonly read: (object: LinkObject) => Kept
   readonly isSame: (one: Kept, other: Kept) => boolean
-  /** Something is there, is not, or is otherwise. */
-  readonly changed: () => void
+  /** These are there, are not, or are otherwise; undefined: what they are is known for the first time. */
+  readonly changed: (keys: readonly string[] | undefined) => void
 }
 
 export class KeptObjects<Kept> {
@@ -69,8 +69,10 @@ export class KeptObjects<Kept> {
       if (old !== undefined && this.#parts.isSame(old, kept)) next.set(key, old)
     }
     this.#objects = next
-    const isSame = before.size === next.size && [...next].every(([key, kept]) => before.get(key) === kept)
-    if (!wasKnown || !isSame) this.#parts.changed()
+    const other = [...next.keys()].filter((key) => !before.has(key) || before.get(key) !== next.get(key))
+    const gone = [...before.keys()].filter((key) => !next.has(key))
+    if (!wasKnown) this.#parts.changed(undefined)
+    else if (other.length + gone.length > 0) this.#parts.changed([...other, ...gone])
   }
 
   #put(object: LinkObject): void {
@@ -83,11 +85,11 @@ export class KeptObjects<Kept> {
     const old = this.#objects.get(object.key)
     if (this.#objects.has(object.key) && isSame(old as Kept, kept)) return
     this.#objects.set(object.key, kept)
-    changed()
+    changed([object.key])
   }
 
   #remove(key: string): void {
     if (this.#next !== undefined) this.#next.delete(key)
-    else if (this.#objects.delete(key)) this.#parts.changed()
+    else if (this.#objects.delete(key)) this.#parts.changed([key])
   }
 }

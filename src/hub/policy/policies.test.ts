@@ -146,6 +146,38 @@ test('edges for which the same policies are have the same rules, and keep them w
   assert.ok(later <= count + 1)
 })
 
+test('it is told whose labels have changed; of anything else, that all may be concerned', async () => {
+  await using hub = await followed()
+  const { policies, nodes, followed: all, clock } = hub
+  nodes.put('n1', { metadata: { name: 'n1' } })
+  nodes.put('n2', { metadata: { name: 'n2' } })
+  nodes.opened()
+  policies.opened()
+  await until(() => all.isKnown)
+  await hub.changes()
+  const told: (readonly string[] | undefined)[] = []
+  all.observe((names) => void told.push(names && [...names].sort()))
+  const labelled = (name: string, value: string) => nodes.put(name, { metadata: { name, labels: { [site]: value } } })
+  labelled('n1', 'a')
+  await hub.changes()
+  labelled('n2', 'b')
+  labelled('n3', 'b')
+  nodes.remove('n1')
+  await hub.changes()
+  policies.put('p', { spec: {} })
+  labelled('n2', 'c')
+  await hub.changes()
+  labelled('n2', 'd')
+  await hub.changes()
+  // Read anew: n3 has gone meanwhile, n2 is as it was.
+  nodes.refused('busy')
+  nodes.objects.delete('n3')
+  clock.advance(60_000)
+  nodes.opened()
+  await until(() => told.length > 4)
+  assert.deepEqual(told, [['n1'], ['n1', 'n2', 'n3'], undefined, ['n2'], ['n3']])
+})
+
 test('what was read stands while it cannot be read, and is replaced as a whole', async () => {
   await using hub = await followed()
   const { policies, nodes, definitions, followed: all, clock } = hub
@@ -192,6 +224,19 @@ test('the latest time since which a name is revoked counts, whichever edges its 
   assert.deepEqual(all.revokedSince('n1'), { ...at('2026-02-01T00:00:00Z'), by: 'policy/b spec.revoked[1]' })
   assert.deepEqual(all.revokedSince('n2'), { ...at('2026-01-01T00:00:00Z'), by: 'policy/b spec.revoked[0]' })
   assert.equal(all.revokedSince('n3'), undefined)
+  // They are gone through once, however many links are judged by them.
+  const [first] = [...all.all()].filter(({ name }) => name === 'b')
+  let times = 0
+  const { revoked = [] } = first ?? {}
+  Object.defineProperty(revoked, Symbol.iterator, {
+    value: () => {
+      times++
+      return revoked.values()
+    },
+  })
+  policies.put('d', { spec: {} })
+  for (let at = 0; at < 1_000; at++) all.revokedSince(`n${at}`)
+  assert.equal(times, 1)
   // A name without a readable time was meant to be kept out.
   policies.put('c', { spec: { revoked: [{ name: 'n3', since: 'today' }] } })
   assert.equal(all.revokedSince('n3')?.sinceMs, Number.POSITIVE_INFINITY)

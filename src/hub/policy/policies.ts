@@ -15,6 +15,8 @@ import { FollowedObjects } from '../access/followed.ts'
 import type { HubSources } from '../sources/sources.ts'
 import { KeptObjects } from './keptobjects.ts'
 
+type Revocation = { readonly sinceMs: number; readonly by: string }
+
 type Parts = {
   readonly sources: Pick<HubSources, 'open'>
   readonly clock: Clock
@@ -38,7 +40,7 @@ export class Policies {
   readonly #followed: Readonly<Record<'policies' | 'nodes' | 'definitions', FollowedObjects>>
   /** As far as definitions were read. */
   #isDefined = false
-  readonly #observers = new Set<() => void>()
+  readonly #observers = new Set<(nodes: ReadonlySet<string> | undefined) => void>()
   /** By the name of the node. */
   readonly #rules = new Map<string, EdgeRules>()
   /** By the policies that are for an edge: what is the same for many edges is one object. */
@@ -47,6 +49,10 @@ export class Policies {
   #numbers = 0
   readonly #numberOf = new WeakMap<ReadPolicy, number>()
   #isTelling = false
+  /** What is to be told: these Nodes have other labels; undefined: anything may be otherwise. */
+  #concerned: Set<string> | undefined = new Set()
+  /** By the name of the edge, since it is asked of every link; undefined: to be made anew. */
+  #revoked: ReadonlyMap<string, Revocation> | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -54,12 +60,15 @@ export class Policies {
     this.#policies = new KeptObjects({
       read: ({ bytes }) => readPolicy(bytes),
       isSame: (one, other) => one.text === other.text && one.generation === other.generation,
-      changed: () => this.#changed(),
+      changed: () => {
+        this.#revoked = undefined
+        this.#changed(undefined)
+      },
     })
     this.#labels = new KeptObjects({
       read: ({ bytes }) => scanObject(bytes).labels,
       isSame: areEqual,
-      changed: () => this.#changed(),
+      changed: (names) => this.#changed(names),
     })
     const nodes = new FollowedObjects({
       ...{ sources, clock, of: { group: '', version: 'v1', resource: 'nodes' }, ...this.#labels.heard },
@@ -140,18 +149,16 @@ export class Policies {
   }
 
   /** Whichever edges its policy is for: the edge that is revoked is named by the rule itself. */
-  revokedSince(node: string): { readonly sinceMs: number; readonly by: string } | undefined {
-    let latest: { readonly sinceMs: number; readonly by: string } | undefined
-    for (const { name, revoked } of this.#policies.values())
-      for (const { at, name: revokedName, sinceMs } of revoked) {
-        if (revokedName !== node || (latest !== undefined && latest.sinceMs >= sinceMs)) continue
-        latest = { sinceMs, by: `policy/${name} spec.revoked[${at}]` }
-      }
-    return latest
+  revokedSince(node: string): Revocation | undefined {
+    this.#revoked ??= revocationsOf(this.#policies.values())
+    return this.#revoked.get(node)
   }
 
-  /** Called behind the turn in which something changed; answers how to stop that. */
-  observe(changed: () => void): () => void {
+  /**
+   * Called behind the turn in which something changed, with the Nodes whose labels it was; undefined: anything may be otherwise, revocations
+   * among it. Answers how to stop that.
+   */
+  observe(changed: (nodes: ReadonlySet<string> | undefined) => void): () => void {
     this.#observers.add(changed)
     return () => void this.#observers.delete(changed)
   }
@@ -190,17 +197,37 @@ export class Policies {
   }
 
   /** What many objects change in one turn is told once. */
-  #changed(): void {
-    this.#rules.clear()
+  #changed(nodes: readonly string[] | undefined): void {
+    if (nodes === undefined) {
+      this.#rules.clear()
+      this.#concerned = undefined
+    } else
+      for (const node of nodes) {
+        this.#rules.delete(node)
+        this.#concerned?.add(node)
+      }
     if (this.#isTelling) return
     this.#isTelling = true
     queueMicrotask(() => {
+      const concerned = this.#concerned
       this.#isTelling = false
+      this.#concerned = new Set()
       const { log } = this.#parts
       log.debug('hub.policies', { policies: this.#policies.size })
-      for (const changed of this.#observers) changed()
+      for (const changed of this.#observers) changed(concerned)
     })
   }
+}
+
+/** Of each name the latest time counts. */
+function revocationsOf(policies: Iterable<ReadPolicy>): ReadonlyMap<string, Revocation> {
+  const latest = new Map<string, Revocation>()
+  for (const { name, revoked } of policies)
+    for (const { at, name: edge, sinceMs } of revoked) {
+      if ((latest.get(edge)?.sinceMs ?? Number.NEGATIVE_INFINITY) >= sinceMs) continue
+      latest.set(edge, { sinceMs, by: `policy/${name} spec.revoked[${at}]` })
+    }
+  return latest
 }
 
 function areEqual(one: Labels | undefined, other: Labels | undefined): boolean {

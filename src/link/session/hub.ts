@@ -7,6 +7,7 @@ import { LinkFault } from '../frames/bytes.ts'
 import { chooseProtocol, type LinkFrame } from '../frames/frames.ts'
 import { sayAccepted } from './hubaccepted.ts'
 import { ageOf } from './hubage.ts'
+import { ConfirmedVersion, type UnliveInterests, unliveOf } from './hubconfirmed.ts'
 import { misfitOf, noProtocol, type SessionRefusal } from './hubgreeting.ts'
 import { HubInterest } from './hubinterest.ts'
 import { HubLabour } from './hublabour.ts'
@@ -59,6 +60,7 @@ export class HubSession {
   #lastNumber = 0
   #nameBytes = 0
   readonly #labour: HubLabour
+  readonly #confirmed = new ConfirmedVersion()
   #leaveAt = Number.POSITIVE_INFINITY
   #terms: LinkTerms | undefined
   /** Answered behind everything that there is to tell. */
@@ -75,7 +77,10 @@ export class HubSession {
     this.#lost = parts.lost
     this.#liveness = new Liveness(limits.keepaliveMsMax + limits.hubPatienceMs, parts.now)
     this.#sending = new HubSending(parts.changes, limits, {
-      send: (frame) => this.#send(frame),
+      send: (frame) => {
+        if (frame.kind === 'events') this.#confirmed.sent(frame.position)
+        this.#send(frame)
+      },
       tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
       impossible: (interest, sentence) => {
         this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
@@ -101,6 +106,11 @@ export class HubSession {
   /** Events that were sent and the edge has not committed yet. */
   get behind(): number {
     return this.#sending.behind
+  }
+
+  /** How far the edge has come, by its own word. */
+  get confirmed(): { readonly version: number; readonly unlive: UnliveInterests } {
+    return { version: this.#confirmed.version, unlive: unliveOf(this.#interests.values()) }
   }
 
   /** How much bulk may be on its way. */
@@ -182,6 +192,7 @@ export class HubSession {
     if (this.#state === 'closed') return
     this.#epoch = epoch
     this.#lost = version
+    this.#confirmed.forget()
     if (this.#state === 'greeting') return
     this.#send({ kind: 'lost', interest: 0, epoch, version })
     for (const interest of this.#interests.values()) {
@@ -232,6 +243,7 @@ export class HubSession {
     else if (frame.kind === 'acknowledge') {
       if (!this.#sending.acknowledge(frame.position, frame.bulk, now))
         throw new LinkFault('acknowledges what was not sent')
+      this.#confirmed.acknowledged(frame.position, !this.#sending.isWaiting)
     } else if (frame.kind === 'ping') this.#pinged = frame.number
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
@@ -273,7 +285,7 @@ export class HubSession {
 
   #subscribe({ interests, epoch }: FrameFor<'subscribe'>, now: number): void {
     this.#labour.spend(interests.length, now)
-    const parts = { tally: this.#sending.tally, limits: this.#limits }
+    const parts = { tally: this.#sending.tally, confirmed: this.#confirmed, limits: this.#limits }
     for (const { interest: number, name, version, wish, partial, after } of interests) {
       if (number <= this.#lastNumber) throw new LinkFault(`interest ${number} is not a new one`)
       this.#lastNumber = number

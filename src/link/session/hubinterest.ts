@@ -6,6 +6,7 @@ import { encodeChange } from '../frames/change.ts'
 import { changeBytesMax } from '../frames/frames.ts'
 import { encodeBlock } from './block.ts'
 import { ConflatedQueue, type WaitingChange, type WaitingTally } from './conflation.ts'
+import type { ConfirmedVersion } from './hubconfirmed.ts'
 import type { SessionLimits } from './limits.ts'
 import type { InterestStart, InterestView, InterestWish, LinkEvent, PartialSnapshot, StagedChange } from './session.ts'
 
@@ -14,6 +15,12 @@ import type { InterestStart, InterestView, InterestWish, LinkEvent, PartialSnaps
  * its first request nothing has to be remembered. `walking`, `walked`: it compares, it has compared. Then `live`.
  */
 type HubPhase = 'asked' | 'waiting' | 'invited' | 'walking' | 'walked' | 'snapshot' | 'live'
+
+type SharedByInterests = {
+  readonly tally: WaitingTally
+  readonly confirmed: Pick<ConfirmedVersion, 'told'>
+  readonly limits: SessionLimits
+}
 
 type Wanted = {
   readonly name: string
@@ -35,6 +42,7 @@ export class HubInterest {
   readonly number: number
   readonly name: string
   readonly #limits: SessionLimits
+  readonly #confirmed: SharedByInterests['confirmed']
   readonly queue: ConflatedQueue
   /** Objects of another key may be taken as bases: not where the edge was found to hold something else. */
   readonly canResemble: boolean
@@ -55,8 +63,9 @@ export class HubInterest {
   #largeVersion: number | undefined
   #largeSince = Number.POSITIVE_INFINITY
 
-  constructor(number: number, wanted: Wanted, parts: { readonly tally: WaitingTally; readonly limits: SessionLimits }) {
+  constructor(number: number, wanted: Wanted, parts: SharedByInterests) {
     this.#limits = parts.limits
+    this.#confirmed = parts.confirmed
     this.number = number
     this.name = wanted.name
     this.#wanted = wanted
@@ -180,6 +189,7 @@ export class HubInterest {
   sent(version: number): void {
     this.#sentVersion = Math.max(this.#sentVersion, version)
     this.queue.reached(version)
+    this.#confirmed.told(version)
   }
 
   largeIsDue(): void {
