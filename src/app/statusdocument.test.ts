@@ -93,6 +93,23 @@ test('the cause of a refusal is told while the cloud is away, also of what is he
   assert.deepEqual([last.state, last.code], ['waiting', undefined], 'nothing is left of what is over')
 })
 
+test('what was removed because it may not be read any more is passed through and says so, also what an option names', async () => {
+  await using world = await EdgeWorld.open({ wanted: [{ resource: 'nodes', namespace: '' }] })
+  const { cloud } = world
+  cloud.server.put('nodes', 'n1')
+  await world.pass(5_000)
+  cloud.server.fault = ({ resource }) => (resource === 'nodes' ? { kind: 'status', code: 403 } : undefined)
+  cloud.judge.allows = (_, { resourceAttributes }) => resourceAttributes?.resource !== 'nodes'
+  cloud.server.cutWatches()
+  const of = (all: readonly { resource: string }[]) => all.find(({ resource }) => resource === 'nodes')
+  await world.pass(60_000)
+  assert.partialDeepStrictEqual(of((await status(world)).interests), { state: 'refused', objects: 1 })
+  await world.pass(17 * 60_000)
+  const shown = await status(world)
+  assert.equal(of(shown.interests), undefined)
+  assert.match(JSON.stringify(of(shown.passedThrough)), /what was held of it was removed: .*403/)
+})
+
 test('before the first sync nothing is invented: no objects, and its state says why', async () => {
   await using world = await EdgeWorld.open()
   world.cloud.server.fault = ({ what }) => (what === 'list' ? { kind: 'refuse' } : undefined)

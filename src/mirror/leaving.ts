@@ -101,7 +101,7 @@ export class Leaving {
     if (state.kind !== 'refused') {
       // A cut line takes back nothing that the cloud has said.
       if (state.kind !== 'waiting') mirrored.withdrawnAtMs = undefined
-      if (state.kind === 'synced') mirrored.isEmptied = false
+      if (state.kind === 'synced' || state.kind === 'fed') mirrored.isEmptied = false
       return
     }
     // A policy forbids to keep it, which takes no time to believe; it may be wanted for other reasons all the same.

@@ -301,6 +301,31 @@ test('[L7] nobody is told of what may be of a lost past before it was compared, 
   assert.equal(edge.copy().starts.length, 2)
 })
 
+test('what the hub itself may not read any more leaves its mirror, and is given to edges again once it may', async () => {
+  await using world = await HubWorld.open()
+  const { server } = world.mirror
+  server.put('pods', 'a/p1')
+  const edge = world.edge('n1', 'v1/pods')
+  edge.connect()
+  await world.until(() => edge.copy().version > 0)
+  world.mirror.confirms = true
+  server.fault = ({ resource }) => (resource === 'pods' ? { kind: 'status', code: 403 } : undefined)
+  server.cutWatches()
+  // It asks again and again, as edges do.
+  for (let minute = 0; minute < 20; minute++) {
+    await world.pass(60_000)
+    edge.resubscribe(edge.copy())
+  }
+  await world.settle()
+  assert.equal(edge.copy().refusal?.reason, 'forbidden')
+  assert.equal(world.mirror.copy.caches.has('v1/pods'), false)
+  server.put('pods', 'a/p2')
+  server.fault = () => undefined
+  await world.pass(60_000)
+  edge.resubscribe(edge.copy())
+  await world.until(() => edge.copy().names.length === 2)
+})
+
 test('[L8] the certificate says who an edge is, and of two links of one name the newer certificate stays', async () => {
   await using world = await HubWorld.open()
   const at = world.mirror.server.clock.now() + 1e9
