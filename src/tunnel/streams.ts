@@ -58,6 +58,13 @@ export class TunnelStreams {
     return count
   }
 
+  /** Whether of a stream of ours, for one of these purposes, nothing was answered yet. */
+  isAwaiting(purposes: ReadonlySet<string>): boolean {
+    for (const { isOwn, hasHeard, purpose } of this.#duplexes.keys())
+      if (isOwn && !hasHeard && purposes.has(purpose)) return true
+    return false
+  }
+
   /** Undefined where there are as many as either side takes, or the link is gone. Nothing is sent before its opener has returned. */
   open(asked: StreamOpening): TunnelDuplex | undefined {
     if (this.#closed !== undefined) return undefined

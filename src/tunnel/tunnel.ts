@@ -308,6 +308,7 @@ export class Tunnel {
     if (stream.hasHeardEnd || stream.state === 'answering')
       throw new LinkFault(`bytes of stream ${stream.number} behind its end`)
     this.#windows.spend(stream, bytes.length)
+    stream.hasHeard ||= bytes.length > 0 || isLast
     stream.hasHeardEnd = isLast
     if (stream.state === 'resetting') {
       // It ended both directions before it can have heard of our reset, and will not answer that.

@@ -63,6 +63,8 @@ export const sessionLimits = {
   /** L3: silence after which the other side is asked for a sign of life, and after which it is dead, while something waits for it. */
   askAfterMs: 2_000,
   deadAfterMs: 5_000,
+  /** The slowest line that a link lives on, 64 kbit/s: what is answered behind more than that carries meanwhile is not late. */
+  slowestBytesPerMs: 8,
   /** Between the two looks that find it dead: time to read what waited on the sockets of some thousand links. */
   lastLookMs: 500,
   /** A look that comes later than this says that this side had no processor, and nothing of the other. */

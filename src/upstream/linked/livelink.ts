@@ -13,6 +13,7 @@ import type { InterestHeld } from '../../link/session/edgeinterest.ts'
 import type { EdgeEffect, EndReason, LinkTerms, ReceivedChange } from '../../link/session/session.ts'
 import type { LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
+import { requestPurpose, upgradePurpose } from '../../tunnel/request/request.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import { HandedOver } from './handedover.ts'
 import type { HubPeer } from './hubdial.ts'
@@ -72,6 +73,9 @@ export type LiveLinkParts = {
   readonly termsTold: (link: LiveLink) => void
 }
 
+/** Streams whose first bytes a caller waits for: any other may be silent for as long as its link lives. */
+const answered: ReadonlySet<string> = new Set([requestPurpose, upgradePurpose])
+
 /** What a hub says of itself. */
 type Welcome = Omit<Extract<EdgeEffect, { effect: 'welcomed' }>, 'effect'>
 
@@ -104,7 +108,8 @@ export class LiveLink {
     const now = clock.steady()
     this.#heardAt = now
     const held = (interest: number, key: string) => this.#listeners.get(interest)?.held(key)
-    this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, now })
+    const isAwaiting = () => this.#streams?.isAwaiting(answered) ?? false
+    this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, isAwaiting, now })
     this.ended = new Promise((resolve) => {
       this.#end = resolve
     })
@@ -345,10 +350,14 @@ export class LiveLink {
 
   /** What controls streams always, their bytes while there is room. */
   #pump(): void {
+    const now = this.#parts.clock.steady()
     for (;;) {
       const frame = this.#streams?.next(!this.#isFull)
       if (frame === undefined) return
+      this.#session.streamed(frame.payload.length, now)
       this.#send(frame)
+      // The hub may owe an answer from now on.
+      this.#poke()
     }
   }
 
