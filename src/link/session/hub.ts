@@ -68,18 +68,22 @@ export class HubSession {
     this.#parts = parts
     const limits = parts.limits ?? sessionLimits
     this.#limits = limits
-    this.#labour = new HubLabour(limits, parts.now)
+    this.#labour = new HubLabour({ max: limits.labourMax, perMs: limits.labourPerMs }, parts.now)
+    const packing = new HubLabour({ max: limits.packedBytesMax, perMs: limits.packedBytesPerMs }, parts.now)
     this.#epoch = parts.epoch
     this.#lost = parts.lost
     this.#liveness = new Liveness(limits.keepaliveMsMax + limits.hubPatienceMs, parts.now)
-    this.#sending = new HubSending(parts.changes, limits, {
-      send: (frame) => this.#send(frame),
-      tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
-      impossible: (interest, sentence) => {
-        this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
-        this.#effects.push({ effect: 'release', interest: interest.number })
+    this.#sending = new HubSending(
+      { changes: parts.changes, limits, packing },
+      {
+        send: (frame) => this.#send(frame),
+        tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
+        impossible: (interest, sentence) => {
+          this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
+          this.#effects.push({ effect: 'release', interest: interest.number })
+        },
       },
-    })
+    )
   }
 
   get state(): SessionState {
@@ -88,7 +92,7 @@ export class HubSession {
 
   /** When `tick` is due if nothing else happens. */
   get nextTick(): number {
-    return Math.min(this.#liveness.next(), this.#leaveAt)
+    return Math.min(this.#liveness.next(), this.#leaveAt, this.#sending.nextTick)
   }
 
   /** What this edge makes the hub hold, beside its interests. */

@@ -8,6 +8,7 @@ import { encodeChange } from '../frames/change.ts'
 import { changeBytesMax, type LinkFrame } from '../frames/frames.ts'
 import type { WaitingChange, WaitingTally } from './conflation.ts'
 import type { HubInterest, MadeBlock } from './hubinterest.ts'
+import type { HubLabour } from './hublabour.ts'
 import type { SessionLimits } from './limits.ts'
 import { BulkPace } from './pace.ts'
 import type { InterestView, LinkObject } from './session.ts'
@@ -17,6 +18,13 @@ type OutgoingEvent = { readonly interest: number; readonly change: Buffer }
 type Moving = { readonly interest: HubInterest; readonly block: MadeBlock; at: number }
 type ComparisonAsked = { readonly interest: HubInterest; readonly comparison: number; readonly request: Buffer }
 type SourceMark = { wanted: number; sent: number }
+
+type Parts = {
+  readonly changes: SharedChanges
+  readonly limits: SessionLimits
+  /** Bytes of objects that may be packed. */
+  readonly packing: HubLabour
+}
 
 type Ways = {
   readonly send: (frame: LinkFrame) => void
@@ -32,6 +40,7 @@ export class HubSending {
   readonly #changes: SharedChanges
   readonly #ways: Ways
   readonly #pace: BulkPace
+  readonly #packing: HubLabour
   readonly #busy = new Set<HubInterest>()
   readonly #marks = new Map<number, SourceMark>()
   #window = 0
@@ -44,9 +53,12 @@ export class HubSending {
   #isFull = false
   #moving: Moving | undefined
   #requests: ComparisonAsked[] = []
+  /** When a block may be packed that waits for nothing else. */
+  #packsAt = Number.POSITIVE_INFINITY
 
-  constructor(changes: SharedChanges, limits: SessionLimits, ways: Ways) {
+  constructor({ changes, limits, packing }: Parts, ways: Ways) {
     this.#limits = limits
+    this.#packing = packing
     this.#pace = new BulkPace(limits)
     this.#changes = changes
     this.#ways = ways
@@ -70,6 +82,11 @@ export class HubSending {
   get heldBytes(): number {
     const requests = this.#requests.reduce((sum, { request }) => sum + request.length, 0)
     return this.tally.bytes + (this.#moving?.block.bytes.length ?? 0) + requests + this.#frames.length * 16
+  }
+
+  /** When `flush` is due if nothing else happens. */
+  get nextTick(): number {
+    return this.#packsAt
   }
 
   get bulkLimit(): number {
@@ -236,7 +253,7 @@ export class HubSending {
 
   #sendBulk(now: number): void {
     for (;;) {
-      this.#moving ??= this.#nextBlock()
+      this.#moving ??= this.#nextBlock(now)
       if (this.#moving === undefined) return
       const { interest, block, at } = this.#moving
       const piece = block.bytes.subarray(at, at + this.#limits.pieceBytes)
@@ -256,12 +273,20 @@ export class HubSending {
     }
   }
 
-  /** Of the interests that have one, in turn. */
-  #nextBlock(): Moving | undefined {
+  /** Of the interests that have one, in turn; packed once there is room for it, and not for an edge that had more packed than it may. */
+  #nextBlock(now: number): Moving | undefined {
+    this.#packsAt = Number.POSITIVE_INFINITY
+    if (!this.#pace.hasRoom(this.#limits.pieceBytes)) return undefined
     for (const interest of this.#busy) {
+      if (!interest.hasBlock) continue
+      if (this.#packing.draw(0, now) < 0) {
+        this.#packsAt = this.#packing.earnedAt
+        return undefined
+      }
       try {
         const block = interest.nextBlock()
         if (block === undefined) continue
+        this.#packing.draw(block.packedBytes, now)
         this.#busy.delete(interest)
         this.#busy.add(interest)
         return { interest, block, at: 0 }

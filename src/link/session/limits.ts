@@ -54,6 +54,12 @@ export const sessionLimits = {
    */
   labourMax: 50_000,
   labourPerMs: 1,
+  /**
+   * Of objects that are packed into blocks for one edge: as much as an edge mirrors at most unless it is told otherwise, then as much as 2 Mbit/s carry of
+   * pods, which are packed to a sixteenth. What is more waits: an edge that subscribes anew without end costs the hub a fiftieth of a core.
+   */
+  packedBytesMax: 192 * 1024 * 1024,
+  packedBytesPerMs: 4 * 1024,
 
   /** What was unpacked at the edge and is not committed yet: beyond it frames wait as they came. */
   uncommittedBytesMax: 8 * 1024 * 1024,
