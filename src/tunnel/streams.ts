@@ -51,6 +51,11 @@ export class TunnelStreams {
     return this.#tunnel.figures()
   }
 
+  /** Whether `next` has something, given room. */
+  get isWaiting(): boolean {
+    return this.#closed === undefined && this.#tunnel.isWaiting(true)
+  }
+
   /** How many streams there are for anything else than these purposes. */
   countBeside(purposes: ReadonlySet<string>): number {
     let count = 0
@@ -93,9 +98,9 @@ export class TunnelStreams {
   }
 
   /** The next frame, once; without `isBulkTaken` only what controls streams and is a few bytes. */
-  next(isBulkTaken: boolean): CarriedFrame | undefined {
+  next(isBulkTaken: boolean, bytesMax?: number): CarriedFrame | undefined {
     if (this.#closed !== undefined) return undefined
-    const taken = this.#tunnel.next(isBulkTaken)
+    const taken = this.#tunnel.next(isBulkTaken, bytesMax)
     if (taken === undefined) {
       this.#isTold = false
       return undefined

@@ -25,7 +25,7 @@ import {
 } from './credentials.ts'
 import { type TakenFrame, type TunnelEffect, takenFrame } from './effects.ts'
 import { type CarriedFrame, decodeTunnelFrame, type ResetReason, type TunnelFrame } from './frames.ts'
-import { creditBytesMax, keptFrameBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
+import { creditBytesMax, cutBytesMin, keptFrameBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
 import { TunnelPacking } from './packing.ts'
 import { TunnelStream } from './stream.ts'
 import { Windows } from './windows.ts'
@@ -148,9 +148,9 @@ export class Tunnel {
 
   /**
    * The next frame to be sent, once: what controls streams first, then new streams, then the bytes of all in turn. Without
-   * `isBulkTaken` only the first: the link decides how much of the others may be on its way.
+   * `isBulkTaken` only the first: the link decides how much of the others may be on its way, and how many bytes of a stream one may bring.
    */
-  next(isBulkTaken: boolean): TakenFrame | undefined {
+  next(isBulkTaken: boolean, bytesMax = pieceBytesMax): TakenFrame | undefined {
     if (!this.#hasBegun) return this.#begin()
     for (const stream of this.#control) {
       this.#control.delete(stream)
@@ -159,7 +159,7 @@ export class Tunnel {
     if (!isBulkTaken) return undefined
     const opening = this.#nextToOpen()
     if (opening !== undefined) return this.#open(...opening)
-    for (const stream of this.#ring) return this.#send(stream)
+    for (const stream of this.#ring) return this.#send(stream, bytesMax)
     return undefined
   }
 
@@ -230,8 +230,11 @@ export class Tunnel {
     return this.#bringing(stream, { kind: 'open', stream: number, purpose, credential, last: isLast ? 1 : 0, bytes })
   }
 
-  #send(stream: TunnelStream): TakenFrame {
-    const bytes = stream.take(Math.min(stream.waitingBytes, stream.credit, pieceBytesMax))
+  /** Undefined where it waits for more room: what would be hardly worth a frame, and a first frame, which is like others as a whole. */
+  #send(stream: TunnelStream, bytesMax: number): TakenFrame | undefined {
+    const wanted = Math.min(stream.waitingBytes, stream.credit, pieceBytesMax)
+    if (wanted > bytesMax && (bytesMax < cutBytesMin || stream.context !== undefined)) return undefined
+    const bytes = stream.take(Math.min(wanted, bytesMax))
     const isLast = this.#spent(stream, bytes)
     return this.#bringing(stream, { kind: isLast ? 'end' : 'data', stream: stream.number, bytes })
   }

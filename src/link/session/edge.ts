@@ -65,7 +65,7 @@ export class EdgeSession {
     const window = limits.windowWanted
     this.#send({
       ...{ kind: 'hello', oldest: oldestProtocol, newest: newestProtocol },
-      ...{ edge, release, cluster, epoch, window },
+      ...{ edge, release, cluster, epoch, window, counts: 1 },
     })
   }
 
@@ -206,7 +206,7 @@ export class EdgeSession {
   }
 
   #welcome(frame: Extract<LinkFrame, { kind: 'welcome' }>): void {
-    const { protocol, hub, cluster, epoch, digestKey, trusts } = frame
+    const { protocol, hub, cluster, epoch, digestKey, trusts, counts } = frame
     if (protocol < oldestProtocol || protocol > newestProtocol) throw new LinkFault(`protocol ${protocol}`)
     if (this.#parts.cluster !== '' && this.#parts.cluster !== cluster) {
       this.#refuse({ reason: 'cluster', retryAfterMs: 0, sentence: `the hub is of cluster ${cluster}` })
@@ -218,6 +218,7 @@ export class EdgeSession {
       return
     }
     if (this.#parts.cluster === '') this.#taking.epoch = epoch
+    this.#taking.countsStreams = counts === 1
     this.#state = 'open'
     this.#effects.push({ effect: 'welcomed', hub, cluster, epoch, digestKey, trustsEdges: trusts === 1 })
   }

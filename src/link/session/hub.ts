@@ -10,34 +10,12 @@ import { ageOf } from './hubage.ts'
 import { misfitOf, noProtocol, type SessionRefusal } from './hubgreeting.ts'
 import { HubInterest } from './hubinterest.ts'
 import { HubLabour } from './hublabour.ts'
+import type { HubSessionParts } from './hubparts.ts'
 import { HubSending } from './hubsending.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
 import { Liveness } from './liveness.ts'
 import type { HubEffect, InterestStart, InterestView, LinkEvent, LinkTerms } from './session.ts'
-import type { SharedChanges } from './sharedchanges.ts'
 import { hubTakes, type SessionState } from './table.ts'
-
-export type HubSessionParts = {
-  readonly hub: string
-  readonly release: string
-  /** The cluster's uid, its epoch, and the version up to which the epochs before it are lost. */
-  readonly cluster: string
-  readonly epoch: number
-  readonly lost: number
-  readonly digestKey: Buffer
-  /** Edges are told whether it passes on what their administrators ask; unless it is said it does not. */
-  readonly trustsEdges?: boolean
-  /** By which edges see whether the documents that they hold are those of the cluster (`mirror/documents/signs`). */
-  readonly signs?: () => readonly Buffer[]
-  /** One for all links of a hub. */
-  readonly changes: SharedChanges
-  /** Whether the edge may come: undefined lets it in. */
-  readonly admit: (edge: string) => SessionRefusal | undefined
-  readonly now: number
-  /** How long ago it was last certain that what is told of a source is what there is. */
-  readonly ageMs?: (source: number) => number
-  readonly limits?: SessionLimits
-}
 
 type FrameFor<Kind extends LinkFrame['kind']> = Extract<LinkFrame, { readonly kind: Kind }>
 
@@ -63,6 +41,8 @@ export class HubSession {
   #pinged: number | undefined
   /** What runs at the other end, as its hello says; '' before that. */
   release = ''
+  /** Streams are bulk: an edge of an older release does not acknowledge them, and has them as its socket takes them. */
+  isStreamPaced = false
 
   constructor(parts: HubSessionParts) {
     this.#parts = parts
@@ -77,6 +57,7 @@ export class HubSession {
       { changes: parts.changes, limits, packing },
       {
         send: (frame) => this.#send(frame),
+        areStreamsWaiting: () => this.isStreamPaced && (parts.areStreamsWaiting?.() ?? false),
         tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
         impossible: (interest, sentence) => {
           this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
@@ -103,6 +84,16 @@ export class HubSession {
   /** Events that were sent and the edge has not committed yet. */
   get behind(): number {
     return this.#sending.behind
+  }
+
+  /** How many bytes of streams may be sent now, where they are paced. */
+  streamRoom(now: number): number {
+    return this.#sending.streamRoom(now)
+  }
+
+  /** So many are: at once, or as far as there was room. */
+  streamed(bytes: number, now: number): void {
+    if (this.isStreamPaced) this.#sending.streamed(bytes, now)
   }
 
   /** How much bulk may be on its way. */
@@ -229,10 +220,10 @@ export class HubSession {
   }
 
   #greet(hello: FrameFor<'hello'>): void {
-    const { hub, release, cluster, digestKey, trustsEdges = false, admit } = this.#parts
+    const { hub, release, cluster, digestKey, trustsEdges = false, admit, areStreamsWaiting } = this.#parts
     const protocol = chooseProtocol(hello)
-    const own = { cluster, epoch: this.#epoch, limits: this.#limits }
-    const refusal = protocol === undefined ? noProtocol : (misfitOf(hello, own) ?? admit(hello.edge))
+    const fitting = { cluster, epoch: this.#epoch, limits: this.#limits }
+    const refusal = protocol === undefined ? noProtocol : (misfitOf(hello, fitting) ?? admit(hello.edge))
     if (protocol === undefined || refusal !== undefined) {
       this.#refuse(refusal ?? noProtocol)
       return
@@ -241,8 +232,10 @@ export class HubSession {
     this.release = hello.release
     this.#sending.window = hello.window
     const window = this.#limits.windowWanted
-    const trusts = trustsEdges ? 1 : 0
-    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts })
+    this.isStreamPaced = hello.counts === 1 && areStreamsWaiting !== undefined
+    const [trusts, counts] = [trustsEdges ? 1 : 0, this.isStreamPaced ? 1 : 0]
+    const own = { protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts, counts }
+    this.#send({ kind: 'welcome', ...own })
     if (hello.cluster !== '' && hello.epoch < this.#epoch)
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
     this.#tellTerms()

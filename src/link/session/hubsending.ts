@@ -30,6 +30,8 @@ type Ways = {
   readonly send: (frame: LinkFrame) => void
   /** More differs than is found one by one: everything is sent instead. */
   readonly tooDifferent: (interest: HubInterest) => void
+  /** Streams have something to be sent too. */
+  readonly areStreamsWaiting: () => boolean
   /** It cannot be sent at all. */
   readonly impossible: (interest: HubInterest, sentence: string) => void
 }
@@ -53,6 +55,8 @@ export class HubSending {
   #isFull = false
   #moving: Moving | undefined
   #requests: ComparisonAsked[] = []
+  /** While blocks and streams both have something to be sent: by how many bytes blocks had more of the line. */
+  #lead = 0
   /** When a block may be packed that waits for nothing else. */
   #packsAt = Number.POSITIVE_INFINITY
 
@@ -75,7 +79,7 @@ export class HubSending {
 
   /** The edge owes an acknowledgement. */
   get isWaiting(): boolean {
-    return this.#acknowledged < this.#position || this.#pace.unacknowledged > 0
+    return this.#acknowledged < this.#position || this.#pace.isOwed
   }
 
   /** Bytes that are held for this edge: what waits for it, a block, and requests. */
@@ -91,6 +95,25 @@ export class HubSending {
 
   get bulkLimit(): number {
     return this.#pace.limit
+  }
+
+  /** How much of streams may be sent now: their half of what bulk may have on its way, all of it where there are no blocks. */
+  streamRoom(now: number): number {
+    return this.#lead < 0 && this.#hasBlock ? 0 : this.#pace.room(now)
+  }
+
+  /** So much of streams is sent now. */
+  streamed(bytes: number, now: number): void {
+    this.#lead = this.#hasBlock ? this.#lead - bytes : 0
+    this.#pace.send(bytes, now, false)
+  }
+
+  /** Of which something can be sent once there is room. */
+  get #hasBlock(): boolean {
+    if (this.#moving !== undefined) return true
+    if (this.#packsAt < Number.POSITIVE_INFINITY) return false
+    for (const interest of this.#busy) if (interest.hasBlock) return true
+    return false
   }
 
   wake(interest: HubInterest): void {
@@ -225,7 +248,7 @@ export class HubSending {
   #answer(now: number): void {
     while (this.#requests[0] !== undefined) {
       const { interest, comparison, request } = this.#requests[0]
-      const room = this.tally.bytes <= this.#limits.waitingBytesMax / 2 && this.#pace.hasRoom(this.#limits.pieceBytes)
+      const room = this.tally.bytes <= this.#limits.waitingBytesMax / 2 && this.#pace.hasRoom(now)
       if (!room) return
       this.#requests.shift()
       if (interest.comparison !== comparison || !['invited', 'walking'].includes(interest.phase)) continue
@@ -256,8 +279,11 @@ export class HubSending {
       this.#moving ??= this.#nextBlock(now)
       if (this.#moving === undefined) return
       const { interest, block, at } = this.#moving
-      const piece = block.bytes.subarray(at, at + this.#limits.pieceBytes)
-      if (!this.#pace.hasRoom(piece.length)) return
+      const share = this.#pace.share(Math.min(this.#limits.pieceBytes, block.bytes.length - at), now)
+      const areStreamsWaiting = this.#ways.areStreamsWaiting()
+      if (share === 0 || (areStreamsWaiting && this.#lead > 0)) return
+      this.#lead = areStreamsWaiting ? this.#lead + share : 0
+      const piece = block.bytes.subarray(at, at + share)
       this.#pace.send(piece.length, now)
       const { version, after, bytes } = block
       const frame = { version, after, size: bytes.length, offset: at, piece }
@@ -276,7 +302,7 @@ export class HubSending {
   /** Of the interests that have one, in turn; packed once there is room for it, and not for an edge that had more packed than it may. */
   #nextBlock(now: number): Moving | undefined {
     this.#packsAt = Number.POSITIVE_INFINITY
-    if (!this.#pace.hasRoom(this.#limits.pieceBytes)) return undefined
+    if (!this.#pace.hasRoom(now)) return undefined
     for (const interest of this.#busy) {
       if (!interest.hasBlock) continue
       if (this.#packing.draw(0, now) < 0) {

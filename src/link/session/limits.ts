@@ -31,6 +31,8 @@ export const sessionLimits = {
 
   /** Of a piece of a block: an event that waits behind one waits 65 ms at 1 Mbit/s. */
   pieceBytes: 8 * 1024,
+  /** Of a piece that is cut to what there is room for: in whole ones alone a long line would never be seen to hold one more. */
+  cutBytesMin: 1_024,
   /**
    * Of objects in one block before it is packed: 5,000 pods take 1.20 MB in blocks of 128 KiB, 1.02 in these, and no less in
    * larger ones. Packed it is about 30 KB, of which the hub holds one for each link that is sent any.
@@ -43,6 +45,10 @@ export const sessionLimits = {
   bulkQueueMs: 100,
   /** How long a bandwidth that was seen is believed in: a radio link is another one a moment later. */
   bandwidthMs: 10_000,
+  /** How long the smallest round trip is: to measure it the line is emptied, for two round trips at most. */
+  roundTripMs: 60_000,
+  /** Of streams, what an edge may have received without saying so: a kubelet's renewed leases are acknowledged once in a while. */
+  unsaidBytes: 2 * 1024,
 
   /** Comparisons that an edge makes at a time: each has one request of up to 48 KiB on its way. */
   walksMax: 8,

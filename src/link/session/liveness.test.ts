@@ -128,7 +128,7 @@ function awaitingEdge() {
   session.receive(
     {
       ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c1', epoch: 1, window: 1 << 18 },
-      ...{ digestKey: Buffer.from('secret'), trusts: 0 },
+      ...{ digestKey: Buffer.from('secret'), trusts: 0, counts: 0 },
     },
     0,
   )

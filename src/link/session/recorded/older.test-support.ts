@@ -1,6 +1,6 @@
 /**
  * The frames of protocol 1 as an older release knew them, kept as they were: what today's side writes has to be readable so. What that
- * release did not know yet is not here: whom a hub trusts in welcome, ages in pong.
+ * release did not know yet is not here: whom a hub trusts in welcome, ages in pong, whether bytes of streams are acknowledged.
  */
 import { ByteReader, ByteWriter, LinkFault } from '../../frames/bytes.ts'
 import { alike, bytes, count, each, type Layout, later, list, oneOf, record, text } from '../../frames/layouts.ts'
