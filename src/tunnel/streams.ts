@@ -63,10 +63,9 @@ export class TunnelStreams {
     return count
   }
 
-  /** Whether of a stream of ours, for one of these purposes, nothing was answered yet. */
-  isAwaiting(purposes: ReadonlySet<string>): boolean {
-    for (const { isOwn, hasHeard, purpose } of this.#duplexes.keys())
-      if (isOwn && !hasHeard && purposes.has(purpose)) return true
+  /** Whether of a stream whose opener said that it is awaited nothing came yet. */
+  get isAwaiting(): boolean {
+    for (const { isAwaited } of this.#duplexes.keys()) if (isAwaited) return true
     return false
   }
 

@@ -78,7 +78,7 @@ export class Tunnel {
 
   /** Undefined where there are as many as either side takes. The credential travels with it, and is what its far end goes by. */
   open(opening: StreamOpening): TunnelStream | undefined {
-    const { purpose, token, certificate } = opening
+    const { purpose, token, certificate, isAwaited = false } = opening
     const max = Math.min(this.#limits.streamsMax, this.#peer?.streams ?? Number.POSITIVE_INFINITY)
     if (this.#own.alive + this.#own.unread >= max) return undefined
     if (token !== undefined && !isBearable(token)) throw new LinkFault('a credential that no header can carry')
@@ -86,6 +86,7 @@ export class Tunnel {
       throw new LinkFault('a certificate that the other side does not take')
     const stream = new TunnelStream({ number: 0, isOwn: true, purpose, state: 'waiting' })
     this.#own.alive++
+    stream.isAwaited = isAwaited
     this.#opening.set(stream, shownBy(opening))
     return stream
   }
@@ -311,7 +312,7 @@ export class Tunnel {
     if (stream.hasHeardEnd || stream.state === 'answering')
       throw new LinkFault(`bytes of stream ${stream.number} behind its end`)
     this.#windows.spend(stream, bytes.length)
-    stream.hasHeard ||= bytes.length > 0 || isLast
+    if (bytes.length > 0 || isLast) stream.isAwaited = false
     stream.hasHeardEnd = isLast
     if (stream.state === 'resetting') {
       // It ended both directions before it can have heard of our reset, and will not answer that.

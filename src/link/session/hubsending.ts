@@ -79,7 +79,7 @@ export class HubSending {
 
   /** The edge owes an acknowledgement. */
   get isWaiting(): boolean {
-    return this.#acknowledged < this.#position || this.#pace.isOwed
+    return this.#acknowledged < this.#position || this.#pace.isLate
   }
 
   /** Bytes that are held for this edge: what waits for it, a block, and requests. */

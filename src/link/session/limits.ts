@@ -49,6 +49,8 @@ export const sessionLimits = {
   roundTripMs: 60_000,
   /** Of streams, what an edge may have received without saying so: a kubelet's renewed leases are acknowledged once in a while. */
   unsaidBytes: 2 * 1024,
+  /** Of streams, what an edge may not leave unsaid without giving a sign of life: an answer of some size, and not a few small ones. */
+  lateBytes: 8 * 1024,
 
   /** Comparisons that an edge makes at a time: each has one request of up to 48 KiB on its way. */
   walksMax: 8,

@@ -43,6 +43,11 @@ export class BulkPace {
     return this.#sent - this.#arrived
   }
 
+  /** So much is on its way that the other side is dead if it does not say so: of less in streams that is not concluded. */
+  get isLate(): boolean {
+    return this.#arrived < this.#promptUpTo || this.unacknowledged >= this.#limits.lateBytes
+  }
+
   /** The other side is to say that something has come: of a little in streams it need not. */
   get isOwed(): boolean {
     return this.#arrived < this.#promptUpTo || this.unacknowledged >= this.#limits.unsaidBytes

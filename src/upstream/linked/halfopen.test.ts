@@ -91,8 +91,9 @@ async function open(answer: () => Promise<void>) {
   const requests = new LinkedRequests({
     ...{ streams: () => link.streams, heardAt: () => link.heardAt, node: 'node', userAgent: 'ake', clock },
   })
-  const put = () =>
+  const put = (passedOn = true) =>
     requests.ask({
+      passedOn,
       ...{ method: 'PUT', path: '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1' },
       ...({ identity: { kind: 'certificate', name: 'node' }, body: Buffer.from('{}'), headMsMax: 75_000 } as const),
     })
@@ -112,6 +113,19 @@ test('[L3] a write over an idle link that is half open fails after 5 s, and not 
   assert.equal(link.isOpen, false)
   await failed
   assert.equal((await link.ended).reason, 'silent')
+})
+
+test('[L3] what an edge asks for itself, and no caller waits for, makes a link that is silent for some seconds no dead one', async () => {
+  const { clock, link, line, put } = await open(async () => {})
+  line.swallow()
+  const failed = assert.rejects(put(false), Unreachable)
+  await until(() => line.swallowed() > 0)
+  clock.advance(29_900)
+  assert.equal(link.isOpen, true)
+  clock.advance(5_100)
+  assert.equal(link.isOpen, false)
+  await failed
+  await link.ended
 })
 
 test('[L3] an API server that takes its time is no sign of a dead link: its hub answers meanwhile', async () => {

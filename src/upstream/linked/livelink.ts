@@ -13,7 +13,6 @@ import type { InterestHeld } from '../../link/session/edgeinterest.ts'
 import type { EdgeEffect, EndReason, LinkTerms, ReceivedChange } from '../../link/session/session.ts'
 import type { LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
-import { requestPurpose, upgradePurpose } from '../../tunnel/request/request.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import { HandedOver } from './handedover.ts'
 import type { HubPeer } from './hubdial.ts'
@@ -73,9 +72,6 @@ export type LiveLinkParts = {
   readonly termsTold: (link: LiveLink) => void
 }
 
-/** Streams whose first bytes a caller waits for: any other may be silent for as long as its link lives. */
-const answered: ReadonlySet<string> = new Set([requestPurpose, upgradePurpose])
-
 /** What a hub says of itself. */
 type Welcome = Omit<Extract<EdgeEffect, { effect: 'welcomed' }>, 'effect'>
 
@@ -108,7 +104,7 @@ export class LiveLink {
     const now = clock.steady()
     this.#heardAt = now
     const held = (interest: number, key: string) => this.#listeners.get(interest)?.held(key)
-    const isAwaiting = () => this.#streams?.isAwaiting(answered) ?? false
+    const isAwaiting = () => this.#streams?.isAwaiting ?? false
     this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, isAwaiting, now })
     this.ended = new Promise((resolve) => {
       this.#end = resolve
