@@ -21,7 +21,7 @@ export type StreamOpening = {
   readonly token?: string | undefined
   /** A chain of certificates (`chainText`). */
   readonly certificate?: string | undefined
-  /** Somebody waits for the first bytes of what comes back: the other side is asked for signs of life until then. */
+  /** A caller waits for the first bytes of what comes back: the other side is asked for signs of life until then. */
   readonly isAwaited?: boolean
 }
 

@@ -24,7 +24,7 @@ export type EdgeSessionParts = {
   readonly keepaliveMs: number
   /** What the copy will have of a key when everything that was handed over is committed. */
   readonly held: (interest: number, key: string) => Buffer | undefined
-  /** Whether somebody waits for the answer to a request over streams, of which nothing came yet: the hub is asked for signs of life meanwhile. */
+  /** Whether a caller waits for the answer to a request over streams, of which nothing came yet: the hub is asked for signs of life meanwhile. */
   readonly isAwaiting?: () => boolean
   readonly now: number
   readonly limits?: SessionLimits
