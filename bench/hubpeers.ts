@@ -203,7 +203,8 @@ async function connected(peers: HubPeers, wanted: (at: number) => readonly strin
   const lines = Array.from({ length: edges }, (_, at) => new Line(`node-${at}`))
   for (const [at, line] of lines.entries()) {
     peers.accept(line)
-    const hello = { oldest: 1, newest: 1, edge: line.peer.name, release: '1', cluster: 'c', epoch: 1, window: 2 ** 18 }
+    const edge = { edge: line.peer.name, release: '1', cluster: 'c', epoch: 1 }
+    const hello = { oldest: 1, newest: 1, ...edge, window: 2 ** 18, counts: 1 }
     const subscribed = wanted(at).map((name, index) => ({
       ...{ interest: index + 1, name, version, wish: 'resume' as const, partial: 0, after: '' },
     }))

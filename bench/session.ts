@@ -246,7 +246,12 @@ function toldFigures(): Figure[] {
 function liveHub(view: InterestView, changes: SharedChanges, interests: number): HubSession {
   const hub = newHub(changes)
   hub.receive(
-    { ...{ kind: 'hello', oldest: 1, newest: 1, edge: 'e', release: '1', cluster: 'c' }, epoch: 1, window: 2 ** 18 },
+    {
+      ...{ kind: 'hello', oldest: 1, newest: 1, edge: 'e', release: '1', cluster: 'c' },
+      epoch: 1,
+      window: 2 ** 18,
+      counts: 1,
+    },
     0,
   )
   const entries = Array.from({ length: interests }, (_, at) => ({

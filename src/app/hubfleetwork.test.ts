@@ -98,7 +98,16 @@ class Fleet {
       cut: () => undefined,
       bufferedBytes: 0,
     })
-    const hello = { oldest: 1, newest: 1, edge: name, release: '1', cluster: '', epoch: 0, window: 2 ** 18 } as const
+    const hello = {
+      oldest: 1,
+      newest: 1,
+      edge: name,
+      release: '1',
+      cluster: '',
+      epoch: 0,
+      counts: 1,
+      window: 2 ** 18,
+    } as const
     handlers?.frame(encodeFrame({ kind: 'hello', ...hello }))
   }
 

@@ -21,6 +21,8 @@ export type StreamOpening = {
   readonly token?: string | undefined
   /** A chain of certificates (`chainText`). */
   readonly certificate?: string | undefined
+  /** A caller waits for the first bytes of what comes back: the other side is asked for signs of life until then. */
+  readonly isAwaited?: boolean
 }
 
 export function shownBy({ token, certificate }: StreamOpening): ShownCredential | undefined {

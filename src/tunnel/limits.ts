@@ -6,6 +6,9 @@
  */
 export const pieceBytesMax = 16 * 1024
 
+/** Of one that is cut to what there is room for on the link: below it the frame's own bytes would count. */
+export const cutBytesMin = 1_024
+
 /** Of what a stream is for, as a word. */
 export const purposeBytesMax = 63
 

@@ -41,6 +41,8 @@ export class TunnelStream {
   granted = 0
   unread = 0
   window = 0
+  /** Whether the first of the other side's bytes, or their end, are waited for. */
+  isAwaited = false
   /** Whether the other side's end came: also in a stream that is being reset. */
   hasHeardEnd = false
   /** Whether our end was sent before we reset it. */

@@ -51,11 +51,22 @@ export class TunnelStreams {
     return this.#tunnel.figures()
   }
 
+  /** Whether `next` has something, given room. */
+  get isWaiting(): boolean {
+    return this.#closed === undefined && this.#tunnel.isWaiting(true)
+  }
+
   /** How many streams there are for anything else than these purposes. */
   countBeside(purposes: ReadonlySet<string>): number {
     let count = 0
     for (const { purpose } of this.#duplexes.keys()) if (!purposes.has(purpose)) count++
     return count
+  }
+
+  /** Whether of a stream whose opener said that it is awaited nothing came yet. */
+  get isAwaiting(): boolean {
+    for (const { isAwaited } of this.#duplexes.keys()) if (isAwaited) return true
+    return false
   }
 
   /** Undefined where there are as many as either side takes, or the link is gone. Nothing is sent before its opener has returned. */
@@ -86,9 +97,9 @@ export class TunnelStreams {
   }
 
   /** The next frame, once; without `isBulkTaken` only what controls streams and is a few bytes. */
-  next(isBulkTaken: boolean): CarriedFrame | undefined {
+  next(isBulkTaken: boolean, bytesMax?: number): CarriedFrame | undefined {
     if (this.#closed !== undefined) return undefined
-    const taken = this.#tunnel.next(isBulkTaken)
+    const taken = this.#tunnel.next(isBulkTaken, bytesMax)
     if (taken === undefined) {
       this.#isTold = false
       return undefined

@@ -25,7 +25,7 @@ import {
 } from './credentials.ts'
 import { type TakenFrame, type TunnelEffect, takenFrame } from './effects.ts'
 import { type CarriedFrame, decodeTunnelFrame, type ResetReason, type TunnelFrame } from './frames.ts'
-import { creditBytesMax, keptFrameBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
+import { creditBytesMax, cutBytesMin, keptFrameBytesMax, pieceBytesMax, type TunnelLimits } from './limits.ts'
 import { TunnelPacking } from './packing.ts'
 import { TunnelStream } from './stream.ts'
 import { Windows } from './windows.ts'
@@ -78,7 +78,7 @@ export class Tunnel {
 
   /** Undefined where there are as many as either side takes. The credential travels with it, and is what its far end goes by. */
   open(opening: StreamOpening): TunnelStream | undefined {
-    const { purpose, token, certificate } = opening
+    const { purpose, token, certificate, isAwaited = false } = opening
     const max = Math.min(this.#limits.streamsMax, this.#peer?.streams ?? Number.POSITIVE_INFINITY)
     if (this.#own.alive + this.#own.unread >= max) return undefined
     if (token !== undefined && !isBearable(token)) throw new LinkFault('a credential that no header can carry')
@@ -86,6 +86,7 @@ export class Tunnel {
       throw new LinkFault('a certificate that the other side does not take')
     const stream = new TunnelStream({ number: 0, isOwn: true, purpose, state: 'waiting' })
     this.#own.alive++
+    stream.isAwaited = isAwaited
     this.#opening.set(stream, shownBy(opening))
     return stream
   }
@@ -148,9 +149,9 @@ export class Tunnel {
 
   /**
    * The next frame to be sent, once: what controls streams first, then new streams, then the bytes of all in turn. Without
-   * `isBulkTaken` only the first: the link decides how much of the others may be on its way.
+   * `isBulkTaken` only the first: the link decides how much of the others may be on its way, and how many bytes of a stream one may bring.
    */
-  next(isBulkTaken: boolean): TakenFrame | undefined {
+  next(isBulkTaken: boolean, bytesMax = pieceBytesMax): TakenFrame | undefined {
     if (!this.#hasBegun) return this.#begin()
     for (const stream of this.#control) {
       this.#control.delete(stream)
@@ -159,7 +160,7 @@ export class Tunnel {
     if (!isBulkTaken) return undefined
     const opening = this.#nextToOpen()
     if (opening !== undefined) return this.#open(...opening)
-    for (const stream of this.#ring) return this.#send(stream)
+    for (const stream of this.#ring) return this.#send(stream, bytesMax)
     return undefined
   }
 
@@ -230,8 +231,11 @@ export class Tunnel {
     return this.#bringing(stream, { kind: 'open', stream: number, purpose, credential, last: isLast ? 1 : 0, bytes })
   }
 
-  #send(stream: TunnelStream): TakenFrame {
-    const bytes = stream.take(Math.min(stream.waitingBytes, stream.credit, pieceBytesMax))
+  /** Undefined where it waits for more room: what would be hardly worth a frame, and a first frame, which is like others as a whole. */
+  #send(stream: TunnelStream, bytesMax: number): TakenFrame | undefined {
+    const wanted = Math.min(stream.waitingBytes, stream.credit, pieceBytesMax)
+    if (wanted > bytesMax && (bytesMax < cutBytesMin || stream.context !== undefined)) return undefined
+    const bytes = stream.take(Math.min(wanted, bytesMax))
     const isLast = this.#spent(stream, bytes)
     return this.#bringing(stream, { kind: isLast ? 'end' : 'data', stream: stream.number, bytes })
   }
@@ -308,6 +312,7 @@ export class Tunnel {
     if (stream.hasHeardEnd || stream.state === 'answering')
       throw new LinkFault(`bytes of stream ${stream.number} behind its end`)
     this.#windows.spend(stream, bytes.length)
+    if (bytes.length > 0 || isLast) stream.isAwaited = false
     stream.hasHeardEnd = isLast
     if (stream.state === 'resetting') {
       // It ended both directions before it can have heard of our reset, and will not answer that.

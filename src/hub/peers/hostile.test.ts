@@ -24,7 +24,10 @@ const tunnelled = fc.tuple(fc.integer({ min: 0x80, max: 0xbf }), anything).map((
   return encodeFrame({ kind: 'tunnel', type, payload })
 })
 const hello = fc.constant(
-  encodeFrame({ kind: 'hello', oldest: 1, newest: 1, edge: 'n1', release: '', cluster: '', epoch: 0, window: 2 ** 18 }),
+  encodeFrame({
+    ...{ kind: 'hello', oldest: 1, newest: 1, edge: 'n1', release: '', cluster: '', epoch: 0, window: 2 ** 18 },
+    counts: 1,
+  }),
 )
 const frames = fc.array(fc.oneof(anything, subscribe, subscribe, unsubscribe, acknowledge, compare, tunnelled, hello))
 

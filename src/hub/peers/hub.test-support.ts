@@ -79,6 +79,7 @@ class MemoryLine implements PeerSocket {
   isOver = false
   closed: { readonly code: LinkClose | 'cut'; readonly why: string } | undefined
   readonly #held: Buffer[] = []
+  #isFull = false
   bufferedBytes = 0
   bufferedMost = 0
 
@@ -97,14 +98,13 @@ class MemoryLine implements PeerSocket {
     this.bufferedBytes += frame.length
     this.bufferedMost = Math.max(this.bufferedMost, this.bufferedBytes)
     if (!this.isHeldUp) queueMicrotask(() => this.#deliver())
-    return this.bufferedBytes < standardLinkLimits.fullBytes
+    this.#isFull ||= this.bufferedBytes >= standardLinkLimits.fullBytes
+    return !this.#isFull
   }
 
   release(): void {
     this.isHeldUp = false
-    const wasFull = this.bufferedBytes >= standardLinkLimits.fullBytes
     this.#deliver()
-    if (wasFull) this.handlers?.ready()
   }
 
   #deliver(): void {
@@ -113,6 +113,9 @@ class MemoryLine implements PeerSocket {
       this.bufferedBytes -= frame.length
       this.#edge.receive(decodeFrame(frame) as LinkFrame, this)
     }
+    if (!this.#isFull || this.isOver || this.bufferedBytes > standardLinkLimits.fullBytes / 2) return
+    this.#isFull = false
+    this.handlers?.ready()
   }
 
   close(code: LinkClose, why: string): void {

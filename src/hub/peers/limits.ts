@@ -6,7 +6,10 @@ export const peerLimits = {
    * Addresses say nothing: behind a balancer each connection of one edge may come from another.
    */
   handOverMsMax: 5_000,
-  /** Of streams' bytes, what waits to be sent: an event that comes meanwhile waits for that (0.25 s at 1 Mbit/s). */
+  /**
+   * Of streams' bytes to an edge that does not acknowledge them, what waits to be sent: an event that comes meanwhile waits for that (0.25 s at
+   * 1 Mbit/s), and for what the system and the line hold already, of which nothing is known. To any other they are bulk (`link/session/pace`).
+   */
   tunnelBytesMax: 32 * 1024,
   /** How soon it is looked whether those were taken, where the socket does not tell. */
   tunnelLookMs: 10,

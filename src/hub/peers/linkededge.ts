@@ -1,7 +1,7 @@
 /**
  * One edge at this hub: drives its session over its socket. Frames that came and events of its interests are told to the
  * session; what that wants sent goes out, as far as the socket takes it: while that is full the session holds back what is new
- * and conflates it. Streams have what is left of the line.
+ * and conflates it. Streams share the line with blocks (`streamsending.ts`).
  */
 import type { Clock } from '../../base/clock.ts'
 import { reasonOf } from '../../base/fault.ts'
@@ -9,8 +9,9 @@ import type { Log } from '../../base/log.ts'
 import type { Warnings } from '../../base/warnings.ts'
 import { LinkFault } from '../../link/frames/bytes.ts'
 import { decodeFrame, encodeFrame } from '../../link/frames/frames.ts'
-import { HubSession, type HubSessionParts } from '../../link/session/hub.ts'
+import { HubSession } from '../../link/session/hub.ts'
 import type { SessionRefusal } from '../../link/session/hubgreeting.ts'
+import type { HubSessionParts } from '../../link/session/hubparts.ts'
 import { sessionLimits } from '../../link/session/limits.ts'
 import type { HubEffect } from '../../link/session/session.ts'
 import type { LinkClose, LinkEnd, LinkSocket } from '../../link/socket/linksocket.ts'
@@ -24,6 +25,7 @@ import { peerLimits } from './limits.ts'
 import { PeerInterest, sayable } from './peerinterest.ts'
 import type { EdgeRights, PeerPolicies } from './rights.ts'
 import { LinkSelections, type LookingBudgets } from './selections.ts'
+import { StreamSending } from './streamsending.ts'
 
 export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
 
@@ -32,7 +34,7 @@ export type PeerTraffic = { sentBytes: number; receivedBytes: number; events: nu
 
 type LinkedEdgeParts = {
   readonly link: PeerSocket
-  readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs'>
+  readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs' | 'areStreamsWaiting'>
   readonly sources: Pick<HubSources, 'open' | 'heardAt' | 'present'>
   readonly rights: EdgeRights
   readonly policies?: PeerPolicies
@@ -59,12 +61,12 @@ export class LinkedEdge {
   readonly #cameAt: number
   readonly #traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
   #streams: TunnelStreams | undefined
+  #streamSending: StreamSending | undefined
   #hasRoom = true
   #isOver = false
   #isJudging = false
   #isJudgedAgain = false
   #timer: { readonly at: number; readonly cancel: () => void } | undefined
-  #cancelLook: (() => void) | undefined
   /** What policies said of it when it was last told. */
   #rules: ReturnType<PeerPolicies['rulesOf']> | undefined
 
@@ -78,6 +80,7 @@ export class LinkedEdge {
       admit: (edge) => this.#admit(edge),
       now: this.#cameAt,
       ageMs: (source) => this.#now - parts.sources.heardAt(source),
+      areStreamsWaiting: () => this.#streams?.isWaiting ?? false,
     })
     link.begin({
       frame: (bytes) => this.#receive(bytes),
@@ -101,8 +104,7 @@ export class LinkedEdge {
     const { name: edge, from, certificate } = this.edge
     const livedMs = this.#parts.clock.steady() - this.#cameAt
     const { heldBytes, state, release, behind, confirmed } = this.#session
-    const { bufferedBytes } = this.#parts.link
-    const held = { interests: this.#interests.size, heldBytes, bufferedBytes, behind, ...confirmed }
+    const held = { interests: this.#interests.size, heldBytes, bufferedBytes: this.bufferedBytes, behind, ...confirmed }
     return { edge, from, certificate, release, state, livedMs, ...held, ...this.#traffic }
   }
 
@@ -199,6 +201,16 @@ export class LinkedEdge {
     interest.release()
   }
 
+  /** The socket takes more. */
+  get hasRoom(): boolean {
+    return this.#hasRoom && !this.#isOver
+  }
+
+  /** What it has not passed on. */
+  get bufferedBytes(): number {
+    return this.#parts.link.bufferedBytes
+  }
+
   get #now(): number {
     return this.#parts.clock.steady()
   }
@@ -240,6 +252,8 @@ export class LinkedEdge {
     }
     if (this.#isOver) return
     if (this.#streams === undefined && this.#session.state !== 'greeting') this.#beginStreams()
+    // What was acknowledged made room.
+    if (this.#session.isStreamPaced) this.#streamSending?.flush()
     this.#wait()
   }
 
@@ -306,7 +320,7 @@ export class LinkedEdge {
   #ready(): void {
     this.#hasRoom = true
     this.#tick()
-    this.#sendStreams()
+    this.#streamSending?.flush()
   }
 
   #guarded(run: () => void): void {
@@ -330,27 +344,14 @@ export class LinkedEdge {
   }
 
   #beginStreams(): void {
-    const { accept } = this.#parts
-    const ready = () => this.#sendStreams()
+    const { accept, clock } = this.#parts
+    const ready = () => this.#streamSending?.flush()
     this.#streams = new TunnelStreams({ side: 'hub', limits: standardTunnelLimits, accept, ready })
-  }
-
-  #sendStreams(): void {
-    this.#cancelLook?.()
-    this.#cancelLook = undefined
-    const { link, clock } = this.#parts
-    while (!this.#isOver) {
-      const isBulkTaken = this.#hasRoom && link.bufferedBytes < peerLimits.tunnelBytesMax
-      const frame = this.#streams?.next(isBulkTaken)
-      if (frame !== undefined) {
-        this.#send(encodeFrame(frame))
-        continue
-      }
-      // Where the socket is full it tells when it is not; below that it does not tell.
-      if (!isBulkTaken && this.#hasRoom)
-        this.#cancelLook = clock.setTimer(peerLimits.tunnelLookMs, () => this.#sendStreams())
-      return
-    }
+    this.#streamSending = new StreamSending({
+      ...{ streams: this.#streams, session: this.#session, clock, line: this },
+      send: (frame) => this.#send(encodeFrame(frame)),
+      sent: () => this.wake(),
+    })
   }
 
   /** One timer for what is due next: a sign of life, the end of a drain, the end of the certificate by the clock as it is now. */
@@ -387,7 +388,7 @@ export class LinkedEdge {
     const { name: edge, from } = this.edge
     this.#isOver = true
     this.#timer?.cancel()
-    this.#cancelLook?.()
+    this.#streamSending?.stop()
     this.#streams?.close(why)
     for (const interest of [...this.#interests.values()]) this.forget(interest)
     const fields = { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) }

@@ -25,11 +25,13 @@ const some = <T>(of: fc.Arbitrary<T>) => fc.array(of, { maxLength: 5 })
 const arbitraries: { readonly [Kind in LinkFrame['kind']]: fc.Arbitrary<Omit<LinkFrame & { kind: Kind }, 'kind'>> } = {
   hello: fields({
     ...{ oldest: number, newest: number, edge: name, release: name, cluster: name, epoch: number, window: number },
+    counts: number,
   }),
   welcome: fields({
     ...{ protocol: number, hub: name, release: name, cluster: name, epoch: number, window: number },
     digestKey: bytes(64),
     trusts: number,
+    counts: number,
   }),
   refused: fields({
     interest: number,
@@ -144,7 +146,7 @@ test('[L11] every truncation of a frame is a fault, or says less than the whole'
       if (cut !== 'fault')
         assert.match(
           cut?.kind ?? '',
-          /tunnel|welcome|subscribe|complete|pong/,
+          /tunnel|hello|welcome|subscribe|complete|pong/,
           `seed ${seed}: ${whole.toString('hex')} to ${length}`,
         )
     }
@@ -225,7 +227,7 @@ test('[L13] a frame of an unknown type is passed over where its release said so,
 test('[L13] a hub of a release that does not say whether it trusts its edges does not', () => {
   const welcome: LinkFrame = {
     ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 1 },
-    ...{ digestKey: Buffer.of(7), trusts: 1 },
+    ...{ digestKey: Buffer.of(7), trusts: 1, counts: 0 },
   }
   const bytes = encodeFrame(welcome)
   assert.deepEqual(decodeFrame(bytes), welcome)
@@ -298,8 +300,12 @@ test('[L13] the bytes of protocol 1 stay what they are', () => {
   const resumed: LinkFrame = { ...subscribe, interests: [{ ...interests[0]!, partial: 7, after: 'a/b' }], epoch: 2 }
   assert.equal(hex(resumed), '04011401000976312f706f64734061c801000703612f6202')
   assert.equal(
-    hex({ kind: 'hello', oldest: 1, newest: 2, edge: 'n', release: 'r', cluster: 'c', epoch: 3, window: 4 }),
+    hex({ kind: 'hello', oldest: 1, newest: 2, edge: 'n', release: 'r', cluster: 'c', epoch: 3, window: 4, counts: 0 }),
     '010102016e017201630304',
+  )
+  assert.equal(
+    hex({ kind: 'hello', oldest: 1, newest: 2, edge: 'n', release: 'r', cluster: 'c', epoch: 3, window: 4, counts: 1 }),
+    '010102016e01720163030401',
   )
   assert.equal(hex({ kind: 'terms', trusts: 1, tokenAgeMs: 300, serveAgeMs: 0 }), '4001ac0200')
   assert.equal(hex({ kind: 'refused', interest: 1, reason: 'never', retryAfterMs: 0, sentence: '' }), '03010a0000')

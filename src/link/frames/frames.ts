@@ -81,7 +81,11 @@ const subscribed = each(() =>
 const layouts = {
   hello: [
     0x01,
-    record({ oldest: count, newest: count, edge: name, release: name, cluster: name, epoch: count, window: count }),
+    record({
+      ...{ oldest: count, newest: count, edge: name, release: name, cluster: name, epoch: count, window: count },
+      // 1: it can acknowledge bytes of streams among those of blocks.
+      counts: later(count, 0),
+    }),
   ],
   welcome: [
     0x02,
@@ -95,6 +99,8 @@ const layouts = {
       digestKey: bytes(nameBytesMax),
       // 1: it trusts its edges, and passes on what their administrators ask.
       trusts: later(count, 0),
+      // 1: bytes of streams are to be acknowledged among those of blocks.
+      counts: later(count, 0),
     }),
   ],
   refused: [0x03, record({ interest: count, reason, retryAfterMs: count, sentence: text(sentenceBytesMax) })],

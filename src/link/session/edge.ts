@@ -10,6 +10,7 @@ import { EdgeInterest, type InterestHeld } from './edgeinterest.ts'
 import { EdgeTaking } from './edgetaking.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
 import { Liveness, nextKeepalive } from './liveness.ts'
+import { OwedAnswers } from './owedanswers.ts'
 import type { EdgeEffect, RefusalReason } from './session.ts'
 import { edgeTakes, type SessionState } from './table.ts'
 
@@ -23,6 +24,8 @@ export type EdgeSessionParts = {
   readonly keepaliveMs: number
   /** What the copy will have of a key when everything that was handed over is committed. */
   readonly held: (interest: number, key: string) => Buffer | undefined
+  /** Whether a caller waits for the answer to a request over streams, of which nothing came yet: the hub is asked for signs of life meanwhile. */
+  readonly isAwaiting?: () => boolean
   readonly now: number
   readonly limits?: SessionLimits
 }
@@ -42,6 +45,7 @@ export class EdgeSession {
   readonly #liveness: Liveness
   readonly #interests = new Map<number, EdgeInterest>()
   readonly #taking: EdgeTaking
+  readonly #owed: OwedAnswers
   #effects: EdgeEffect[] = []
   #state: SessionState = 'greeting'
   #lastNumber = 0
@@ -56,11 +60,12 @@ export class EdgeSession {
     this.#liveness = new Liveness(parts.keepaliveMs, parts.now)
     const limits = parts.limits ?? sessionLimits
     this.#taking = new EdgeTaking(parts, limits, (effect) => this.#effects.push(effect))
+    this.#owed = new OwedAnswers(limits, parts.isAwaiting ?? (() => false))
     const { edge, release, cluster, epoch } = parts
     const window = limits.windowWanted
     this.#send({
       ...{ kind: 'hello', oldest: oldestProtocol, newest: newestProtocol },
-      ...{ edge, release, cluster, epoch, window },
+      ...{ edge, release, cluster, epoch, window, counts: 1 },
     })
   }
 
@@ -70,7 +75,7 @@ export class EdgeSession {
 
   /** When `tick` is due if nothing else happens. */
   get nextTick(): number {
-    return this.#liveness.next()
+    return Math.min(this.#liveness.next(), this.#owed.next())
   }
 
   /** What the next link should keep alive by: a path that forgot this one while it was idle is asked more often. */
@@ -99,7 +104,7 @@ export class EdgeSession {
     this.#liveness.heard(now)
     this.#guarded(() => {
       if (!edgeTakes[this.#state].includes(frame.kind)) throw new LinkFault(`${frame.kind} while ${this.#state}`)
-      this.#take(frame)
+      this.#take(frame, now)
     })
     return this.tick(now)
   }
@@ -156,6 +161,11 @@ export class EdgeSession {
       interest.take(tree)
   }
 
+  /** So much of streams is sent now. */
+  streamed(bytes: number, now: number): void {
+    this.#owed.sent(bytes, now)
+  }
+
   /** Whether the hub is there is to be asked with the next `tick`, however idle the link is. */
   ask(): void {
     if (this.#state === 'open' || this.#state === 'leaving') this.#liveness.want()
@@ -166,12 +176,12 @@ export class EdgeSession {
     if (this.#state !== 'closed') this.#refuse({ reason: 'other', retryAfterMs: 0, sentence })
   }
 
-  #take(frame: LinkFrame): void {
+  #take(frame: LinkFrame, now: number): void {
     if (frame.kind === 'welcome') this.#welcome(frame)
     else if (frame.kind === 'ping') this.#send({ kind: 'pong', number: frame.number, ageMs: 0, stale: [] })
     else if (frame.kind === 'pong') {
       if (frame.number > this.#liveness.number) throw new LinkFault('answers what was not asked')
-      if (frame.number === this.#liveness.number) this.#freshen(this.#pingedAt - frame.ageMs, new Set(frame.stale))
+      if (frame.number === this.#liveness.number) this.#answered(frame, now)
     } else if (frame.kind === 'drain') {
       this.#state = 'leaving'
       this.#effects.push({ effect: 'move', withinMs: frame.withinMs, sentence: frame.sentence })
@@ -183,6 +193,11 @@ export class EdgeSession {
     else this.#taking.put(frame)
   }
 
+  #answered({ ageMs, stale }: Extract<LinkFrame, { kind: 'pong' }>, now: number): void {
+    this.#owed.answered(now)
+    this.#freshen(this.#pingedAt - ageMs, new Set(stale))
+  }
+
   #freshen(at: number, stale: ReadonlySet<number>): void {
     const live = [...this.#interests.values()].filter(({ phase }) => phase === 'live')
     const fresh = live.filter(({ number }) => !stale.has(number))
@@ -191,7 +206,7 @@ export class EdgeSession {
   }
 
   #welcome(frame: Extract<LinkFrame, { kind: 'welcome' }>): void {
-    const { protocol, hub, cluster, epoch, digestKey, trusts } = frame
+    const { protocol, hub, cluster, epoch, digestKey, trusts, counts } = frame
     if (protocol < oldestProtocol || protocol > newestProtocol) throw new LinkFault(`protocol ${protocol}`)
     if (this.#parts.cluster !== '' && this.#parts.cluster !== cluster) {
       this.#refuse({ reason: 'cluster', retryAfterMs: 0, sentence: `the hub is of cluster ${cluster}` })
@@ -203,6 +218,7 @@ export class EdgeSession {
       return
     }
     if (this.#parts.cluster === '') this.#taking.epoch = epoch
+    this.#taking.countsStreams = counts === 1
     this.#state = 'open'
     this.#effects.push({ effect: 'welcomed', hub, cluster, epoch, digestKey, trustsEdges: trusts === 1 })
   }
@@ -237,10 +253,12 @@ export class EdgeSession {
   }
 
   #look(now: number): void {
-    const due = this.#liveness.due(this.#state === 'greeting' || this.#taking.isWaiting, now)
+    const isOwed = this.#owed.isOwed(now)
+    const due = this.#liveness.due(this.#state === 'greeting' || this.#taking.isWaiting || isOwed, now)
     if (due === 'dead') this.#close({ reason: 'silent', retryAfterMs: 0, sentence: 'no sign of life' })
     else if (due === 'ping' && this.#state !== 'greeting') {
       this.#pingedAt = now
+      this.#owed.pinged()
       this.#send({ kind: 'ping', number: this.#liveness.number })
     }
   }

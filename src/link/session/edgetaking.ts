@@ -19,6 +19,8 @@ type Held = (interest: number, key: string) => Buffer | undefined
 export class EdgeTaking {
   /** The epoch of what was taken last. */
   epoch: number
+  /** The hub wants bytes of streams acknowledged too. */
+  countsStreams = false
   readonly #held: Held
   readonly #limits: SessionLimits
   readonly #tell: (effect: EdgeEffect) => void
@@ -38,6 +40,8 @@ export class EdgeTaking {
   /** Bytes of bulk: received, and acknowledged. */
   #bulk = 0
   #bulkAcknowledged = 0
+  /** Some of it was not of streams, and is acknowledged however little it is. */
+  #isPrompt = false
   /** What is not committed: of events as they came, and of changes as they were handed over. */
   #frames: { readonly position: number; readonly bytes: number }[] = []
   #uncommitted: { readonly position: number; readonly bytes: number }[] = []
@@ -104,7 +108,10 @@ export class EdgeTaking {
 
   acknowledge(): void {
     const bulk = this.#hasRoom ? this.#bulk : this.#bulkAcknowledged
-    if (this.#committed === this.#acknowledged && bulk === this.#bulkAcknowledged) return
+    const unsaid = bulk - this.#bulkAcknowledged
+    const isBulkDue = unsaid >= this.#limits.unsaidBytes || (this.#isPrompt && unsaid > 0)
+    if (this.#committed === this.#acknowledged && !isBulkDue) return
+    if (unsaid > 0) this.#isPrompt = false
     this.#acknowledged = this.#committed
     this.#bulkAcknowledged = bulk
     this.#tell({ effect: 'send', frame: { kind: 'acknowledge', position: this.#committed, bulk } })
@@ -133,8 +140,18 @@ export class EdgeTaking {
     else if (frame.kind === 'compared') this.#compared(frame)
     else if (frame.kind === 'lost') this.#lost(frame)
     else if (frame.kind === 'refused') this.#refused(frame)
-    else if (frame.kind === 'tunnel') this.#tell({ effect: 'tunnel', frame })
+    else if (frame.kind === 'tunnel') this.#carry(frame)
     return true
+  }
+
+  #carry(frame: FrameAt<'tunnel'>): void {
+    if (this.countsStreams) this.#bulk += frame.payload.length
+    this.#tell({ effect: 'tunnel', frame })
+  }
+
+  #received(bytes: number): void {
+    this.#bulk += bytes
+    this.#isPrompt = true
   }
 
   /** Undefined for one that was given up, or is astray. */
@@ -222,7 +239,7 @@ export class EdgeTaking {
   }
 
   #block(frame: FrameAt<'block'>): void {
-    this.#bulk += frame.piece.length
+    this.#received(frame.piece.length)
     const interest = this.#interestOf(frame.interest)
     if (interest === undefined) return
     const block = this.#assembly.add(frame)
@@ -289,7 +306,7 @@ export class EdgeTaking {
   }
 
   #compared({ interest: number, version, answer }: FrameAt<'compared'>): void {
-    this.#bulk += answer.length
+    this.#received(answer.length)
     const interest = this.#interestOf(number)
     if (interest === undefined || interest.comparison !== version) return
     if (interest.phase !== 'comparing' || interest.walkState !== 'asking')

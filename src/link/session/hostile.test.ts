@@ -1,17 +1,20 @@
 /** Peers that are broken or hostile: whatever they send, the other side closes with a reason or goes on within its limits (L8). */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { firstSeed as seed } from '../../base/lives.test-support.ts'
 import { encodeDelta, expandedBytesMax } from '../delta.ts'
+import { DigestTree } from '../digest/digest.ts'
 import { encodeChange, type LinkChange } from '../frames/change.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../frames/frames.ts'
 import { encodeBlock } from './block.ts'
 import { EdgeSession } from './edge.ts'
-import type { HubSession } from './hub.ts'
-import { sessionLimits } from './limits.ts'
+import { HubSession } from './hub.ts'
+import { type SessionLimits, sessionLimits } from './limits.ts'
 import { SimulatedPair } from './pair.test-support.ts'
-import type { StagedChange } from './session.ts'
+import { digestEntry, type HubEffect, type InterestView, type LinkObject, type StagedChange } from './session.ts'
+import { SharedChanges } from './sharedchanges.ts'
 
 /** Sequences; each is of ten frames or some more. The conformance step `link-long` sets more. AKE_SEED repeats a run. */
 const sequences = Math.ceil(Number(process.env.AKE_FRAMES ?? 20_000) / 10)
@@ -201,6 +204,92 @@ test('[L8] subscribing without end, numbers that are not new, and work without e
     })
   }
   assert.match(found ?? '', /more than a link may/)
+})
+
+/** A hub before one edge, with eight blocks of one interest, which pack well or not at all; what of it was read to be packed. */
+function packingHub(fill: 'text' | 'noise', limits: Partial<SessionLimits> = {}) {
+  const objects = Array.from({ length: 64 }, (_, at): LinkObject => {
+    const key = `a/k${at + 10}`
+    return {
+      key,
+      uid: key,
+      version: 1,
+      bytes: fill === 'text' ? Buffer.alloc(64 * 1024, `text ${at} `) : randomBytes(64 * 1024),
+    }
+  })
+  const found = { readBytes: 0, bulk: 0 }
+  const digest = new DigestTree(Buffer.from('secret'))
+  for (const object of objects) digest.put(digestEntry(object))
+  const view: InterestView = {
+    ...{ source: 1, version: 1, floor: 1, digest, get: () => undefined, since: () => [], near: () => undefined },
+    *behind(key) {
+      for (const object of objects) {
+        if (object.key <= key) continue
+        found.readBytes += object.bytes.length
+        yield object
+      }
+    },
+  }
+  const session = new HubSession({
+    ...{ hub: 'h', release: '1', cluster: 'c1', epoch: 1, lost: 0, digestKey: Buffer.from('secret'), now: 0 },
+    ...{ changes: new SharedChanges(), admit: () => undefined, limits: { ...sessionLimits, ...limits } },
+  })
+  const take = (effects: readonly HubEffect[]) => {
+    for (const effect of effects) {
+      if (effect.effect === 'send' && effect.frame.kind === 'block') found.bulk += effect.frame.piece.length
+      if (effect.effect === 'open') session.opened(effect.interest, view)
+    }
+  }
+  const send = (frame: LinkFrame, now = 0) => {
+    take(session.receive(frame, now))
+    take(session.tick(now))
+  }
+  send(conversation.toHub[0]!)
+  const subscribe = (interest: number, now = 0) =>
+    send({ kind: 'subscribe', interests: [{ ...entry(interest), wish: 'anew' }], epoch: 1 }, now)
+  const acknowledge = (now = 0) => send({ kind: 'acknowledge', position: 0, bulk: found.bulk }, now)
+  return { session, found, send, subscribe, acknowledge }
+}
+
+test('[L2, L8] who subscribes anew and leaves without end has little packed for it: nothing before there is room, and no more than a link may', () => {
+  const deaf = packingHub('noise')
+  for (let at = 1; at <= 500; at++) {
+    deaf.subscribe(at)
+    deaf.send({ kind: 'unsubscribe', interests: [at] })
+  }
+  assert.equal(deaf.session.state, 'open')
+  const { readBytes: unread } = deaf.found
+  assert.ok(unread <= 2 * sessionLimits.blockObjectBytes, `${unread} bytes were packed for one that reads nothing`)
+  const eager = packingHub('text', { packedBytesMax: 4 << 20, packedBytesPerMs: 1_024 })
+  for (let at = 1; at <= 500; at++) {
+    eager.subscribe(at, at)
+    eager.acknowledge(at)
+    eager.send({ kind: 'unsubscribe', interests: [at] }, at)
+  }
+  // Of each block one object more is looked at.
+  const most = 1.25 * ((4 << 20) + 500 * 1_024)
+  assert.ok(eager.found.readBytes <= most, `${eager.found.readBytes} bytes were packed for one that reads everything`)
+})
+
+test('[L2] an edge that had more packed than a link may at once has the rest as it is earned', () => {
+  const { session, found, subscribe, acknowledge } = packingHub('text', {
+    packedBytesMax: 1 << 20,
+    packedBytesPerMs: 1_024,
+  })
+  subscribe(1)
+  let now = 0
+  for (let before = -1; before !== found.bulk; ) {
+    before = found.bulk
+    acknowledge(now)
+  }
+  const first = found.readBytes
+  assert.ok(first < 64 * 64 * 1_024, `${first} bytes at once`)
+  for (let looks = 0; found.readBytes < 64 * 64 * 1_024; looks++) {
+    assert.ok(looks < 50 && session.nextTick > now, 'it does not say when there is more')
+    now = session.nextTick
+    acknowledge(now)
+  }
+  assert.ok(now >= 2_000 && now < 6_000, String(now))
 })
 
 test('[L8] acknowledging what was not sent, answering what was not asked and unknown interests close a link', () => {

@@ -11,34 +11,12 @@ import { ConfirmedVersion, type UnliveInterests, unliveOf } from './hubconfirmed
 import { misfitOf, noProtocol, type SessionRefusal } from './hubgreeting.ts'
 import { HubInterest } from './hubinterest.ts'
 import { HubLabour } from './hublabour.ts'
+import type { HubSessionParts } from './hubparts.ts'
 import { HubSending } from './hubsending.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
 import { Liveness } from './liveness.ts'
 import type { HubEffect, InterestStart, InterestView, LinkEvent, LinkTerms } from './session.ts'
-import type { SharedChanges } from './sharedchanges.ts'
 import { hubTakes, type SessionState } from './table.ts'
-
-export type HubSessionParts = {
-  readonly hub: string
-  readonly release: string
-  /** The cluster's uid, its epoch, and the version up to which the epochs before it are lost. */
-  readonly cluster: string
-  readonly epoch: number
-  readonly lost: number
-  readonly digestKey: Buffer
-  /** Edges are told whether it passes on what their administrators ask; unless it is said it does not. */
-  readonly trustsEdges?: boolean
-  /** By which edges see whether the documents that they hold are those of the cluster (`mirror/documents/signs`). */
-  readonly signs?: () => readonly Buffer[]
-  /** One for all links of a hub. */
-  readonly changes: SharedChanges
-  /** Whether the edge may come: undefined lets it in. */
-  readonly admit: (edge: string) => SessionRefusal | undefined
-  readonly now: number
-  /** How long ago it was last certain that what is told of a source is what there is. */
-  readonly ageMs?: (source: number) => number
-  readonly limits?: SessionLimits
-}
 
 type FrameFor<Kind extends LinkFrame['kind']> = Extract<LinkFrame, { readonly kind: Kind }>
 
@@ -67,26 +45,33 @@ export class HubSession {
   #pinged: number | undefined
   /** What runs at the other end, as its hello says; '' before that. */
   release = ''
+  /** Streams are bulk: an edge of an older release does not acknowledge them, and has them as its socket takes them. */
+  isStreamPaced = false
 
   constructor(parts: HubSessionParts) {
     this.#parts = parts
     const limits = parts.limits ?? sessionLimits
     this.#limits = limits
-    this.#labour = new HubLabour(limits, parts.now)
+    this.#labour = new HubLabour({ max: limits.labourMax, perMs: limits.labourPerMs }, parts.now)
+    const packing = new HubLabour({ max: limits.packedBytesMax, perMs: limits.packedBytesPerMs }, parts.now)
     this.#epoch = parts.epoch
     this.#lost = parts.lost
     this.#liveness = new Liveness(limits.keepaliveMsMax + limits.hubPatienceMs, parts.now)
-    this.#sending = new HubSending(parts.changes, limits, {
-      send: (frame) => {
-        if (frame.kind === 'events') this.#confirmed.sent(frame.position)
-        this.#send(frame)
+    this.#sending = new HubSending(
+      { changes: parts.changes, limits, packing },
+      {
+        send: (frame) => {
+          if (frame.kind === 'events') this.#confirmed.sent(frame.position)
+          this.#send(frame)
+        },
+        areStreamsWaiting: () => this.isStreamPaced && (parts.areStreamsWaiting?.() ?? false),
+        tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
+        impossible: (interest, sentence) => {
+          this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
+          this.#effects.push({ effect: 'release', interest: interest.number })
+        },
       },
-      tooDifferent: (interest) => this.#accept(interest, interest.snapshot()),
-      impossible: (interest, sentence) => {
-        this.refuse(interest.number, { reason: 'limit', retryAfterMs: 0, sentence })
-        this.#effects.push({ effect: 'release', interest: interest.number })
-      },
-    })
+    )
   }
 
   get state(): SessionState {
@@ -95,7 +80,7 @@ export class HubSession {
 
   /** When `tick` is due if nothing else happens. */
   get nextTick(): number {
-    return Math.min(this.#liveness.next(), this.#leaveAt, this.#aheadAt)
+    return Math.min(this.#liveness.next(), this.#leaveAt, this.#aheadAt, this.#sending.nextTick)
   }
 
   /** What this edge makes the hub hold, beside its interests. */
@@ -111,6 +96,16 @@ export class HubSession {
   /** How far the edge has come, by its own word. */
   get confirmed(): { readonly version: number; readonly unlive: UnliveInterests } {
     return { version: this.#confirmed.version, unlive: unliveOf(this.#interests.values()) }
+  }
+
+  /** How many bytes of streams may be sent now, where they are paced. */
+  streamRoom(now: number): number {
+    return this.#sending.streamRoom(now)
+  }
+
+  /** So many are: at once, or as far as there was room. */
+  streamed(bytes: number, now: number): void {
+    if (this.isStreamPaced) this.#sending.streamed(bytes, now)
   }
 
   /** How much bulk may be on its way. */
@@ -252,10 +247,10 @@ export class HubSession {
   }
 
   #greet(hello: FrameFor<'hello'>): void {
-    const { hub, release, cluster, digestKey, trustsEdges = false, admit } = this.#parts
+    const { hub, release, cluster, digestKey, trustsEdges = false, admit, areStreamsWaiting } = this.#parts
     const protocol = chooseProtocol(hello)
-    const own = { cluster, epoch: this.#epoch, limits: this.#limits }
-    const refusal = protocol === undefined ? noProtocol : (misfitOf(hello, own) ?? admit(hello.edge))
+    const fitting = { cluster, epoch: this.#epoch, limits: this.#limits }
+    const refusal = protocol === undefined ? noProtocol : (misfitOf(hello, fitting) ?? admit(hello.edge))
     if (protocol === undefined || refusal !== undefined) {
       this.#refuse(refusal ?? noProtocol)
       return
@@ -264,8 +259,10 @@ export class HubSession {
     this.release = hello.release
     this.#sending.window = hello.window
     const window = this.#limits.windowWanted
-    const trusts = trustsEdges ? 1 : 0
-    this.#send({ kind: 'welcome', protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts })
+    this.isStreamPaced = hello.counts === 1 && areStreamsWaiting !== undefined
+    const [trusts, counts] = [trustsEdges ? 1 : 0, this.isStreamPaced ? 1 : 0]
+    const own = { protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts, counts }
+    this.#send({ kind: 'welcome', ...own })
     if (hello.cluster !== '' && hello.epoch < this.#epoch)
       this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
     this.#tellTerms()

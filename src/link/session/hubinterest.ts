@@ -34,6 +34,8 @@ export type MadeBlock = {
   readonly version: number
   readonly after: string
   readonly bytes: Buffer
+  /** Of what is in it, before it was packed. */
+  readonly packedBytes: number
   /** The event that says what it was, when it has been sent. */
   readonly event: Buffer | undefined
 }
@@ -202,12 +204,23 @@ export class HubInterest {
     return { type: 'put', key, version, bytes: item.bytes }
   }
 
+  /** Whether `nextBlock` has something to look for: it may find that there is nothing. */
+  get hasBlock(): boolean {
+    if (this.#phase === 'live') return this.#isLargeDue
+    return this.#isFlushed || (this.#phase === 'snapshot' && !this.#isAtEnd)
+  }
+
   /** The next block, if there is one. Throws `LinkFault` where an object is too large for any. */
   nextBlock(): MadeBlock | undefined {
-    if (this.#phase === 'live') return this.#isLargeDue ? this.#largeBlock() : undefined
-    const isFlush = this.#phase !== 'snapshot' || this.#isAtEnd || this.queue.bytes > this.#limits.waitingBytesMax / 4
-    if (isFlush && this.queue.size > 0) return this.#changesBlock()
-    return this.#phase === 'snapshot' && !this.#isAtEnd ? this.#objectsBlock() : undefined
+    if (!this.hasBlock) return undefined
+    if (this.#phase === 'live') return this.#largeBlock()
+    return this.#isFlushed ? this.#changesBlock() : this.#objectsBlock()
+  }
+
+  /** Changes that came meanwhile are due: those behind a snapshot wait for its end, as far as there is room. */
+  get #isFlushed(): boolean {
+    if (this.queue.size === 0) return false
+    return this.#phase !== 'snapshot' || this.#isAtEnd || this.queue.bytes > this.#limits.waitingBytesMax / 4
   }
 
   /** A block of it has been sent to its end. */
@@ -260,7 +273,7 @@ export class HubInterest {
     this.#largeVersion = entry.version
     this.#largeSince = entry.since
     return {
-      ...{ version, after: '', bytes: encodeBlock('event', [change]) },
+      ...{ version, after: '', bytes: encodeBlock('event', [change]), packedBytes: bytesOf([change]) },
       event: encodeChange({ type: 'put', key, version, base: '', delta: Buffer.alloc(0) }, changeBytesMax),
     }
   }
@@ -293,6 +306,11 @@ export class HubInterest {
   }
 
   #gathered(of: 'objects' | 'changes', changes: readonly StagedChange[], after: string): MadeBlock {
-    return { version: this.#snapshotVersion, after, bytes: encodeBlock(of, changes), event: undefined }
+    const bytes = encodeBlock(of, changes)
+    return { version: this.#snapshotVersion, after, bytes, packedBytes: bytesOf(changes), event: undefined }
   }
+}
+
+function bytesOf(changes: readonly StagedChange[]): number {
+  return changes.reduce((sum, change) => sum + change.key.length + (change.type === 'put' ? change.bytes.length : 0), 0)
 }

@@ -8,6 +8,7 @@ import { encodeChange } from '../frames/change.ts'
 import { changeBytesMax, type LinkFrame } from '../frames/frames.ts'
 import type { WaitingChange, WaitingTally } from './conflation.ts'
 import type { HubInterest, MadeBlock } from './hubinterest.ts'
+import type { HubLabour } from './hublabour.ts'
 import type { SessionLimits } from './limits.ts'
 import { BulkPace } from './pace.ts'
 import type { InterestView, LinkObject } from './session.ts'
@@ -18,10 +19,19 @@ type Moving = { readonly interest: HubInterest; readonly block: MadeBlock; at: n
 type ComparisonAsked = { readonly interest: HubInterest; readonly comparison: number; readonly request: Buffer }
 type SourceMark = { wanted: number; sent: number }
 
+type Parts = {
+  readonly changes: SharedChanges
+  readonly limits: SessionLimits
+  /** Bytes of objects that may be packed. */
+  readonly packing: HubLabour
+}
+
 type Ways = {
   readonly send: (frame: LinkFrame) => void
   /** More differs than is found one by one: everything is sent instead. */
   readonly tooDifferent: (interest: HubInterest) => void
+  /** Streams have something to be sent too. */
+  readonly areStreamsWaiting: () => boolean
   /** It cannot be sent at all. */
   readonly impossible: (interest: HubInterest, sentence: string) => void
 }
@@ -32,6 +42,7 @@ export class HubSending {
   readonly #changes: SharedChanges
   readonly #ways: Ways
   readonly #pace: BulkPace
+  readonly #packing: HubLabour
   readonly #busy = new Set<HubInterest>()
   readonly #marks = new Map<number, SourceMark>()
   #window = 0
@@ -44,9 +55,14 @@ export class HubSending {
   #isFull = false
   #moving: Moving | undefined
   #requests: ComparisonAsked[] = []
+  /** While blocks and streams both have something to be sent: by how many bytes blocks had more of the line. */
+  #lead = 0
+  /** When a block may be packed that waits for nothing else. */
+  #packsAt = Number.POSITIVE_INFINITY
 
-  constructor(changes: SharedChanges, limits: SessionLimits, ways: Ways) {
+  constructor({ changes, limits, packing }: Parts, ways: Ways) {
     this.#limits = limits
+    this.#packing = packing
     this.#pace = new BulkPace(limits)
     this.#changes = changes
     this.#ways = ways
@@ -63,7 +79,7 @@ export class HubSending {
 
   /** The edge owes an acknowledgement. */
   get isWaiting(): boolean {
-    return this.#acknowledged < this.#position || this.#pace.unacknowledged > 0
+    return this.#acknowledged < this.#position || this.#pace.isLate
   }
 
   /** Bytes that are held for this edge: what waits for it, a block, and requests. */
@@ -72,8 +88,32 @@ export class HubSending {
     return this.tally.bytes + (this.#moving?.block.bytes.length ?? 0) + requests + this.#frames.length * 16
   }
 
+  /** When `flush` is due if nothing else happens. */
+  get nextTick(): number {
+    return this.#packsAt
+  }
+
   get bulkLimit(): number {
     return this.#pace.limit
+  }
+
+  /** How much of streams may be sent now: their half of what bulk may have on its way, all of it where there are no blocks. */
+  streamRoom(now: number): number {
+    return this.#lead < 0 && this.#hasBlock ? 0 : this.#pace.room(now)
+  }
+
+  /** So much of streams is sent now. */
+  streamed(bytes: number, now: number): void {
+    this.#lead = this.#hasBlock ? this.#lead - bytes : 0
+    this.#pace.send(bytes, now, false)
+  }
+
+  /** Of which something can be sent once there is room. */
+  get #hasBlock(): boolean {
+    if (this.#moving !== undefined) return true
+    if (this.#packsAt < Number.POSITIVE_INFINITY) return false
+    for (const interest of this.#busy) if (interest.hasBlock) return true
+    return false
   }
 
   wake(interest: HubInterest): void {
@@ -208,7 +248,7 @@ export class HubSending {
   #answer(now: number): void {
     while (this.#requests[0] !== undefined) {
       const { interest, comparison, request } = this.#requests[0]
-      const room = this.tally.bytes <= this.#limits.waitingBytesMax / 2 && this.#pace.hasRoom(this.#limits.pieceBytes)
+      const room = this.tally.bytes <= this.#limits.waitingBytesMax / 2 && this.#pace.hasRoom(now)
       if (!room) return
       this.#requests.shift()
       if (interest.comparison !== comparison || !['invited', 'walking'].includes(interest.phase)) continue
@@ -236,11 +276,14 @@ export class HubSending {
 
   #sendBulk(now: number): void {
     for (;;) {
-      this.#moving ??= this.#nextBlock()
+      this.#moving ??= this.#nextBlock(now)
       if (this.#moving === undefined) return
       const { interest, block, at } = this.#moving
-      const piece = block.bytes.subarray(at, at + this.#limits.pieceBytes)
-      if (!this.#pace.hasRoom(piece.length)) return
+      const share = this.#pace.share(Math.min(this.#limits.pieceBytes, block.bytes.length - at), now)
+      const areStreamsWaiting = this.#ways.areStreamsWaiting()
+      if (share === 0 || (areStreamsWaiting && this.#lead > 0)) return
+      this.#lead = areStreamsWaiting ? this.#lead + share : 0
+      const piece = block.bytes.subarray(at, at + share)
       this.#pace.send(piece.length, now)
       const { version, after, bytes } = block
       const frame = { version, after, size: bytes.length, offset: at, piece }
@@ -256,12 +299,20 @@ export class HubSending {
     }
   }
 
-  /** Of the interests that have one, in turn. */
-  #nextBlock(): Moving | undefined {
+  /** Of the interests that have one, in turn; packed once there is room for it, and not for an edge that had more packed than it may. */
+  #nextBlock(now: number): Moving | undefined {
+    this.#packsAt = Number.POSITIVE_INFINITY
+    if (!this.#pace.hasRoom(now)) return undefined
     for (const interest of this.#busy) {
+      if (!interest.hasBlock) continue
+      if (this.#packing.draw(0, now) < 0) {
+        this.#packsAt = this.#packing.earnedAt
+        return undefined
+      }
       try {
         const block = interest.nextBlock()
         if (block === undefined) continue
+        this.#packing.draw(block.packedBytes, now)
         this.#busy.delete(interest)
         this.#busy.add(interest)
         return { interest, block, at: 0 }

@@ -31,6 +31,8 @@ export const sessionLimits = {
 
   /** Of a piece of a block: an event that waits behind one waits 65 ms at 1 Mbit/s. */
   pieceBytes: 8 * 1024,
+  /** Of a piece that is cut to what there is room for: in whole ones alone a long line would never be seen to hold one more. */
+  cutBytesMin: 1_024,
   /**
    * Of objects in one block before it is packed: 5,000 pods take 1.20 MB in blocks of 128 KiB, 1.02 in these, and no less in
    * larger ones. Packed it is about 30 KB, of which the hub holds one for each link that is sent any.
@@ -43,6 +45,12 @@ export const sessionLimits = {
   bulkQueueMs: 100,
   /** How long a bandwidth that was seen is believed in: a radio link is another one a moment later. */
   bandwidthMs: 10_000,
+  /** How long the smallest round trip is: to measure it the line is emptied, for two round trips at most. */
+  roundTripMs: 60_000,
+  /** Of streams, what an edge may have received without saying so: a kubelet's renewed leases are acknowledged once in a while. */
+  unsaidBytes: 2 * 1024,
+  /** Of streams, what an edge may not leave unsaid without giving a sign of life: an answer of some size, and not a few small ones. */
+  lateBytes: 8 * 1024,
 
   /** Comparisons that an edge makes at a time: each has one request of up to 48 KiB on its way. */
   walksMax: 8,
@@ -54,6 +62,12 @@ export const sessionLimits = {
    */
   labourMax: 50_000,
   labourPerMs: 1,
+  /**
+   * Of objects that are packed into blocks for one edge: as much as an edge mirrors at most unless it is told otherwise, then as much as 2 Mbit/s carry of
+   * pods, which are packed to a sixteenth. What is more waits: an edge that subscribes anew without end costs the hub a fiftieth of a core.
+   */
+  packedBytesMax: 192 * 1024 * 1024,
+  packedBytesPerMs: 4 * 1024,
 
   /** What was unpacked at the edge and is not committed yet: beyond it frames wait as they came. */
   uncommittedBytesMax: 8 * 1024 * 1024,
@@ -63,6 +77,8 @@ export const sessionLimits = {
   /** L3: silence after which the other side is asked for a sign of life, and after which it is dead, while something waits for it. */
   askAfterMs: 2_000,
   deadAfterMs: 5_000,
+  /** The slowest line that a link lives on, 64 kbit/s: what is answered behind more than that carries meanwhile is not late. */
+  slowestBytesPerMs: 8,
   /** Between the two looks that find it dead: time to read what waited on the sockets of some thousand links. */
   lastLookMs: 500,
   /** A look that comes later than this says that this side had no processor, and nothing of the other. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LinkFrame } from '../frames/frames.ts'
+import { EdgeSession } from './edge.ts'
 import { Liveness, nextKeepalive } from './liveness.ts'
 import { SimulatedPair } from './pair.test-support.ts'
 
@@ -115,4 +116,69 @@ test('[L3] one that is late at each look as well finds its end in half a minute,
   let now = 0
   for (; always.due(true, now) !== 'dead'; now = always.next() + 900) assert.ok(now < 40_000)
   assert.ok(now >= 30_000 && now < 32_000, String(now))
+})
+
+/** An edge's session that was welcomed, with requests that a test has answered or not; the pings it sends, and its end. */
+function awaitingEdge() {
+  const state = { isAwaiting: false }
+  const session = new EdgeSession({
+    ...{ edge: 'e', release: '1', cluster: '', epoch: 0, keepaliveMs: 30_000, held: () => undefined, now: 0 },
+    isAwaiting: () => state.isAwaiting,
+  })
+  session.receive(
+    {
+      ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c1', epoch: 1, window: 1 << 18 },
+      ...{ digestKey: Buffer.from('secret'), trusts: 0, counts: 0 },
+    },
+    0,
+  )
+  /** At each time that it asks for, up to a moment: what it does, and when. */
+  const upTo = (until: number, answers: (at: number) => boolean = () => false) => {
+    const found: string[] = []
+    for (let now = session.nextTick; now <= until && session.state !== 'closed'; now = session.nextTick)
+      for (const effect of session.tick(now)) {
+        if (effect.effect === 'close') found.push(`close ${now}`)
+        if (effect.effect !== 'send' || effect.frame.kind !== 'ping') continue
+        found.push(`ping ${now}`)
+        if (answers(now)) session.receive({ kind: 'pong', number: effect.frame.number, ageMs: 0, stale: [] }, now)
+      }
+    return found
+  }
+  return { session, state, upTo }
+}
+
+test('[L3] a request that nothing was answered to is something that waits: its link is given up after 5 s, and kept while its hub answers pings', () => {
+  const silent = awaitingEdge()
+  silent.state.isAwaiting = true
+  silent.session.streamed(600, 3_000)
+  silent.session.tick(3_000)
+  assert.deepEqual(silent.upTo(60_000), ['ping 5000', 'close 8000'])
+  const slow = awaitingEdge()
+  slow.state.isAwaiting = true
+  slow.session.streamed(600, 3_000)
+  slow.session.tick(3_000)
+  assert.deepEqual(
+    slow.upTo(10_000, () => true),
+    ['ping 5000', 'ping 7000', 'ping 9000'],
+  )
+  slow.state.isAwaiting = false
+  assert.deepEqual(
+    slow.upTo(38_000, () => true),
+    [],
+  )
+})
+
+test('[L3] what has not come to the hub yet on a slow line is not owed an answer: a ping behind it would not be answered in time', () => {
+  const { session, state, upTo } = awaitingEdge()
+  state.isAwaiting = true
+  // 12.8 s at 64 kbit/s.
+  session.streamed(102_400, 3_000)
+  session.tick(3_000)
+  assert.deepEqual(upTo(20_000), ['ping 15800', 'close 18800'])
+  const much = awaitingEdge()
+  much.state.isAwaiting = true
+  much.session.streamed(100_000_000, 3_000)
+  much.session.tick(3_000)
+  // However much it was: no later than on an idle link.
+  assert.deepEqual(much.upTo(60_000), ['ping 30000', 'close 35000'])
 })

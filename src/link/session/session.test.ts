@@ -11,7 +11,7 @@ import { SharedChanges } from './sharedchanges.ts'
 
 const hello = (fields: object = {}): LinkFrame => ({
   ...{ kind: 'hello', oldest: 1, newest: 1, edge: 'e0', release: '1', cluster: '', epoch: 0, window: 256 * 1024 },
-  ...fields,
+  ...{ counts: 0, ...fields },
 })
 
 /** A pair whose edge has everything and is told what comes. */
@@ -60,6 +60,7 @@ test('[L7, L9] an edge leaves a hub that speaks another protocol, is of another 
       cluster: 'c1',
       epoch: 3,
       window: 1,
+      counts: 0,
       digestKey: Buffer.of(1),
       trusts: 0,
     },

@@ -13,10 +13,12 @@ const samples: { readonly [Kind in LinkFrame['kind']]: LinkFrame & { readonly ki
     cluster: '',
     epoch: 0,
     window: 2 ** 18,
+    counts: 1,
   },
   welcome: {
     ...{ kind: 'welcome', protocol: 1, hub: 'h', release: '1', cluster: 'c', epoch: 1, window: 2 ** 18, trusts: 0 },
     digestKey: Buffer.of(1),
+    counts: 1,
   },
   refused: { kind: 'refused', interest: 1, reason: 'forbidden', retryAfterMs: 0, sentence: '' },
   subscribe: {

@@ -113,7 +113,7 @@ test('[L4] it connects again after each end; only a hub that welcomes it ends th
   assert.equal(link.current, undefined)
 })
 
-test('[L3] a hub that falls silent while something waits is given up after 5 s, and what is followed hears it', async () => {
+test('[L3] a hub that falls silent on an idle link is given up 5 s after it was asked for a sign of life, and what is followed hears it', async () => {
   const { link, hub, clock, follow, put, end, state } = open()
   put('a/1', 'x')
   await settle(20)

@@ -142,7 +142,8 @@ export class LinkedRequests {
       throw new Unreachable(link?.closed ?? 'there is no link', false)
     if (signal?.aborted === true) throw new Unreachable('the caller gave up', false)
     if (credential.certificate !== undefined && !link.takesCertificates) throw new Unreachable(notTaken, false)
-    const stream = link.open({ purpose, ...credential })
+    // For what the edge asks for itself no caller waits until the link is found dead.
+    const stream = link.open({ purpose, ...credential, isAwaited: passedOn === true })
     if (stream === undefined)
       throw tooManyRequests('too many requests are passed on to the hub at once, please try again later', 1)
     const patience = new Patience({ clock, signal, headMsMax })

@@ -104,7 +104,8 @@ export class LiveLink {
     const now = clock.steady()
     this.#heardAt = now
     const held = (interest: number, key: string) => this.#listeners.get(interest)?.held(key)
-    this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, now })
+    const isAwaiting = () => this.#streams?.isAwaiting ?? false
+    this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, isAwaiting, now })
     this.ended = new Promise((resolve) => {
       this.#end = resolve
     })
@@ -345,10 +346,14 @@ export class LiveLink {
 
   /** What controls streams always, their bytes while there is room. */
   #pump(): void {
+    const now = this.#parts.clock.steady()
     for (;;) {
       const frame = this.#streams?.next(!this.#isFull)
       if (frame === undefined) return
+      this.#session.streamed(frame.payload.length, now)
       this.#send(frame)
+      // The hub may owe an answer from now on.
+      this.#poke()
     }
   }
 

@@ -28,12 +28,18 @@ const entries = (fields: Parameters<typeof record>[0]) => list(record({ ...field
 const layouts: Readonly<
   Partial<Record<LinkFrame['kind'], readonly [type: number, fields: Parameters<typeof record>[0]]>>
 > = {
-  hello: [1, { oldest: count, newest: count, edge: name, release: name, cluster: name, epoch: count, window: count }],
+  hello: [
+    1,
+    {
+      ...{ oldest: count, newest: count, edge: name, release: name, cluster: name, epoch: count, window: count },
+      counts: count,
+    },
+  ],
   welcome: [
     2,
     {
       ...{ protocol: count, hub: name, release: name, cluster: name, epoch: count, window: count },
-      ...{ digestKey: bytes(253), trusts: count },
+      ...{ digestKey: bytes(253), trusts: count, counts: count },
     },
   ],
   refused: [3, { interest: count, reason, retryAfterMs: count, sentence }],

@@ -1,6 +1,7 @@
 /**
  * The frames of protocol 1 as older releases knew them, kept as they were: what today's side writes has to be readable so. The first
- * did not know yet whom a hub trusts in welcome and ages in pong; the second, of the first hubs, neither terms nor documents, nor what is never mirrored.
+ * did not know yet whom a hub trusts in welcome and ages in pong; the second, of the first hubs, neither terms nor documents, nor what is never mirrored. Neither
+ * knew whether bytes of streams are acknowledged.
  */
 import { ByteReader, ByteWriter, LinkFault } from '../../frames/bytes.ts'
 import { alike, bytes, count, each, type Layout, later, list, oneOf, record, text } from '../../frames/layouts.ts'
