@@ -34,6 +34,9 @@ async function live(seed: number): Promise<void> {
     else await mirror.pass(random(3_000))
     if (random(3) === 0) await settle(random(10))
   }
+  // Two pasts that both stand at one version differ without a sign until the cluster moves on, as clusters do.
+  do world.put('a/0', 'the last')
+  while (server.version <= (mirror.copy.caches.get('v1/pods')?.version ?? 0))
   const equal = () => JSON.stringify(held()) === JSON.stringify([...server.listed('pods').values()].sort())
   await mirror.until(equal).catch(() => assert.fail('the copy is not what the cluster has'))
   assert.equal(mirror.comparison.found, 0, 'differences without a sign')
