@@ -42,7 +42,7 @@ syncing    its first list is being read
 waiting    for the API server, or before it asks again; why stands below, or at Upstream
 fed        a wider interest covers it and feeds it
 refused    the API server says 401, 403 or 404: the data stay until that is confirmed over minutes
-withdrawn  it was confirmed: reads are passed through, the data go soon, those of "standing" ones too
+withdrawn  it was confirmed: reads are passed through, the data go soon, "standing" ones too
 failing    its first list does not come about: reads are passed through, it is tried again
 tooLarge   it is larger than options allow: the data stay as they were
 OBJECTS, SIZE, WATCHES are what it holds and who watches it here. HEARD: since the API server was
