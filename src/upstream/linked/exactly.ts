@@ -1,10 +1,10 @@
 /** What a hub does not tell of a version of the past: asked of the API server, through the hub. */
 import type { Clock } from '../../base/clock.ts'
 import type { Item } from '../../cache/item.ts'
-import { type Collection, Expired } from '../follow/follow.ts'
+import { type Collection, Expired, Refused, TooLarge } from '../follow/follow.ts'
 import { type ListingLimits, readListing } from '../follow/listing.ts'
 import { Source } from '../follow/source.ts'
-import { Unreachable, type Upstream } from '../upstream.ts'
+import type { Upstream } from '../upstream.ts'
 
 type Parts = {
   readonly upstream: Upstream
@@ -31,7 +31,8 @@ export async function listExactly(parts: Parts): Promise<Listed | undefined> {
 
 /**
  * Whether the API server resumes nothing from this version, as after a restore that lets versions go on far ahead: then none of those
- * before will come again (`follow/direct`). False where the hub does not list for this edge: then clients list again, which is never wrong.
+ * before will come again (`follow/direct`). True also where that cannot be told, as where the node of this edge may not list: nothing but an
+ * answer of that version proves that it means something else now, and without a proof no client is made to list again.
  */
 export async function isForgotten(parts: Omit<Parts, 'limits'>): Promise<boolean> {
   const { upstream, clock, signal, collection, exactly } = parts
@@ -39,7 +40,8 @@ export async function isForgotten(parts: Omit<Parts, 'limits'>): Promise<boolean
     await new Source({ upstream, scope: collection.scope, clock }).page({ objects: 1, exactly }, signal)
     return false
   } catch (error) {
-    if (error instanceof Unreachable) throw error
-    return error instanceof Expired
+    if (error instanceof TooLarge) return false
+    if (error instanceof Expired || error instanceof Refused) return true
+    throw error
   }
 }

@@ -73,3 +73,12 @@ test('[L7] objects that are older under versions that went on are a gap like any
   assert.deepEqual([client.lists, client.expired], [1, []])
   await world.stop()
 })
+
+test('[L7] where the API server does not tell this edge whether it has forgotten, objects that are older make no client list again', async () => {
+  const { linked, world, client, kept } = await open()
+  linked.server.fault = () => ({ kind: 'status', code: 403 })
+  linked.restoreUnseen(kept, 1_000)
+  await stepping(world, [client], () => client.isRight() && client.idle)
+  assert.deepEqual([client.lists, client.expired], [1, []])
+  await world.stop()
+})
