@@ -139,6 +139,8 @@ export type Site = {
   edges(): readonly Edge[]
   /** Through which its edges reach the API server, one line for all; none where they reach it straight. */
   readonly hubs: readonly Hub[]
+  /** Watches of each resource that the API server had before any hub or edge. */
+  readonly ownWatches: ReadonlyMap<string, number>
   stop(): Promise<void>
 }
 
@@ -158,6 +160,7 @@ export async function startSite({ dir, signal, progress, hubs: count = 0 }: Opti
   const edges: Edge[] = []
   const hubs: Hub[] = []
   const hubDir = join(dir, 'hub')
+  const ownWatches = await watchesUpstream(oracle)
   while (hubs.length < count) {
     const parts = { dir: hubDir, kubeconfig: oracle.kubeconfig, args: ['--trust-edges', '--drain', '5s'], signal }
     hubs.push(await Hub.start(parts, `hub-${hubs.length + 1}`))
@@ -185,6 +188,7 @@ export async function startSite({ dir, signal, progress, hubs: count = 0 }: Opti
     },
     edges: () => edges,
     hubs,
+    ownWatches,
     stop: async () => {
       await Promise.all(edges.map((edge) => edge.ake.kill()))
       await Promise.all(hubs.map((hub) => hub.end('kill')))

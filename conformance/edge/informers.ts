@@ -59,12 +59,11 @@ async function run(context: StepContext, hubs: number): Promise<StepResult> {
   const notes: string[] = []
   let passed = 0
   try {
-    const before = await watchesUpstream(site.oracle)
     const world = await begin(context, site, seeded(seed))
     const parts: [string, () => Promise<string>][] = [
-      ['watches', () => oneWatch(world, before)],
+      ['watches', () => oneWatch(world)],
       ['troubles', () => endure(world)],
-      ['lingering', () => oneWatch(world, before)],
+      ['lingering', () => oneWatch(world)],
       ['restored', () => restored(world)],
       ['bumped', () => bumped(world)],
     ]
@@ -109,7 +108,8 @@ async function begin(context: StepContext, site: Site, random: Random): Promise<
 }
 
 /** Each resource costs each edge one watch, however many informers ask for it in however many ways; behind a hub all edges together. */
-async function oneWatch({ site, wide, context }: World, before: ReadonlyMap<string, number>): Promise<string> {
+async function oneWatch({ site, wide, context }: World): Promise<string> {
+  const { ownWatches: before } = site
   await untilReachable(site, true, healedMsMax)
   let counted: string[] = []
   const expected = { pods: 2, configmaps: 1, secrets: 1, widgets: 1 }
