@@ -49,6 +49,25 @@ test('[A7] a reply is held until the covering interest has reached its version',
   }
 })
 
+test('[A7] what is written while a first list is under way, which was read before it, answers until the copy has passed it', async () => {
+  await using world = await EdgeWorld.open()
+  const { server } = world.cloud
+  server.put('configmaps', 'a/c1', { value: 'one' })
+  server.fault = ({ what }) => (what === 'list' || what === 'page' ? { kind: 'slow', ms: 1_000 } : undefined)
+  const list = world.later('GET', `${maps}?resourceVersion=0`, { token: aliceToken })
+  await world.pass(100)
+  replies(world, 200, objectText('configmaps', listed(3, 'new')))
+  const put = write(world, 'PUT', c1)
+  await world.until(() => put.done, 1)
+  await world.until(() => list.done, 100)
+  assert.equal((await list.answer).json.items?.[0]?.value, 'one', 'the list was read before')
+  assert.equal((await world.get(`${c1}?resourceVersion=0`)).json.value, 'new')
+  server.put('configmaps', 'a/c1', { value: 'new' })
+  server.put('configmaps', 'a/c1', { value: 'newer' })
+  await world.pass(100)
+  assert.equal((await world.get(`${c1}?resourceVersion=0`)).json.value, 'newer')
+})
+
 test('[A7] a reply that is held is asked for uncompressed, any other as its client wants it', async () => {
   await using world = await synced()
   replies(world, 200, objectText('configmaps', listed(3, 'new')), 'application/json')

@@ -63,18 +63,21 @@ export class ReadYourWrites {
   async hold({ resource, known, effects, reply }: Replied): Promise<void> {
     const endMs = this.#clock.steady() + heldMsMax
     const hearing = this.#hearing(resource)
+    // A first list may have been read before the write, and be served after it.
+    const isListing = this.#isListing(resource)
     const told: ScopedEffect[] = []
     let looks = 0
     const tell = async (effect: Effect): Promise<void> => {
-      if (!hearing.some(({ interest }) => isWithin(interest, effect.namespace))) return
+      const isHeard = hearing.some(({ interest }) => isWithin(interest, effect.namespace))
+      if (!isHeard && !isListing) return
       const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
       const one: ScopedEffect = { effect, scope, object: once(() => itemOf(effect, reply, known)) }
-      const isTold = effect.kind !== 'unknown' && !hearing.some((mirrored) => needsObject(mirrored, one))
+      const isTold = !isHeard || (effect.kind !== 'unknown' && !hearing.some((mirrored) => needsObject(mirrored, one)))
       const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, known, endMs)
       told.push(seen ?? one)
     }
     const shown = Promise.all(effects.map(tell)).then(() => this.#shown(hearing, told, known, endMs))
-    if (await this.#live(shown)) return
+    if ((await this.#live(shown)) && !isListing) return
     for (const { scope, object } of told) this.#keepAside(scope, object())
   }
 
@@ -107,6 +110,15 @@ export class ReadYourWrites {
         found.push(mirrored as Hearing)
     }
     return found
+  }
+
+  /** Whether a first list of the resource is under way. */
+  #isListing({ group, resource }: Pick<Place, 'group' | 'resource'>): boolean {
+    for (const { interest, cache, state } of this.#interests.all) {
+      if (interest.resource !== resource || interest.group !== group) continue
+      if (cache === undefined && state.kind === 'syncing') return true
+    }
+    return false
   }
 
   async #shown(
