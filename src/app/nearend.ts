@@ -10,7 +10,7 @@ const weekMs = 7 * 24 * 3_600_000
  */
 const lifeLeft = 0.15
 
-/** Undefined: it has no end that is known. Of what is not known to have a beginning the week counts. */
+/** Undefined: it has no end that is known. Of what an edge does not renew by itself, and so has no beginning here, the week counts. */
 export function nearEndAtMs({ beganAtMs, endsAtMs }: Lasting): number | undefined {
   if (endsAtMs === undefined) return undefined
   const lifeMs = beganAtMs === undefined ? Number.POSITIVE_INFINITY : endsAtMs - beganAtMs

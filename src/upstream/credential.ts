@@ -28,7 +28,7 @@ export type CredentialLife = {
   /** Whose it is: the edge's own, that of callers (by its common name), or what the edge shows its clients. */
   readonly use: 'edge' | 'caller' | 'serving'
   readonly name?: string
-  /** Of a certificate. */
+  /** Of a certificate that the edge renews by itself: of any other a person is told a week before its end, however short its life is. */
   readonly beganAtMs?: number
   readonly endsAtMs?: number
   /** Why there is none, in a sentence. */
@@ -113,13 +113,11 @@ export function problemOf(
 
 /** By the name under which it is known: `edge`, or `certificate/NAME`. */
 export function lifeOf(known: string, { certificate, user, endsAtMs, missing }: Credential): CredentialLife {
-  const beganAtMs = certificate?.validFromDate.getTime()
   const shown = user ?? [certificate?.toLegacyObject().subject.CN].flat().at(-1)
   const name = known === 'edge' ? shown : known.replace(/^certificate\//, '')
   return {
     use: known === 'edge' ? 'edge' : 'caller',
     ...(name !== undefined && { name }),
-    ...(beganAtMs !== undefined && { beganAtMs }),
     ...(endsAtMs !== undefined && { endsAtMs }),
     ...(missing !== undefined && { missing }),
   }
