@@ -19,7 +19,7 @@ import { startEdge } from './edge.ts'
 import { keepAsking, rulesFile, scrapeConfig, scraperToken } from './scraping.ts'
 
 /** Most of it is the first build of Prometheus. */
-export const step: Step = { name: 'edge-prometheus', tier: 'default', minutes: 6, run }
+export const step: Step = { name: 'edge-prometheus', tier: 'all', minutes: 6, run }
 
 const boardFile = join(import.meta.dirname, '..', '..', 'deploy', 'grafana-board.json')
 

@@ -12,7 +12,7 @@ import type { Step, StepContext, StepResult } from '../step.ts'
 import { checkExtras, checkImpersonating, checkSame, introduce } from './callers.ts'
 import { populateCast, spokenGroups } from './cast.ts'
 
-export const step: Step = { name: 'fleet-legacy', tier: 'default', minutes: 3, run }
+export const step: Step = { name: 'fleet-legacy', tier: 'all', minutes: 3, run }
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const apiGroup = 'rbac.authorization.k8s.io'
