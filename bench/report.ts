@@ -79,7 +79,7 @@ const reasons: readonly { readonly name: string; readonly unit: string; readonly
     {
       name,
       unit: 'µs CPU',
-      why: 'an event alone is one write of TLS for each edge (a third of it), one read for its acknowledgement (a quarter), and the work of streams, session and conflation around both; garbage is 4 % of it, where it was a third. That 5,000 edges cost three times as much for each has no known cause yet.',
+      why: 'an event alone is one write of TLS for each edge (a quarter of it), one read for its acknowledgement (a sixth), and the work of streams, session and conflation around both, most of it waiting for memory that no other edge shares; 7 % is garbage.',
     },
   ]),
 ]

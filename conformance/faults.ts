@@ -5,10 +5,10 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, configMap, configMaps, type Frame, Watch } from '../test/process.ts'
 import type { Ake } from './ake.ts'
+import { SmallDisk } from './smalldisk.ts'
 import type { Step, StepContext, StepResult } from './step.ts'
 
 /** Some hundred writes fill it. */
@@ -130,15 +130,12 @@ async function refusesPromptly(client: Client, ledger: Ledger, status: number): 
 }
 
 async function full(context: StepContext): Promise<string | undefined> {
-  const disk = join(context.dir, 'disk')
-  const unmount = mountSmall(context.dir, disk)
-  if (typeof unmount === 'string') return unmount
+  const disk = SmallDisk.mount(context.dir, join(context.dir, 'disk'), diskMb)
+  if (typeof disk === 'string') return disk
   let ake: Ake | undefined
   try {
-    const ballast = join(disk, 'ballast')
-    const fill = () => writeFileSync(ballast, Buffer.alloc(ballastBytes, 1))
-    fill()
-    ake = await context.ake({ dir: disk, args: ['--history', '4Mi'] })
+    disk.reserve(ballastBytes)
+    ake = await context.ake({ dir: disk.at, args: ['--history', '4Mi'] })
     let client = clientOf(ake)
     const ledger = new Ledger()
     await ledger.write(client)
@@ -155,7 +152,7 @@ async function full(context: StepContext): Promise<string | undefined> {
     await ledger.heardBy(watch)
 
     context.progress('giving space back')
-    rmSync(ballast)
+    disk.free()
     await untilReady(client)
     assert.equal(await ledger.write(client), 201)
     await checkHealth(client, true)
@@ -166,7 +163,7 @@ async function full(context: StepContext): Promise<string | undefined> {
     assert.equal(await ledger.writeUntilRefused(client), 507)
     client.close()
     await ake.kill()
-    ake = await context.ake({ dir: disk, port: ake.port, args: ['--history', '4Mi'] })
+    ake = await context.ake({ dir: disk.at, port: ake.port, args: ['--history', '4Mi'] })
     client = clientOf(ake)
     await ledger.check(client)
     await ledger.heardBy(new Watch(client, watching))
@@ -175,8 +172,8 @@ async function full(context: StepContext): Promise<string | undefined> {
     assert.equal(await ake.stop(), 0)
 
     context.progress('a start on the full disk after an orderly end')
-    writeUntilFull(disk)
-    ake = await context.ake({ dir: disk, port: ake.port, args: ['--history', '4Mi'] })
+    disk.fill()
+    ake = await context.ake({ dir: disk.at, port: ake.port, args: ['--history', '4Mi'] })
     client = clientOf(ake)
     await ledger.check(client)
     client.close()
@@ -184,36 +181,7 @@ async function full(context: StepContext): Promise<string | undefined> {
     return undefined
   } finally {
     await ake?.kill()
-    unmount()
-  }
-}
-
-/** Takes the very last block. */
-function writeUntilFull(disk: string): void {
-  for (let bytes = 1 << 20; bytes >= 1; bytes = Math.floor(bytes / 2)) {
-    try {
-      for (;;) writeFileSync(join(disk, 'ballast'), Buffer.alloc(bytes, 1), { flag: 'a' })
-    } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
-    }
-  }
-}
-
-/** A function that undoes it, or why it could not be done. */
-function mountSmall(dir: string, at: string): (() => void) | string {
-  if (process.getuid?.() !== 0) return 'a filesystem of its own takes root'
-  mkdirSync(at, { recursive: true })
-  const image = join(dir, 'disk.img')
-  try {
-    execFileSync('truncate', ['-s', `${diskMb}M`, image], { stdio: 'pipe' })
-    execFileSync('mkfs.ext4', ['-q', '-F', '-m', '0', image], { stdio: 'pipe' })
-    execFileSync('mount', ['-o', 'loop', image, at], { stdio: 'pipe' })
-  } catch (error) {
-    return `no small filesystem could be mounted (${(error as Error).message.split('\n')[0]})`
-  }
-  return () => {
-    execFileSync('umount', ['--lazy', at], { stdio: 'pipe' })
-    rmSync(image, { force: true })
+    disk.unmount()
   }
 }
 

@@ -16,11 +16,11 @@ type HubOptions = {
   readonly dir: string
   /** `secret:NAMESPACE/NAME`, for several that are one to their edges as hubs of one folder are. */
   readonly state?: string
-  /** With which it reads, and stands for nodes. */
-  readonly kubeconfig: string
+  /** With which it reads, and stands for nodes; without it the hub has what its pod has. */
+  readonly kubeconfig?: string | undefined
   readonly args?: readonly string[]
-  /** The launcher of another checkout. */
-  readonly program?: string
+  /** The launcher of another checkout, or one that runs `ake` in a pod. */
+  readonly program?: string | undefined
   readonly signal: AbortSignal
 }
 
@@ -49,8 +49,9 @@ export class Hub {
   ): Promise<Hub> {
     mkdirSync(dir, { recursive: true })
     const [port, healthPort] = (await freePorts(2)) as [number, number]
+    const way = kubeconfig === undefined ? [] : ['--kubeconfig', kubeconfig]
     const words = [
-      ...['hub', '--kubeconfig', kubeconfig, '--state', state, '--listen', `127.0.0.1:${port}`],
+      ...['hub', ...way, '--state', state, '--listen', `127.0.0.1:${port}`],
       ...['--health-listen', `127.0.0.1:${healthPort}`, ...args],
     ]
     const start = (by = program) => startProgram(words, { log: join(dir, `${name}.log`), program: by, signal })

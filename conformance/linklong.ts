@@ -26,7 +26,7 @@ type Part = {
 const variables = { lives: 'AKE_SEEDS', frames: 'AKE_FRAMES', sequences: 'AKE_SEEDS' } as const
 
 const parts: readonly Part[] = [
-  // A life of it has a whole mirror of a hub and takes ten times as long as the others.
+  // A life of it has the whole mirrors of two hubs and takes thirty times as long as the others.
   { name: 'peers', file: 'src/hub/peers/simulation.test.ts', unit: 'lives', total: 1_000, slice: 50 },
   { name: 'session', file: 'src/link/session/simulation.test.ts', unit: 'lives', total: 10_000, slice: 500 },
   { name: 'linked', file: 'src/upstream/linked/lives.test.ts', unit: 'lives', total: 10_000, slice: 500 },

@@ -181,9 +181,7 @@ export async function startSite({ dir, signal, progress, hubs: count = 0 }: Opti
       const first = await startEdge(options)
       const edge = new Edge(first, { dir: options.dir, start: () => startEdge({ ...options, port: first.port }) })
       edges.push(edge)
-      // On its very first start an edge passes on what it has not discovered yet: a proof wants what comes after that.
-      const knows = async () => (await edge.status()).interests.length > 0
-      await until(knows, 'the edge knows what there is', { withinMs: discoveredMsMax, everyMs: askAgainMs, signal })
+      await untilDiscovered(edge, signal)
       return edge
     },
     edges: () => edges,
@@ -248,4 +246,10 @@ export function chooseSeed(
   { all, gate }: { readonly all: boolean; readonly gate: number } = { all: true, gate: 0 },
 ): number {
   return Number(process.env.AKE_SEED ?? (all ? Math.floor(Math.random() * 1e9) : gate))
+}
+
+/** On its very first start an edge passes on what it has not discovered yet: a proof wants what comes after that. */
+export async function untilDiscovered(edge: Pick<Edge, 'status'>, signal: AbortSignal): Promise<void> {
+  const knows = async () => (await edge.status()).interests.length > 0
+  await until(knows, 'the edge knows what there is', { withinMs: discoveredMsMax, everyMs: askAgainMs, signal })
 }

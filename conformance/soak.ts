@@ -9,13 +9,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { disk, fullDisk } from './edge/disks.ts'
 import { type Clients, pasts, untilSame } from './edge/pasts.ts'
 import { prepareRotations, Rotations } from './edge/rotations.ts'
-import { quickTroubles, type Trouble, troubles } from './edge/troubles.ts'
+import { type DiskFault, diskFaults, type Trouble } from './edge/trouble.ts'
+import { quickTroubles, troubles } from './edge/troubles.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import { faultsOf, startInformers } from './phases.ts'
 import { Truth } from './shown.ts'
-import { chooseSeed, type Edge, seeded, startSite, untilReachable } from './site.ts'
+import { chooseSeed, type Edge, type Random, seeded, startSite, untilReachable } from './site.ts'
+import { SmallDisk } from './smalldisk.ts'
 import { Prober, prepareProbing, Reader, Through } from './soakers.ts'
 import type { Step, StepResult } from './step.ts'
 
@@ -31,9 +34,11 @@ const verifyEvery = 6
 const memoryMbMax = 200
 const memoryEveryMs = 1_000
 const faultsShown = 8
+/** With its history at its largest an edge of this size takes less. */
+const diskMb = 512
 const stepMs = 75_000
-/** A short run repeats one sequence, with a restored and another cluster in it: long ones look for what none has met yet. */
-const gateSeed = 288_379_396
+/** A short run repeats one sequence, with a restored and another cluster in it, and an index lost where the log is damaged: long ones look for what none has met yet. */
+const gateSeed = 15_771
 
 export const step: Step = {
   name: 'edge-soak',
@@ -68,10 +73,18 @@ function choose(words: string, from: readonly Trouble[]): readonly Trouble[] {
   return found
 }
 
+/** One trouble of each kind that disks make, in any order: a run begins with them. */
+function oneOfEach(from: readonly Trouble[], random: Random): Trouble[] {
+  const kinds = diskFaults.map((fault) => from.filter((one) => one.fault === fault))
+  return random.shuffled(kinds.filter((kind) => kind.length > 0).map((kind) => random.of(kind)))
+}
+
 async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: Soak): Promise<StepResult> {
   progress(`AKE_SEED=${seed}`)
   const random = seeded(seed)
   const site = await startSite({ dir, signal, progress })
+  const small = SmallDisk.mount(dir, join(dir, 'edge'), diskMb)
+  let isWell = false
   const quit = new AbortController()
   const story: string[] = []
   try {
@@ -84,7 +97,7 @@ async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: S
     const informers = await startInformers({
       kubeconfig: edge.kubeconfig,
       direct: site.oracle.kubeconfig,
-      dir: join(dir, 'edge'),
+      dir,
       signal,
       progress,
     })
@@ -99,8 +112,11 @@ async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: S
       ...(rotations?.callers ?? []),
     ]
     const clients: Clients = { informers, truth, through, pointed, progress, signal: quit.signal }
-    const all = [...usual, ...pasts(clients)]
+    const full = typeof small === 'string' ? { ...disk, fault: 'full disk' as const } : fullDisk(small, edge)
+    const all = [...usual, ...pasts(clients), full]
     const chosen = words === undefined ? all : choose(words, all)
+    const begin = oneOfEach([...new Set(chosen)], random)
+    const met = new Map<DiskFault, number>()
     const memory = new Memory(edge)
     const running = [...workers, memory].map((worker) => worker.run(quit.signal))
     // Each caller is known before the first trouble: one that comes first without the cloud is another proof's.
@@ -125,7 +141,7 @@ async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: S
       const endMs = performance.now() + ms
       while (performance.now() < endMs) {
         await informers.churn(churnPerSecond)
-        const trouble = random.of(chosen)
+        const trouble = begin.shift() ?? random.of(chosen)
         story.push(trouble.name)
         const begunMs = performance.now()
         const isOther = (trouble.relists ?? 0) > 0
@@ -133,6 +149,7 @@ async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: S
         else await trouble.run(site, random)
         await pause(random.below(4_000), undefined, { signal })
         relists += trouble.relists ?? 0
+        if (trouble.fault !== undefined) met.set(trouble.fault, (met.get(trouble.fault) ?? 0) + 1)
         count++
         const tookMs = Math.round(performance.now() - begunMs)
         progress(`${count}. ${trouble.name} (${tookMs} ms), ${memory.figures}`)
@@ -154,12 +171,17 @@ async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: S
     }
     const standings = await informers.status()
     const sum = (of: 'events' | 'watches' | 'relists') => standings.reduce((total, one) => total + one[of], 0)
+    const unmet = words === undefined ? diskFaults.filter((fault) => !met.has(fault)) : []
+    if (unmet.length > 0) throw new Error(`disk faults that were not met: ${unmet.join(', ')}`)
     const notes = [
       `AKE_SEED=${seed}: ${count} troubles, ${standings.length} informers, ${sum('events')} events, ${sum('watches')} watches, ${sum('relists')} relists`,
+      `disk faults: ${[...met].map(([fault, times]) => `${fault} ${times} times`).join(', ')}`,
+      ...(typeof small === 'string' ? [`full disk: a limit of file sizes instead, since ${small}`] : []),
       ...workers.map((worker) => worker.figures),
       memory.figures,
     ]
     await informers.finish()
+    isWell = true
     return { passed: 1 + workers.length + 1, failed: 0, notes }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
@@ -167,6 +189,7 @@ async function soak({ dir, seed, ms, usual, renews, words, signal, progress }: S
   } finally {
     quit.abort()
     await site.stop()
+    if (typeof small !== 'string') small.unmount({ isKept: !isWell })
   }
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -13,8 +14,9 @@ import {
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { SmallDisk } from '../conformance/smalldisk.ts'
 import { until } from '../src/base/until.test-support.ts'
-import { outputOf, type Site, start, statusOf, withFolderHere, withSite, withSiteHere } from './edgeprocess.ts'
+import { outputOf, Site, start, statusOf, withFolderHere, withSite, withSiteHere } from './edgeprocess.ts'
 import { Client, configMap, configMaps, type Frame, Watch } from './process.ts'
 
 type Item = { metadata: { name: string; resourceVersion: string }; data?: Record<string, string> }
@@ -328,3 +330,63 @@ test('[D4] an edge that lost what it wrote down of an interest names it until it
     const { items } = await site.client().json<Listed>('GET', any)
     assert.ok(items.some(({ metadata }) => metadata.resourceVersion === item.metadata.resourceVersion))
   }))
+
+test('[D3] a disk that the kernel makes read-only: an edge goes on with what it holds and says so; a start on it says what to do, and a copy of the folder serves', async (context) => {
+  const site = new Site()
+  const disk = SmallDisk.mount(site.folder, site.edgeFolder, 24)
+  if (typeof disk === 'string') {
+    context.skip(disk)
+    await site.end()
+    return
+  }
+  const refused = async () => {
+    const { code, stderr } = await outputOf(['edge', '--kubeconfig', site.kubeconfig, '--data', site.edgeFolder])
+    assert.equal(code, 2)
+    assert.match(stderr, /^ake: (\S+) lies on \1, which is mounted read-only: repair .* mount it writable .*, or copy/)
+  }
+  try {
+    await site.startCloud()
+    await site.startEdge('--mirror', 'configmaps')
+    const before = await put(site, 'before', '1')
+    await untilShown(site, before)
+    await new Promise((resolve) => setTimeout(resolve, syncedMs))
+    const client = site.client()
+    const watch = new Watch(client, `${configMaps}?watch=1&resourceVersion=${before.metadata.resourceVersion}`)
+    await watch.opened()
+    disk.fail()
+    const meanwhile = await put(site, 'meanwhile', '1')
+    await until(async () => (await site.readyz()).code === 500, 'it is told')
+    assert.match((await site.readyz()).text, /\[-\]store failed: the disk refuses writes/)
+    assert.match(await statusOf(site.edgeFolder), /THE DISK REFUSES WRITES.*mount it writable/s)
+    await untilShown(site, before)
+    assert.equal((await client.ask('GET', `${configMaps}/before`)).status, 200)
+    assert.equal((await client.ask('POST', configMaps, configMap('through', {}))).status, 201)
+    assert.deepEqual([watch.stream.closed, watch.frames.length], [false, 0])
+    const { code, stderr } = await site.edge.end('SIGTERM')
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /error store\.refused why=".*EROFS: read-only file system/)
+    await refused()
+
+    const own = site.edgeFolder
+    Object.assign(site, { edgeFolder: join(site.folder, 'copy') })
+    cpSync(own, site.edgeFolder, { recursive: true })
+    await site.link.set('refuse')
+    await site.startEdge()
+    await untilShown(site, before)
+    await site.edge.end('SIGTERM')
+
+    Object.assign(site, { edgeFolder: own })
+    disk.repair()
+    disk.remount('ro')
+    await refused()
+    disk.remount('rw')
+    await site.link.set('up')
+    await site.startEdge()
+    await untilShown(site, meanwhile)
+    assert.equal((await site.readyz()).code, 200)
+  } finally {
+    await site.edge?.end('SIGKILL')
+    disk.unmount()
+    await site.end()
+  }
+})

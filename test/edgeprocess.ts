@@ -122,6 +122,8 @@ export class Site {
   /** Where it is to be killed rather than ended. */
   isCloudProcess = false
   isEdgeProcess = true
+  /** What else the cloud is started with. */
+  cloudOptions: readonly string[] = []
   #ports: number[] = []
   #options: readonly string[] = []
   readonly #clients: Client[] = []
@@ -138,8 +140,8 @@ export class Site {
     if (this.#ports.length === 0) this.#ports = await freePorts(2)
     const [port] = this.#ports as [number]
     this.cloud = this.isCloudProcess
-      ? await start(this.cloudFolder, ['serve', '--listen', `127.0.0.1:${port}`])
-      : await serveHere(this.cloudFolder, `127.0.0.1:${port}`)
+      ? await start(this.cloudFolder, ['serve', '--listen', `127.0.0.1:${port}`, ...this.cloudOptions])
+      : await serveHere(this.cloudFolder, `127.0.0.1:${port}`, this.cloudOptions)
     this.link ??= await startLink({ target: { host: '127.0.0.1', port: this.cloud.port } })
     return this.cloud
   }

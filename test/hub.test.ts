@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { HubStatusDocument } from '../src/app/hubstatus.ts'
+import type { HubStatusDocument } from '../src/app/hub/status.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { until } from '../src/base/until.test-support.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { hubToken } from '../src/app/hubtoken.ts'
+import { hubToken } from '../src/app/hub/token.ts'
 import { Client, withFolder } from './process.ts'
 
 const services = '/api/v1/namespaces/ake-system/services'

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Link, startLink } from '../conformance/link.ts'
-import { until } from '../src/base/until.test-support.ts'
+import { until, untilStill } from '../src/base/until.test-support.ts'
 
 /** Long enough for loopback to have delivered what it delivers at all. */
 const silenceMs = 60
@@ -77,8 +77,9 @@ test('more than the buffers hold arrives whole, at the pace of the reader', asyn
   one.socket.pause()
   const bytes = 20 << 20
   one.socket.write('x'.repeat(bytes))
-  await pause(silenceMs)
-  assert.ok(link.stats().bytesUp < bytes, 'a reader that does not read stops the sender')
+  await until(() => link.stats().bytesDown > 0)
+  const before = await untilStill(() => link.stats().bytesDown)
+  assert.ok(before < bytes, 'a reader that does not read stops the sender')
   one.socket.resume()
   await until(() => one.heard().replaceAll('>', '').length === bytes)
   assert.equal(link.stats().bytesUp, bytes)
@@ -201,6 +202,7 @@ test('slow: what was sent before the end arrives before the end', async (context
 test('a server that is away: the connection is taken, then reset', async (context) => {
   const { link, dial, accepted } = await setUp(context)
   const away = await startLink({ target: { host: '127.0.0.1', port: link.port } })
+  context.after(() => away.close())
   await link.set('refuse')
   const socket = connect(away.port, '127.0.0.1')
   const end = listenTo(socket)
@@ -208,5 +210,4 @@ test('a server that is away: the connection is taken, then reset', async (contex
   assert.deepEqual([end.how(), accepted.length], ['ECONNRESET', 0])
   await link.set('up')
   await speak(await dial(), 'again')
-  await away.close()
 })

@@ -96,7 +96,7 @@ test('[A8] watchers that stop reading delay nobody and cost no memory while 50 M
 })
 
 test('[A8] a client that cancels 3,000 watches on one connection is not cut, and leaves nothing behind', async () => {
-  const fickle = new Client(serving)
+  using fickle = new Client(serving)
   const idle = await gauge('ake_watchers')
   for (let round = 0; round < 15; round++) {
     const streams = Array.from({ length: 200 }, () => fickle.open('GET', `${configMaps}?watch=1`))
@@ -108,7 +108,6 @@ test('[A8] a client that cancels 3,000 watches on one connection is not cut, and
   }
   assert.equal((await fickle.ask('GET', '/api/v1/namespaces/default')).status, 200)
   await until(async () => (await gauge('ake_watchers')) === idle, 'none is left')
-  fickle.close()
 })
 
 test('header bombs are refused, and others served', async () => {
@@ -177,8 +176,9 @@ test('200 large uploads at once: each is answered, memory is bounded, others are
   const before = memoryMb(serving.pid)
   // Not JSON from its first byte on: what is measured is receiving, not parsing.
   const body = Buffer.alloc(1_000_000, 'x')
-  const clients = Array.from({ length: 4 }, () => new Client(serving))
-  const agent = new Agent({ ...serving.credentials, maxSockets: 20 })
+  using ends = new DisposableStack()
+  const clients = Array.from({ length: 4 }, () => ends.use(new Client(serving)))
+  const agent = ends.adopt(new Agent({ ...serving.credentials, maxSockets: 20 }), (one) => one.destroy())
   const http1 = async () => {
     const headers = { 'content-type': 'application/json', 'content-length': body.length }
     const asking = request(`${serving.url}${configMaps}`, { method: 'POST', agent, headers })
@@ -195,6 +195,7 @@ test('200 large uploads at once: each is answered, memory is bounded, others are
   const watching = setInterval(() => {
     highest = Math.max(highest, memoryMb(serving.pid))
   }, 20)
+  ends.defer(() => clearInterval(watching))
   const answers = Promise.all(Array.from({ length: 200 }, (_, i) => (i % 4 === 0 ? http1() : http2(i))))
   for (let i = 0; i < 5; i++) {
     await served()
@@ -202,7 +203,6 @@ test('200 large uploads at once: each is answered, memory is bounded, others are
   }
   const counts = new Map<number, number>()
   for (const status of await answers) counts.set(status, (counts.get(status) ?? 0) + 1)
-  clearInterval(watching)
   assert.deepEqual(
     [...counts.keys()].filter((status) => status !== 400 && status !== 429),
     [],
@@ -210,12 +210,10 @@ test('200 large uploads at once: each is answered, memory is bounded, others are
   assert.ok((counts.get(400) ?? 0) > 0, 'not one upload was taken')
   // 64 MB of bodies, once received and once joined, and what the sockets hold.
   assert.ok(highest - before < 350, `memory grew from ${before} to ${highest} MB`)
-  for (const one of clients) one.close()
-  agent.destroy()
 })
 
 test('an upload given up in the middle is forgotten', async () => {
-  const fickle = new Client(serving)
+  using fickle = new Client(serving)
   for (let i = 0; i < 100; i++) {
     const stream = fickle.open('POST', configMaps)
     stream.on('error', () => {})
@@ -229,7 +227,8 @@ test('an upload given up in the middle is forgotten', async () => {
 })
 
 test('a flood of requests from some clients leaves room for the others', async () => {
-  const clients = Array.from({ length: 8 }, () => new Client(serving))
+  using ends = new DisposableStack()
+  const clients = Array.from({ length: 8 }, () => ends.use(new Client(serving)))
   let answered = 0
   const flood = clients.map(async (one) => {
     for (let round = 0; round < 4; round++) {
@@ -240,5 +239,4 @@ test('a flood of requests from some clients leaves room for the others', async (
   for (let i = 0; i < 10; i++) await served()
   await Promise.all(flood)
   assert.equal(answered, 8 * 4 * 150)
-  for (const one of clients) one.close()
 })

@@ -162,6 +162,10 @@ export class Client {
     return JSON.parse(text.toString()) as T
   }
 
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
   close(): void {
     this.session.destroy()
   }

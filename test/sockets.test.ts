@@ -199,7 +199,8 @@ test('[A8] a caller that has half of the places for lists is refused the next wi
   }))
 
 test('headers that trickle in, a handshake that never comes and a silent HTTP/2 peer are cut in time', () =>
-  withServer({ handshakeMsMax: 200, pingEveryMs: 100, pingMsMax: 100 }, answer, async (server) => {
+  // Long enough that a busy machine has read a first line of headers by then: before it there is no request to answer.
+  withServer({ handshakeMsMax: 1_000, pingEveryMs: 100, pingMsMax: 100 }, answer, async (server) => {
     const trickle = rawTls(server, ['http/1.1'])
     await once(trickle, 'secureConnect')
     trickle.write('GET / HTTP/1.1\r\nhost: x\r\n')
@@ -296,7 +297,8 @@ test('while it closes, a kept HTTP/1.1 connection is told to come back and ends'
   const held = new Promise<void>((resolve) => {
     open = resolve
   })
-  const agent = new Agent({ ...credentials, keepAlive: true, maxSockets: 1 })
+  using ends = new DisposableStack()
+  const agent = ends.adopt(new Agent({ ...credentials, keepAlive: true, maxSockets: 1 }), (one) => one.destroy())
   const get = async (server: Running, path: string) => {
     const [response] = await once(request(`${server.url}${path}`, { agent }).end(), 'response')
     response.resume()
@@ -316,7 +318,6 @@ test('while it closes, a kept HTTP/1.1 connection is told to come back and ends'
   })
   // The request under way got its answer, and the connection did not outlive it.
   assert.equal((await first)?.headers.connection, 'close')
-  agent.destroy()
 })
 
 test('a request that makes no sense ends alone: CONNECT without a path, a handler that throws', () =>

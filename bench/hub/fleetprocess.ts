@@ -9,8 +9,11 @@ import type { FleetOrder, FleetReport } from './fleet.ts'
 const pollMs = 100
 /** Full handshakes are let in at 100 a second; both ends of them, and of forty first syncs each, share two cores here. */
 const wholeMsOf = (edges: number) => 120_000 + edges * 90
-/** Ten thousand edges with forty copies each are some gigabytes. */
-const execArgv = ['--max-old-space-size=8192']
+/** Ten thousand edges with forty copies each are some gigabytes, and what comes for them is garbage at once. */
+const execArgv = [
+  ...['--max-old-space-size=8192', '--min-semi-space-size=64', '--max-semi-space-size=128'],
+  ...['--import', join(import.meta.dirname, 'shareddeltas.ts')],
+]
 
 export class Fleet {
   readonly #child: ChildProcess

@@ -9,8 +9,11 @@ const group = 'attacks.example.com'
 const things = `/apis/${group}/v1/namespaces/default/things`
 const objects = 20_000
 const writtenAtOnce = 200
-/** The wait of others: what one piece of work may take, and a busy machine; before, a list alone took over a second. */
-const waitMsMax = 400
+/** What another client may wait for a server that works on one request, beyond what the machine itself makes it wait. */
+const waitMsMax = 50
+/** A machine is late now and then, a server that is held up each time: the least of so many counts. */
+const triesMax = 3
+const idleMs = 1_000
 const askEveryMs = 10
 
 export async function attackStalls(ake: Ake, findings: Findings): Promise<void> {
@@ -43,21 +46,30 @@ async function endless(seat: Seat, other: Seat, findings: Findings): Promise<voi
   }
   for (const [name, spec] of Object.entries(attacks)) {
     const body = { apiVersion: `${group}/v1`, kind: 'Thing', metadata: { name: 'attack' }, spec }
-    const { waitMs, status } = await meanwhile(other, () => seat.ask(things, { method: 'POST', body }))
+    const status = await delaysNobody(other, findings, name, () => seat.ask(things, { method: 'POST', body }))
     findings.equal(status, 422, `${name} is refused`)
-    findings.check(waitMs < waitMsMax, `[A8] ${name} delays nobody`, `${Math.round(waitMs)} ms`)
   }
 }
 
 async function forms(seat: Seat, other: Seat, findings: Findings): Promise<void> {
   const path = '/api/v1/namespaces/default/configmaps'
-  for (let made = 0; made < objects; made += writtenAtOnce) {
-    await Promise.all(
-      Array.from({ length: writtenAtOnce }, (_, at) => {
-        const body = { metadata: { name: `c${made + at}` }, data: { text: 'x'.repeat(200) } }
-        return seat.ask(path, { method: 'POST', body })
-      }),
-    )
+  const write = async (method: 'POST' | 'PUT', text: string) => {
+    for (let made = 0; made < objects; made += writtenAtOnce) {
+      await Promise.all(
+        Array.from({ length: writtenAtOnce }, (_, at) => {
+          const name = `c${made + at}`
+          const body = { metadata: { name }, data: { text: text.repeat(200) } }
+          return seat.ask(method === 'POST' ? path : `${path}/${name}`, { method, body })
+        }),
+      )
+    }
+  }
+  await write('POST', 'x')
+  let text = 'y'
+  // Messages are made once of each version of an object: another try would find them made.
+  const anew = async () => {
+    await write('PUT', text)
+    text += 'y'
   }
   const accepts = {
     JSON: 'application/json',
@@ -68,9 +80,48 @@ async function forms(seat: Seat, other: Seat, findings: Findings): Promise<void>
   }
   const cases = [...Object.entries(accepts).map(([name, accept]) => [name, '', accept] as const)]
   for (const [name, query, accept] of [...cases, ['pretty', '?pretty=true', 'application/json'] as const]) {
-    const { waitMs, status } = await meanwhile(other, () => seat.ask(`${path}${query}`, { headers: { accept } }))
-    findings.equal(status, 200, `a list of ${objects} as ${name}`)
-    findings.check(waitMs < waitMsMax, `[A8] a list of ${objects} as ${name} delays nobody`, `${Math.round(waitMs)} ms`)
+    const what = `a list of ${objects} as ${name}`
+    const ask = () => seat.ask(`${path}${query}`, { headers: { accept } })
+    const status = await delaysNobody(other, findings, what, ask, name === 'protobuf' ? anew : undefined)
+    findings.equal(status, 200, what)
+  }
+}
+
+/** The longest that the machine keeps a process with work from running, as it does to the server: what only waits is let in sooner. */
+function latenessMs(): number {
+  let longest = 0
+  let at = performance.now()
+  for (const untilMs = at + idleMs; at < untilMs; ) {
+    const now = performance.now()
+    longest = Math.max(longest, now - at)
+    at = now
+  }
+  return longest
+}
+
+/** Says how long another client waited, and right before how long for a server with nothing to do, and how late the machine is. */
+async function delaysNobody(
+  other: Seat,
+  findings: Findings,
+  name: string,
+  doing: () => Promise<{ status: number }>,
+  /** What has to be done for another try to be the same work. */
+  anew?: () => Promise<void>,
+): Promise<number> {
+  const waits: string[] = []
+  for (let tries = 1; ; tries++) {
+    const idle = await meanwhile(other, () => pause(idleMs, { status: 0 }))
+    const lateMs = latenessMs()
+    const { waitMs, status } = await meanwhile(other, doing)
+    waits.push(`${Math.round(waitMs)} ms (idle: ${Math.round(idle.waitMs)} ms, machine: ${Math.round(lateMs)} ms)`)
+    const isSoon = waitMs < waitMsMax + idle.waitMs + lateMs
+    if (!isSoon && tries < triesMax) {
+      await anew?.()
+      continue
+    }
+    findings.check(isSoon, `[A8] ${name} delays nobody`, waits.join(', '))
+    findings.note(`another client waits beside ${name}: ${waits.join(', ')}`)
+    return status
   }
 }
 

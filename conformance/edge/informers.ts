@@ -21,7 +21,8 @@ import {
   watchesUpstream,
 } from '../site.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
-import { hubTroubles, type Trouble, unnoticed, unnoticedBehindHubs } from './troubles.ts'
+import type { Trouble } from './trouble.ts'
+import { hubTroubles, unnoticed, unnoticedBehindHubs } from './troubles.ts'
 
 const churnPerSecond = 40
 /** Of all writes of the churn; the truth is compared with what informers hold when this long has passed at most. */

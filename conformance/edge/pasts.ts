@@ -13,7 +13,8 @@ import { type Informers, startInformers } from '../phases.ts'
 import type { Listed, Truth } from '../shown.ts'
 import { type Random, type Site, untilReachable } from '../site.ts'
 import { prepareProbing, type Through } from '../soakers.ts'
-import { type Trouble, untilEdges } from './troubles.ts'
+import type { Trouble } from './trouble.ts'
+import { untilEdges } from './troubles.ts'
 
 /** What is lost with a restore: enough that no interest is without a change, and that the API server's own start is fewer. */
 const lostWrites = { least: 60, more: 200 }

@@ -1,37 +1,18 @@
 /**
  * Everything that happens to an edge in the field, one trouble at a time: its line is cut in each way, its API server ends,
- * restarts and forgets its history, another cluster takes its place, it ends itself, its disk lies. Each leaves the line whole and everything running.
+ * restarts and forgets its history, another cluster takes its place, it ends itself. Each leaves the line whole and everything running.
  */
-import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../../src/base/until.test-support.ts'
 import type { Mode } from '../link.ts'
-import { type Edge, type EdgeStatus, type Random, type Site, untilReachable } from '../site.ts'
+import { type EdgeStatus, type Site, untilReachable } from '../site.ts'
+import { disk, folders } from './disks.ts'
+import { during, rest, type Trouble } from './trouble.ts'
 
 /** A half-open or silent line is noticed by the pings of a quiet connection and by the probe: seconds, never minutes. */
 const noticedMsMax = 20_000
 /** An idle link asks every 30 s, to cost next to nothing: within 5 s only while something waits for the other side. */
 const noticedBehindHubMsMax = 50_000
-
-export type Trouble = {
-  readonly name: string
-  /** How often each client lists again for it, at most. */
-  readonly relists?: number
-  run(site: Site, random: Random): Promise<void>
-}
-
-/** What the line does during it; it is whole again afterwards. */
-async function during(site: Site, mode: Mode, body: () => Promise<void>): Promise<void> {
-  await site.link.set(mode)
-  try {
-    await body()
-  } finally {
-    await site.link.set('up')
-  }
-}
 
 function cut(name: string, mode: Mode): Trouble {
   return {
@@ -48,10 +29,6 @@ function cut(name: string, mode: Mode): Trouble {
         }
       }),
   }
-}
-
-function rest(site: Site, ms: number): Promise<void> {
-  return pause(ms, undefined, { signal: site.signal })
 }
 
 function ended(how: 'kill' | 'orderly', offline: boolean): Trouble {
@@ -95,70 +72,6 @@ const ends: readonly Trouble[] = [
   ended('kill', true),
   ended('orderly', true),
 ]
-
-/** The kernel refuses what goes beyond the first page of a file: as good as a failing disk, and to be taken back. */
-function limitFiles(site: Site, bytes: string): void {
-  for (const { ake } of site.edges()) {
-    execFileSync('prlimit', ['--pid', String(ake.pid), `--fsize=${bytes}:unlimited`], { stdio: 'pipe' })
-  }
-}
-
-/** With others a watch whose event could not be stored stopped for good: here it waits, and goes on where it was. */
-const disk: Trouble = {
-  name: 'the disk refuses writes',
-  run: async (site, random) => {
-    limitFiles(site, '4096')
-    try {
-      await rest(site, 1_000 + random.below(5_000))
-    } finally {
-      limitFiles(site, 'unlimited')
-    }
-  },
-}
-
-/** Edges whose log is damaged already: with their index they would lose what only the cloud can tell them. */
-const scarred = new WeakSet<Edge>()
-
-/** The index is made again from the log: with and without the cloud nobody notices. */
-function lostIndex(offline: boolean): Trouble {
-  const lose = (dir: string) => {
-    for (const name of readdirSync(dir)) if (name.startsWith('ake.db')) rmSync(join(dir, name))
-  }
-  return {
-    name: `the index is lost ${offline ? 'while offline' : 'while online'}`,
-    run: async (site, random) => {
-      const how = random.of(['kill', 'orderly'] as const)
-      const restartOne = (edge: Edge) => edge.restart(how, scarred.has(edge) ? undefined : lose)
-      const restartAll = async () => void (await Promise.all(site.edges().map(restartOne)))
-      if (offline) await during(site, { kind: 'refuse' }, restartAll)
-      else await restartAll()
-    },
-  }
-}
-
-/**
- * Bits of the log turn where the index has been already: bodies of objects, which are fetched again, and of a past that
- * nobody asks for. While offline a damaged object would be refused: the line stays whole.
- */
-const turnedBits: Trouble = {
-  name: 'bits of the log turn',
-  run: async (site, random) => {
-    const turn = (dir: string) => {
-      for (const name of readdirSync(join(dir, 'log')).filter((one) => /\.(log|kept)$/.test(one))) {
-        const path = join(dir, 'log', name)
-        const bytes = readFileSync(path)
-        if (bytes.length < 2) continue
-        const at = random.below(bytes.length >> 1)
-        bytes[at] = (bytes[at] as number) ^ (1 << random.below(8))
-        writeFileSync(path, bytes)
-      }
-    }
-    for (const edge of site.edges()) scarred.add(edge)
-    await Promise.all(site.edges().map((edge) => edge.restart('orderly', turn)))
-  },
-}
-
-const folders: readonly Trouble[] = [lostIndex(false), lostIndex(true), turnedBits]
 
 const cloud: readonly Trouble[] = [
   { name: 'the API server ended by kill -9', run: (site) => site.oracle.restart({ only: ['apiserver'] }) },

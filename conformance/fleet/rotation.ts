@@ -56,7 +56,7 @@ async function run(context: StepContext): Promise<StepResult> {
     for (const name of edgeNames) joined.push(await joinOne(world, name, token))
     const informers = await startAll(context, world, joined, token)
     const working = joined.flatMap((one) => [one.caller.run(ending.signal), look(one, ending.signal)])
-    for (const { caller } of joined) await caller.watching()
+    for (const one of joined) await watching(world, one)
     for (let round = context.all ? 3 : 1; round > 0; round--)
       await rotate(world, joined, informers, seeded(seed + round))
     await untilOver(context, joined)
@@ -116,6 +116,14 @@ async function startAll(
   await informers.churn(churnPerSecond)
   progress(`${informers.count} informers`)
   return informers
+}
+
+/** A watch that was opened before its edge mirrors that is passed on, and ends with the link that carries it. */
+async function watching(world: JoiningWorld, { edge, caller }: Joined): Promise<void> {
+  await world.until(`${caller.name} mirrors what is watched through it`, async () =>
+    (await edge.status()).interests.some(({ resource, state }) => resource === 'configmaps' && state === 'synced'),
+  )
+  await caller.watching()
 }
 
 /** Each certificate that the edge has had. */

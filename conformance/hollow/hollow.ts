@@ -12,6 +12,7 @@ import { writeKubeconfig } from '../kubeconfig.ts'
 import { type Link, startLink } from '../link.ts'
 import { type Credential, type Oracle, startOracle } from '../oracle.ts'
 import { applyRbac, creatorOf, type Make } from '../rights/objects.ts'
+import { Edge, untilDiscovered } from '../site.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { type Hollow, prepareHollow } from './node.ts'
 import { HollowScene } from './scene.ts'
@@ -61,16 +62,18 @@ export async function makeProxyAccount(make: Make): Promise<void> {
 
 async function edgeOf(context: StepContext, oracle: Oracle, link: Link, kubelet: Credential): Promise<Ake> {
   const own = await oracle.userCredential('edge-1', ['ake:edges'])
-  return startEdge({
-    dir: join(context.dir, 'edge'),
-    server: link.url,
-    kubeconfig: own.kubeconfig,
-    signal: context.signal,
-    args: [
-      ...['--client-ca', join(oracle.dir, 'ca.crt')],
-      ...['--client-credential', `system:node:${node}=${kubelet.certFile},${kubelet.keyFile}`],
-    ],
-  })
+  const [dir, { signal }] = [join(context.dir, 'edge'), context]
+  const start = () =>
+    startEdge({
+      ...{ dir, server: link.url, kubeconfig: own.kubeconfig, signal },
+      args: [
+        ...['--client-ca', join(oracle.dir, 'ca.crt')],
+        ...['--client-credential', `system:node:${node}=${kubelet.certFile},${kubelet.keyFile}`],
+      ],
+    })
+  const edge = await start()
+  await untilDiscovered(new Edge(edge, { dir, start }), signal)
+  return edge
 }
 
 type Known = { readonly cert?: string; readonly key?: string; readonly token?: string }

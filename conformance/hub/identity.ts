@@ -1,7 +1,7 @@
 /**
  * Edges behind hubs that do not trust them: everybody behind such an edge is to the API server who they are there, and an edge has
  * what its node may have and what its callers have proved, with the rights of `deploy/hub.yaml` and no others. Online, cut, started again
- * without the cloud, with a right taken back, and when a hub dies.
+ * without the cloud, with a right taken back, when the token that the hub's pod has mounted is replaced, and when a hub dies.
  */
 import { Findings } from '../findings.ts'
 import { creatorOf } from '../rights/objects.ts'
@@ -19,7 +19,7 @@ import { HubbedWorld } from './world.ts'
 export const step: Step = { name: 'hub-identity', tier: 'default', minutes: 4, run }
 
 async function run(context: StepContext): Promise<StepResult> {
-  const world = await HubbedWorld.open(context)
+  const world = await HubbedWorld.open(context, undefined, { hasPod: true })
   const findings = new Findings(context.progress)
   try {
     await play(world, findings)
@@ -47,6 +47,7 @@ async function play(world: HubbedWorld, findings: Findings): Promise<void> {
   await idle
   await findings.part('a reconnection', () => countReconnect(world, findings, 'edge-2'))
   await findings.part('both edges', () => checkBothEdges(world, findings, watches))
+  await findings.part('a token is replaced', () => checkReplacedToken(world, findings))
   const lines = () => findings.part('kubectl', () => checkLines(world, findings))
   await findings.part('a binding goes', () => checkUnbound(world, findings, lines))
   await findings.part('a hub dies', () => checkTakeover(world, findings))
@@ -61,6 +62,20 @@ async function checkManifest(world: HubbedWorld, findings: Findings): Promise<vo
   findings.equal([one?.open, other?.open], [true, true], 'both hubs are open')
   findings.equal([one?.trustsEdges, other?.trustsEdges], [false, false], 'neither trusts its edges')
   findings.equal(one?.cluster.epoch, other?.cluster.epoch, 'both speak of one epoch')
+}
+
+/** The token that the first hub started with counts no more: it stands for its nodes with the one that has taken its place. */
+async function checkReplacedToken(world: HubbedWorld, findings: Findings): Promise<void> {
+  const { account } = world
+  if (account === undefined) {
+    findings.note('left out: no hub had the account of a pod, since mounting one takes root and unshare')
+    return
+  }
+  world.know('the hub before', { token: await account.replaceToken() })
+  const before = world.straight('the hub before')
+  const isRefused = async () => (await before.ask('/api/v1/nodes?limit=1')).status === 401
+  await world.until('the token before counts no more', isRefused)
+  await checkWhoami(world.at('edge-1', 'kubelet edge-1'), findings, 'edge-1')
 }
 
 async function checkCut(world: HubbedWorld, findings: Findings): Promise<void> {

@@ -15,6 +15,7 @@ import { type Oracle, startOracle } from '../oracle.ts'
 import { Edge, type EdgeStatus, type Kept } from '../site.ts'
 import type { StepContext } from '../step.ts'
 import { applyManifest, type NodeName, nodes, populateShop, state, type Tokens } from './objects.ts'
+import { PodAccount } from './podaccount.ts'
 
 /** On a busy machine; usually a second or two. */
 const waiting = { withinMs: 60_000, everyMs: 100 }
@@ -23,6 +24,8 @@ const waiting = { withinMs: 60_000, everyMs: 100 }
 type Started = {
   readonly apiserver?: readonly string[]
   readonly hubs?: readonly (readonly string[])[]
+  /** The first hub is a pod to itself, with what a kubelet mounts instead of a kubeconfig, where this process may mount. */
+  readonly hasPod?: boolean
 }
 
 type Named<T> = { readonly [name in NodeName]: T }
@@ -32,9 +35,12 @@ type Parts = {
   readonly tokens: Tokens
   readonly hubs: readonly [Hub, Hub]
   readonly links: Named<Link>
+  readonly account: PodAccount | undefined
 }
 
 export class HubbedWorld {
+  /** Of the first hub, where that is a pod. */
+  readonly account: PodAccount | undefined
   readonly oracle: Oracle
   readonly hubs: readonly [Hub, Hub]
   readonly links: Named<Link>
@@ -49,6 +55,7 @@ export class HubbedWorld {
     this.oracle = parts.oracle
     this.hubs = parts.hubs
     this.links = parts.links
+    this.account = parts.account
     this.#tokens = parts.tokens
   }
 
@@ -56,7 +63,7 @@ export class HubbedWorld {
   static async open(
     context: StepContext,
     more?: (oracle: Oracle) => Promise<void>,
-    { apiserver = [], hubs: [first = [], second = []] = [] }: Started = {},
+    { apiserver = [], hubs: [first = [], second = []] = [], hasPod = false }: Started = {},
   ): Promise<HubbedWorld> {
     const { dir, signal, progress } = context
     await mkdir(dir, { recursive: true })
@@ -70,13 +77,15 @@ export class HubbedWorld {
       const kubeconfig = join(dir, 'hub.kubeconfig')
       const token = await oracle.tokenFor('ake-system', 'ake-hub')
       await writeKubeconfig(kubeconfig, { url: oracle.url, ca: oracle.ca, token })
-      const start = (name: string, args: readonly string[]) =>
-        Hub.start({ dir, state, kubeconfig, args: ['--drain', '5s', ...args], signal }, name)
+      const account = hasPod ? await PodAccount.make(oracle, dir) : undefined
+      const inPod = account && { kubeconfig: undefined, program: account.launcher }
+      const start = (name: string, args: readonly string[], more?: typeof inPod) =>
+        Hub.start({ dir, state, kubeconfig, args: ['--drain', '5s', ...args], signal, ...more }, name)
       // Both at once: one of them makes the state, and the other takes it over.
-      const hubs = await Promise.all([start('hub-1', first), start('hub-2', second)])
+      const hubs = await Promise.all([start('hub-1', first, inPod), start('hub-2', second)])
       const lines = await Promise.all(nodes.map(() => startLink({ target: { host: '127.0.0.1', port: hubs[0].port } })))
       const links = { 'edge-1': lines[0] as Link, 'edge-2': lines[1] as Link }
-      return new HubbedWorld({ context, oracle, tokens, hubs, links })
+      return new HubbedWorld({ context, oracle, tokens, hubs, links, account })
     } catch (error) {
       oracle.stop()
       throw error

@@ -38,11 +38,18 @@ export type Account = { readonly namespace: string; readonly name: string; reado
 
 export type Make = (path: string, body: object) => Promise<{ metadata: { uid: string; resourceVersion: string } }>
 
+/** On a busy machine; usually a moment. */
+const accountWithinMs = 30_000
+
+/** A pod waits for the service account that a controller makes in each new namespace, as what makes pods in a cluster does. */
 export function creatorOf(oracle: Oracle): Make {
   return async (path, body) => {
-    const answer = await ask(oracle, path, { method: 'POST', body })
-    if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.body}`)
-    return JSON.parse(answer.body)
+    for (const giveUpMs = performance.now() + accountWithinMs; ; await pause(100)) {
+      const answer = await ask(oracle, path, { method: 'POST', body })
+      if (answer.status === 201) return JSON.parse(answer.body)
+      const isEarly = answer.status === 403 && answer.body.includes('error looking up service account')
+      if (!isEarly || performance.now() > giveUpMs) throw new Error(`POST ${path}: ${answer.status} ${answer.body}`)
+    }
   }
 }
 

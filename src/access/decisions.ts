@@ -16,7 +16,7 @@ import { bounded, type PendingReview } from './bounded.ts'
 import type { Callers } from './callers.ts'
 import type { Changes } from './changes.ts'
 import type { DecisionRecords } from './decisionrecords.ts'
-import type { Agreement, Evaluation } from './evaluation.ts'
+import type { Evaluation } from './evaluation.ts'
 import { type Decision, type DecisionLimits, Holding, type ReviewedDecision } from './holding.ts'
 import { idOf } from './identity.ts'
 import type { KnownCaller } from './knowncaller.ts'
@@ -26,13 +26,10 @@ import type { Opinion } from './rbac/rbac.ts'
 import type { RulesReviewStatus } from './rbac/rulesreview.ts'
 import { forbiddenStatus, noDecision, undecidedStatus } from './refusal.ts'
 import type { Flight, ReviewAnswer, Reviewer } from './review.ts'
+import { RoleOpinions } from './roleopinions.ts'
 import type { TrustedTime } from './trustedtime.ts'
 import { UncomparedDecisions } from './uncompared.ts'
 
-const freshMs = 10_000 // how long a right that was taken away may go on counting while the API server can be asked
-const askAgainMs = 5_000 // from then on it is asked beside the requests of a busy caller, so that none has to wait
-const followsMs = 240_000 // the same of what follows from roles: an authorizer that roles say nothing of may change its mind
-const followsAgainMs = 180_000
 const limits: DecisionLimits = {
   decisionsMax: 20_000, // some 8 MB with their keys; a node's clients ask hundreds
   perCallerMax: 8192, // one caller cannot push out the others
@@ -62,6 +59,7 @@ type Parts = {
 export class Decisions implements Access {
   readonly #parts: Parts
   readonly #holding: Holding
+  readonly #roles: RoleOpinions
   /** By caller and question. */
   readonly #asking = new Map<string, OpenReview>()
   readonly #failed: Lately
@@ -69,9 +67,10 @@ export class Decisions implements Access {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const { records, clock, latest } = parts
+    const { changes, evaluation, reachability, records, clock, latest } = parts
     this.#failed = new Lately(clock)
     this.#holding = new Holding(parts.limits ?? limits, (id, key, allowed) => records.evict(id, key, allowed))
+    this.#roles = new RoleOpinions({ changes, evaluation, reachability, holding: this.#holding })
     records.load(this.#holding, clock.steady(), latest.nowMs())
   }
 
@@ -107,7 +106,7 @@ export class Decisions implements Access {
     if (known !== undefined) this.#parts.seen?.(identity, known.caller)
     if (known !== undefined && callers.isFresh(known, now)) {
       const held = this.#holding.find(known.id, question)
-      const again = held === undefined ? undefined : this.#freshFor(held, known, question, now)
+      const again = held === undefined ? undefined : this.#roles.freshFor(held, known, question, now)
       if (held !== undefined && again !== undefined) {
         held.usedAt = now
         callers.keepFresh(identity, known, now)
@@ -139,7 +138,7 @@ export class Decisions implements Access {
 
   opinion(caller: Caller, question: Question): Opinion | undefined {
     const held = this.#holding.find(idOf(caller), question)
-    return this.#opinion(held, caller, question) ?? held
+    return this.#roles.opinion(held, caller, question) ?? held
   }
 
   rules(caller: Caller, namespace: string): RulesReviewStatus | undefined {
@@ -177,7 +176,9 @@ export class Decisions implements Access {
     }
     const held = this.#holding.get(known.id, question.key)
     const isJudged = verdict === 'denied' && !this.#isOnline
-    const opinion = isJudged ? this.#opinion(this.#holding.find(known.id, question), known.caller, question) : undefined
+    const opinion = isJudged
+      ? this.#roles.opinion(this.#holding.find(known.id, question), known.caller, question)
+      : undefined
     if (opinion?.allowed === false) return forbiddenStatus(known.caller, question, opinion.reason)
     const reason = held !== undefined && verdict === 'denied' ? this.#whyDenied(held) : held?.reason
     return forbiddenStatus(known.caller, question, reason)
@@ -213,49 +214,6 @@ export class Decisions implements Access {
 
   get #isOnline(): boolean {
     return this.#parts.reachability.state === 'reachable'
-  }
-
-  /**
-   * The age from which it is asked again beside requests; undefined: it is not fresh. Why something is denied is told of the
-   * question itself: a denial that only follows from a part is not worth saving the review.
-   */
-  #freshFor(held: Decision, known: KnownCaller, question: Question, now: number): number | undefined {
-    const { allowed, checkedAt, implied, agreement } = held
-    const { changes, evaluation } = this.#parts
-    const ageMs = now - checkedAt
-    if (implied || ageMs >= followsMs) return undefined
-    // What is denied another authorizer may allow from now on: that is asked as often as before.
-    const isFollowing = allowed && agreement === 'same'
-    // A right that is seen to go from the roles is asked for again, however lately it was reviewed.
-    if (isFollowing && !this.#follows(held, known, question)) return undefined
-    const isNew = ageMs < freshMs && checkedAt >= changes.since(question.namespace)
-    if (isNew && ageMs < askAgainMs) return askAgainMs
-    if (isFollowing && evaluation.isCurrent(now, known.caller)) return followsAgainMs
-    return isNew ? askAgainMs : undefined
-  }
-
-  /** Whether roles still say what was reviewed. */
-  #follows(held: Decision, { caller }: KnownCaller, question: Question): boolean {
-    const { evaluation } = this.#parts
-    if (held.revision === evaluation.revision && held.followed === question.key) return true
-    if (evaluation.judge(caller, question)?.allowed !== held.allowed) return false
-    held.revision = evaluation.revision
-    held.followed = question.key
-    return true
-  }
-
-  /** What roles say where they are to be believed without a review: not against what was reviewed and did not follow from them. */
-  #opinion(held: Decision | undefined, caller: Caller, question: Question): Opinion | undefined {
-    if (held !== undefined && held.agreement !== 'same') return undefined
-    const { evaluation, reachability } = this.#parts
-    const opinion = evaluation.judge(caller, question)
-    if (opinion === undefined) return undefined
-    // A line that is only in doubt is soon back: what was never asked is then denied by the API server itself.
-    if (!opinion.allowed && held === undefined && reachability.state === 'suspect') return undefined
-    // Another authorizer was seen to judge the other way, or the rules may have become others since, unheard: only a right that is
-    // gone from them since it was reviewed is gone all the same.
-    const isDoubtful = opinion.isPast === true || this.#holding.isOverruled(!opinion.allowed)
-    return isDoubtful && (held === undefined || opinion.allowed) ? undefined : opinion
   }
 
   /** Asks who it is and what it may do, both at once where the caller is known already. */
@@ -306,7 +264,7 @@ export class Decisions implements Access {
     const verdict = this.#settled(known, question)
     const isOthers = verdict === 'unknown' && identity.kind === 'named' && typeof known === 'object'
     if (!isOthers || !this.#isOnline || !evaluation.isCurrent(clock.steady(), known.caller)) return verdict
-    const opinion = this.#opinion(this.#holding.find(known.id, question), known.caller, question)
+    const opinion = this.#roles.opinion(this.#holding.find(known.id, question), known.caller, question)
     return opinion === undefined ? 'unknown' : opinion.allowed ? 'allowed' : 'denied'
   }
 
@@ -325,14 +283,15 @@ export class Decisions implements Access {
     if (held !== undefined) held.usedAt = now
     if (!this.#isOnline) return this.#heldOrFollowing(held, known, question)
     const isFresh = held !== undefined && callers.isFresh(known, now)
-    if (!isFresh || this.#freshFor(held, known, question, now) === undefined) return 'unknown'
+    if (!isFresh || this.#roles.freshFor(held, known, question, now) === undefined) return 'unknown'
     return held.allowed ? 'allowed' : 'denied'
   }
 
   /** Without the API server. */
   #heldOrFollowing(held: Decision | undefined, known: KnownCaller, question: Question): Verdict {
-    if (held?.agreement === 'same' && this.#follows(held, known, question)) return held.allowed ? 'allowed' : 'denied'
-    const allowed = (this.#opinion(held, known.caller, question) ?? held)?.allowed
+    if (held?.agreement === 'same' && this.#roles.follows(held, known, question))
+      return held.allowed ? 'allowed' : 'denied'
+    const allowed = (this.#roles.opinion(held, known.caller, question) ?? held)?.allowed
     return allowed === undefined ? 'unknown' : allowed ? 'allowed' : 'denied'
   }
 
@@ -364,31 +323,11 @@ export class Decisions implements Access {
 
   #apply(known: KnownCaller, question: Question, said: Pick<ReviewedDecision, 'allowed' | 'reason' | 'askedAt'>): void {
     const { id } = known
-    const told = { ...said, agreement: this.#agreement(known, question, said) }
+    const told = { ...said, agreement: this.#roles.agreement(known, question, said) }
     this.#take(id, question.key, told)
     if (told.agreement === undefined) this.#uncompared.add(place(id, question.key), { known, question, ...said })
     if (told.allowed) return
     for (const { key } of widerOf(question)) this.#take(id, key, { ...told, reason: '', implied: true })
-  }
-
-  #agreement(
-    { id, caller }: KnownCaller,
-    question: Question,
-    { allowed, reason, askedAt }: Pick<ReviewedDecision, 'allowed' | 'reason' | 'askedAt'>,
-  ): Agreement | undefined {
-    const { evaluation, changes } = this.#parts
-    const agreement = evaluation.compare(caller, question, { allowed, askedAt })
-    // A 403 without a reason may be of what comes after authorization.
-    if (agreement === 'other' && !allowed && reason === undefined) return 'unknown'
-    const held = this.#holding.get(id, question.key)
-    const wasOther = held?.agreement === 'other'
-    // An authorizer that judges otherwise may agree now and then: what differed is not evaluated again before roles change.
-    if (agreement === 'same' && wasOther && changes.since(question.namespace) <= held.checkedAt) return 'other'
-    if (agreement === 'other') {
-      this.#holding.overrule(allowed)
-      if (!wasOther) evaluation.differs(caller, question, allowed)
-    }
-    return agreement
   }
 
   #take(id: string, key: string, told: Omit<ReviewedDecision, 'now' | 'nowMs'>): void {

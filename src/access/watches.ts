@@ -4,6 +4,7 @@
  * its stream, and its next watch meets the refusal. Only a no of the API server ends one: not a review that failed, which is
  * soon tried again where roles have changed, nor a cloud that is away.
  */
+import { backoffMs } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Identity, Reachability } from '../upstream/upstream.ts'
 import type { Verdict } from './access.ts'
@@ -13,8 +14,8 @@ import type { Question } from './question.ts'
 
 const everyMs = 300_000 // where changes are not seen: as long as the API server keeps what a webhook allowed
 const everySpread = 0.4 // of it, so that the watches of a node do not all come at once
-const retryMs = 30_000 // after a review that failed
-const retryChangedMs = 1_100 // the same after a change, twice as long each time; what failed is not asked within a second
+const retryMs = 60_000 // after a review that failed, at most
+const retryChangedMs = 2_200 // the same for the first one after a change; what failed is not asked within a second, half of this
 const lookEveryMs = 5_000
 const earlyMs = 10 // a timer may fire a moment before its time
 const spreadMs = 500 // every edge of a cluster sees the same change
@@ -144,8 +145,8 @@ export class OpenWatches {
   }
 
   #retryMs({ isChanged, failures }: Group): number {
-    const ms = isChanged ? Math.min(retryMs, retryChangedMs * 2 ** (failures - 1)) : retryMs
-    return ms * (1 + this.#random())
+    const firstMs = isChanged ? retryChangedMs : retryMs
+    return backoffMs(isChanged ? failures : 1, { firstMs, maxMs: retryMs, random: this.#random })
   }
 
   #nextMs(): number {

@@ -9,7 +9,11 @@ const namesMax = 6
 export function adviceOf(document: StatusDocument, nowMs: number): string[] {
   const { upstream, cluster, store } = document
   const advice: string[] = []
-  if (!store.healthy) advice.push('Free space on the disk, or replace it: nothing new is stored until it takes writes.')
+  if (!store.healthy) {
+    advice.push(
+      'Free space on the disk, mount it writable, or replace it: nothing new is stored until it takes writes.',
+    )
+  }
   const renewals = (document.credentials ?? []).flatMap((one) => renewal(one, nowMs, isLinked(document)))
   advice.push(...renewals)
   if (renewals.length === 0 && refusedWith(document, 401).length > 0) {

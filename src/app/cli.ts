@@ -7,7 +7,7 @@ import { systemClock } from '../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
 import { createLog } from '../base/log.ts'
 import { type Configs, isNear, readConfig } from './config.ts'
-import { hubActionOf, hubActions, optionsName } from './hubactions.ts'
+import { hubActionOf, hubActions, optionsName } from './hub/actions.ts'
 import { optionsHelp } from './options.ts'
 
 type Command = {
@@ -207,7 +207,7 @@ const stop = new AbortController()
 
 function runHub(args: readonly string[]): Promise<void> {
   return untilSignal('hub', args, async (config, parts) => {
-    const { hub } = await import('./hub.ts')
+    const { hub } = await import('./hub/hub.ts')
     await hub(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
   })
 }

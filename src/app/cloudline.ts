@@ -49,6 +49,8 @@ export interface CloudLine {
   /** What comparing at leisure may take of it in a day, where it is not what is usual. */
   readonly comparedBytesPerDay?: number
   follow(copy: LinedCopy): Promise<LinedFollow>
+  /** The copy is of another cluster from here on: who was not asked for being of that is asked now. */
+  reconsider?(): void
   /** Time as far as it can be trusted, once that is known. */
   trustTime(nowMs: () => number): void
   /** Whether the edge itself may have an interest. */

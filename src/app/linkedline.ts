@@ -104,6 +104,7 @@ export async function openLinkedLine({ hub, credential: path, serving }: HubWay,
       if (current?.terms !== undefined) terms.told(current.terms)
       return { follow: followLinked({ link, upstream, epochs: opened, proofs, nameOf, limits, clock }), proofs, terms }
     },
+    reconsider: () => link.reconsider(),
     trustTime(trusted) {
       nowMs = trusted
     },

@@ -2,8 +2,18 @@
  * One process per data folder. The lock is SQLite's exclusive lock on an empty DIR/lock.db, since Node has no flock: the
  * kernel drops it when the process dies, however it dies, so a stale lock cannot exist. DIR/pid is only for the message.
  */
-import { chmodSync, closeSync, existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { reasonOf, UsageError } from '../base/fault.ts'
 import { makePrivateFolder } from '../pki/privatefile.ts'
@@ -28,14 +38,32 @@ export async function lockFolder(folder: string): Promise<() => void> {
     if ((error as { errcode?: number }).errcode === sqliteBusy) {
       throw new UsageError(`${folder} is in use by ${holder(pidFile)}: stop it, or choose another folder with --data`)
     }
+    if ((error as NodeJS.ErrnoException).code === 'EROFS') throw new UsageError(readOnly(folder))
     throw new UsageError(`cannot lock ${folder} (${reasonOf(error)}): check its owner, mode and free space`)
   }
   held.add(lock)
   return () => {
     if (!held.delete(lock)) return
-    rmSync(pidFile, { force: true })
+    forgetPid(pidFile)
     lock.close()
   }
+}
+
+/** Where the kernel found a fault and the filesystem has `errors=remount-ro`, or where a unit was not given the folder. */
+function readOnly(folder: string): string {
+  return (
+    `${folder} lies on ${mountOf(folder)}, which is mounted read-only: repair that filesystem and mount it writable ` +
+    '(under ProtectSystem= of a unit name the folder in ReadWritePaths=), or copy the folder to another disk and ' +
+    'name the copy with --data'
+  )
+}
+
+/** The highest folder above this one that is on the same device. */
+function mountOf(folder: string): string {
+  const { dev } = statSync(folder)
+  let mount = realpathSync(folder)
+  for (let above = dirname(mount); above !== mount && statSync(above).dev === dev; above = dirname(mount)) mount = above
+  return mount
 }
 
 /** On a full disk the holder cannot be named, which is no reason not to start. */
@@ -44,6 +72,15 @@ function notePid(pidFile: string): void {
     writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  }
+}
+
+/** One that stays names a process that is over, which is found out: no reason for an end to fail where a disk takes no writes. */
+function forgetPid(pidFile: string): void {
+  try {
+    rmSync(pidFile, { force: true })
+  } catch {
+    // A disk that failed while the process ran.
   }
 }
 

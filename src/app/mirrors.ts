@@ -93,6 +93,7 @@ export class Mirrors {
     this.#mirror = await openMirror({ ...this.#parts, lost })
     this.#endpoint = this.#mirror.serve(around)
     gate.adopted(cluster, lost)
+    line.reconsider?.()
     for (let probes = 0; probes < probesAfter && !(await line.upstream.reachability.probe()); probes++);
   }
 }

@@ -1,11 +1,11 @@
 /**
  * The option table: from it come the types, the flags, the `AKE_*` variables, the keys of the YAML file, the text of `--help` and the
- * table of docs/options.md. An option stands in the file of the command that takes it (`edgeoptions`, `huboptions`, `joinoptions`,
- * `hubcommandoptions`), or in `sharedoptions` if several do; nothing else knows it.
+ * table of docs/options.md. An option stands in the file of the command that takes it (`edgeoptions`, `app/hub/options`, `joinoptions`,
+ * `app/hub/commandoptions`), or in `sharedoptions` if several do; nothing else knows it.
  */
 import { edgeOptions } from './edgeoptions.ts'
-import { hubCommandOptions } from './hubcommandoptions.ts'
-import { hubOptions } from './huboptions.ts'
+import { hubCommandOptions } from './hub/commandoptions.ts'
+import { hubOptions } from './hub/options.ts'
 import { joinOptions } from './joinoptions.ts'
 import type { Option, OptionKind } from './option.ts'
 import { kinds } from './optionkinds.ts'

@@ -26,11 +26,12 @@ async function opened() {
     await running
     await world.stop()
   }
-  return { world, told, end }
+  return { world, told, end, [Symbol.asyncDispose]: end }
 }
 
 test('an outage is told in a few lines: what is held, how long, what was refused, what came', async () => {
-  const { world, told, end } = await opened()
+  await using it = await opened()
+  const { world, told } = it
   const { reachability, server } = world.cloud
   for (let at = 0; at < 3; at++) server.put('pods', `a/p${at}`)
   await world.synced('pods')
@@ -54,11 +55,11 @@ test('an outage is told in a few lines: what is held, how long, what was refused
   const lines = told()
   assert.deepEqual(lines.slice(0, 1), ['info outage.over seconds=90 refused=4'])
   assert.match(lines.slice(1).join('\n'), /^info outage\.caughtUp changes=6 interests=21 seconds=[\d.]+$/)
-  await end()
 })
 
 test('a cut during the return is another outage; what does not catch up is named', async () => {
-  const { world, told, end } = await opened()
+  await using it = await opened()
+  const { world, told } = it
   const { reachability, server } = world.cloud
   await world.synced('pods')
   told()
@@ -75,11 +76,11 @@ test('a cut during the return is another outage; what does not catch up is named
   )
   await world.pass(6 * 60_000)
   assert.match(told().join('\n'), /warn outage\.behind interests=1 first=v1\/pods /)
-  await end()
 })
 
 test('the mirror has not caught up while the API server refuses the credential of the edge', async () => {
-  const { world, told, end } = await opened()
+  await using it = await opened()
+  const { world, told } = it
   const { reachability, server } = world.cloud
   await world.synced('pods')
   told()
@@ -94,11 +95,11 @@ test('the mirror has not caught up while the API server refuses the credential o
   server.fault = () => undefined
   world.interests.hurry()
   await world.until(() => world.lines.some((line) => line.includes('outage.caughtUp')))
-  await end()
 })
 
 test('a refusal is told once for each cause: a credential, or a right to a resource', async () => {
-  const { world, told, end } = await opened()
+  await using it = await opened()
+  const { world, told } = it
   const { server } = world.cloud
   for (const resource of ['pods', 'configmaps']) {
     for (let at = 0; at < 5; at++) await world.synced(resource, `n${at}`)
@@ -117,11 +118,11 @@ test('a refusal is told once for each cause: a credential, or a right to a resou
     server.fault = () => undefined
     await world.pass(60_000)
   }
-  await end()
 })
 
 test('an edge that starts during an outage tells since when it is, and how long it was', async () => {
-  const { world, told, end } = await opened()
+  await using it = await opened()
+  const { world, told, end } = it
   const { clock, reachability } = world.cloud
   await world.synced('pods')
   const since = new Date(clock.now()).toISOString()
@@ -136,11 +137,14 @@ test('an edge that starts during an outage tells since when it is, and how long 
   reachability.restarted()
   const parts = { reachability, interests: () => world.interests, refused: () => 0, sinceMs, clock, log }
   const running = new Outage(parts).run(stop.signal)
+  await using _ = {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+    },
+  }
   reachability.set('unreachable')
   assert.match(told().join('\n'), new RegExp(`^warn outage.began since=${since.slice(0, -5)}`))
   reachability.set('reachable')
   assert.match(told()[0] ?? '', /^info outage.over seconds=6\d\d /)
-  stop.abort()
-  await running
-  await world.stop()
 })

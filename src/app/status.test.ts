@@ -127,7 +127,8 @@ RESOURCE               WHY
 events.events.k8s.io   never mirrored
 
 Next:
-- Free space on the disk, or replace it: nothing new is stored until it takes writes.
+- Free space on the disk, mount it writable, or replace it: nothing new is stored until it takes
+  writes.
 - Renew the edge's credential, which expired 60m ago, in its kubeconfig: the file is read again when
   it changes.
 - See why the API server cannot be reached (the last probe took too long). What is mirrored is

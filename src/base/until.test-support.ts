@@ -11,6 +11,27 @@ export type Waiting = {
 
 const everyMsMin = 5
 const everyMsMax = 50
+const looksOfStillness = 20
+
+/**
+ * Looks until it finds the same so many times in a row. By looks and not by time: where a test had no processor for a while,
+ * neither had what it looks at.
+ */
+export async function untilStill<Found>(look: () => Found, what = String(look), waiting: Waiting = {}): Promise<Found> {
+  let last = look()
+  let seen = 0
+  await until(
+    () => {
+      const found = look()
+      seen = found === last ? seen + 1 : 0
+      last = found
+      return seen >= looksOfStillness
+    },
+    what,
+    { everyMs: everyMsMin, ...waiting },
+  )
+  return last
+}
 
 /** Looks until it finds something, or that something holds, and answers with what was found. */
 export async function until<Found>(

@@ -30,7 +30,7 @@ async function watched() {
     assert.ok(reader.ended && plain.ended)
     assert.ok(plain.frames.every((frame) => !frame.startsWith('BOOKMARK')))
   }
-  return { world, reader, pass, bookmarks, jump: (ms: number) => clock.jump(ms), end }
+  return { world, reader, pass, bookmarks, jump: (ms: number) => clock.jump(ms), end, [Symbol.asyncDispose]: end }
 }
 
 test('a bookmark a minute for who asked, with the newest version of the whole store, and one at the end', async () => {
@@ -48,7 +48,8 @@ test('a bookmark a minute for who asked, with the newest version of the whole st
 })
 
 test('a clock set forward or back changes nothing about bookmarks', async () => {
-  const { pass, bookmarks, jump, end } = await watched()
+  await using it = await watched()
+  const { pass, bookmarks, jump } = it
   jump(24 * 3_600_000)
   await pass(5)
   assert.equal(bookmarks(), 0)
@@ -57,7 +58,6 @@ test('a clock set forward or back changes nothing about bookmarks', async () => 
   jump(-48 * 3_600_000)
   await pass(60)
   assert.equal(bookmarks(), 2)
-  await end()
 })
 
 test('a clock set back does not keep a silent watch from ending', async () => {

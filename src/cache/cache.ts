@@ -215,6 +215,7 @@ export class Cache {
     start: WatchStart
     bookmarks: boolean
     errorFrame: (status: Status) => Buffer
+    who?: string
   }): Watcher {
     const watcher = new Watcher({ ...parts, source: this.#source })
     this.#watchers.add(watcher)
@@ -243,6 +244,14 @@ export class Cache {
     return this.#shared === undefined ? item : this.#shared.take(item, this.#plan)
   }
 
+  /** Everything that it holds: its objects, what lies beneath them, and what was before as far as watches may want it. */
+  held(tell: (item: Item) => void): void {
+    const { window } = this.history
+    for (const { previous } of window.after(window.floor)) if (previous !== undefined) tell(previous)
+    for (const item of this.#objects.all()) tell(item)
+    this.cloud.held(tell)
+  }
+
   /**
    * The interest is over: what it holds is no longer its own, and nothing is published any more. Its readers are ended, and
    * so is one that comes late: a request that had found this cache before, and waited for something else meanwhile.
@@ -250,10 +259,8 @@ export class Cache {
   letGo(ending: ReadersEnd): void {
     if (this.#ending !== undefined) return
     this.#ending = ending
-    const { window } = this.history
     // Its events stay for the watches that are ending.
-    for (const { previous } of window.after(window.floor)) previous?.shared?.letGo()
-    for (const item of this.#objects.all()) item.shared?.letGo()
+    this.held(({ shared }) => shared?.letGo())
     this.cloud.letGo()
     for (const watcher of this.#watchers) ending.watcher(watcher)
     for (const stream of this.#streams) ending.stream(stream)

@@ -121,10 +121,15 @@ export class CloudState {
     this.#beneath.delete(key)
   }
 
-  /** The interest is over. */
+  /** What is held beneath. */
+  held(tell: (item: Item) => void): void {
+    for (const item of this.#beneath.values()) tell(item)
+  }
+
+  /** The interest is over, and what it held is let go. */
   letGo(): void {
     this.#isOver = true
-    for (const key of this.#beneath.keys()) this.#drop(key)
+    this.#beneath.clear()
   }
 
   /** Whether something is written down, which the next change has to bring up to date or take back. */

@@ -100,6 +100,16 @@ export class Event {
     this.gap = parts.gap
   }
 
+  /** Its version is not the one at which it happened: a list told of it, as part of a gap. */
+  get isRelabelled(): boolean {
+    return this.gap !== undefined || this.#isPutBack
+  }
+
+  /** By a restore that let versions go on. */
+  get #isPutBack(): boolean {
+    return this.item !== undefined && this.item.version < this.version
+  }
+
   /** What a watcher with this filter sees of the change: entering is ADDED, leaving is DELETED (A4). */
   typeFor(filter: Filter): FrameType | undefined {
     const was = this.previous !== undefined && mayHave(filter, this.previous)
@@ -110,18 +120,18 @@ export class Event {
 
   /** As one reader sees it that catches up. */
   seen(type: FrameType): WatchEvent {
-    const { version, position } = this
-    const isPutBack = this.item !== undefined && this.item.version < version
+    const { version, position, isRelabelled } = this
     // A deletion is labelled with the version of the change: reflectors take theirs from every event. What left a filter
     // by being put back is labelled before the rest of its gap.
-    const item = type === 'DELETED' ? relabel(this.previous as Item, isPutBack ? version - 1 : version) : this.item
+    const item =
+      type === 'DELETED' ? relabel(this.previous as Item, this.#isPutBack ? version - 1 : version) : this.item
     return {
       type,
       item: item as Item,
       previous: type === 'ADDED' ? undefined : this.previous,
       version,
       position,
-      isRelabelled: isPutBack || this.gap !== undefined,
+      isRelabelled,
     }
   }
 

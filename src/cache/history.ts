@@ -68,7 +68,9 @@ export class History {
   /** A gap's own entry becomes an event that concerns no object, and so no watcher. */
   #event(entry: Entry): Event {
     const { position, version, key } = entry
-    const previous = entry.previous && makeItem(entry.previous, entry.previousVersion, this.#plan)
+    // What was put back to an older version is on the disk under its label.
+    const previous =
+      entry.previous && asSpelled(makeItem(entry.previous, entry.previousVersion, this.#plan), this.#plan)
     let item = entry.body && makeItem(entry.body, version, this.#plan)
     // The first label of a gap is also that of objects that were put back to an older version.
     if (item !== undefined && this.#gaps.some((one) => one.from + 1 === version)) item = asSpelled(item, this.#plan)

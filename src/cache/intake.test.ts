@@ -318,3 +318,21 @@ test('[A2] after a restore, how far it has come is written before it is told, un
   await intake.settled()
   assert.deepEqual([cache.version, await synced()], [200, 101])
 })
+
+test('[A3] a watch that was opened inside a gap which is forgotten before it is read gets 410, and not the changes without the deletions', async () => {
+  const { copy, cache, intake } = await begun([item('a/gone', 5)], 10)
+  await intake.differ({ version: 20, changed: [item('a/new', 15)], gone: ['a/gone'] })
+  const [before, forgotten] = [new Reader(cache, after(10)), new Reader(cache, after(10))]
+  assert.deepEqual(await before.drain(), ['DELETED 10 a/gone v5@10', 'ADDED 15 a/new v15@15'])
+  await copy.commit({ changes: [], interests: [{ interest: name, synced: 20, floor: 20 }], synced: false })
+  assert.deepEqual(await forgotten.drain(), ['ERROR 410 too old resource version: 10 (20)'])
+})
+
+test('[A2] an object that was put back to an older version, and is gone by the next list: read from disk its deletion takes no watch back', async () => {
+  const disk = new Disk()
+  const { intake } = await begun([item('a/k', 12)], 12, disk)
+  await intake.differ({ version: 13, changed: [item('a/k', 8, 'put back')], gone: [] })
+  await intake.differ({ version: 20, changed: [], gone: ['a/k'] })
+  const reader = new Reader((await open(disk)).caches.get(name) as Cache, after(13))
+  assert.deepEqual(await reader.drain(), ['DELETED 13 a/k put back@13'])
+})

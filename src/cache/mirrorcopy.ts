@@ -10,6 +10,7 @@ import { Cache } from './cache.ts'
 import { type LabelRecord, labelRecordKind } from './cloudstate.ts'
 import { Copy, type CopyParts, type OpenedInterests, openInterests } from './copy.ts'
 import { asSpelled } from './history.ts'
+import { holdingsOf, type InterestBytes } from './holdings.ts'
 import { type Item, makeItem } from './item.ts'
 import { LostPast } from './lostpast.ts'
 import { Progress } from './progress.ts'
@@ -84,6 +85,11 @@ export class MirrorCopy extends Copy {
   /** What the objects of all interests take, each once, with those before them that watches may still want. */
   get bytes(): number {
     return this.#sharing.bytes
+  }
+
+  /** What goes with each interest if it ends: a walk over all that is held. */
+  holdings(): ReadonlyMap<string, InterestBytes> {
+    return holdingsOf(this.opened.values())
   }
 
   /** What those of its resource take: another interest of it may bring no more. */

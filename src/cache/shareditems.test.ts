@@ -218,6 +218,10 @@ async function live(seed: number): Promise<void> {
     assert.equal(new Set(items.map(({ bytes }) => bytes)).size, distinct.size)
   }
   disk.refusing = false
-  for (const name of [...copy.caches.keys()]) await copy.end(name, 'over')
+  for (const name of [...copy.caches.keys()]) {
+    const [before, weighed] = [copy.bytes, copy.holdings().get(name)?.alone]
+    await copy.end(name, 'over')
+    assert.equal(before - copy.bytes, weighed, `what the end of ${name} freed`)
+  }
   assert.equal(disk.named.size, 0)
 }

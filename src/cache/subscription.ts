@@ -140,7 +140,9 @@ export abstract class Subscription implements Receiver {
   async #readGap(version: number): Promise<readonly StreamEvent[]> {
     const { history } = this.#source
     const gap = history.gapAt(version)
-    const events = gap === undefined ? [] : await history.gapDeletions(gap, version)
+    // Forgotten since this was opened: what follows may still be in memory, what the gap deleted is not known any more.
+    if (gap === undefined) throw tooOld(version, history.floor)
+    const events = await history.gapDeletions(gap, version)
     if (this.#mode.kind !== 'gap') return nothing
     this.#mode = reading
     const { position } = this.#cursor

@@ -37,6 +37,7 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
   readonly #closingBookmark: boolean
   readonly #endings: (() => void)[] = []
   readonly #errorFrame: (status: Status) => Buffer
+  readonly #who: string | undefined
   /** What was read and not yet spelled: it comes before whatever waits. */
   #page: { readonly events: readonly StreamEvent[]; next: number } | undefined
   readonly #queue = new ReaderQueue<Buffer>()
@@ -54,6 +55,8 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
     start: WatchStart
     bookmarks: boolean
     errorFrame: (status: Status) => Buffer
+    /** Whose turns it takes for what is laborious. */
+    who?: string
   }) {
     super(parts)
     const { source, start } = parts
@@ -61,6 +64,7 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
     this.#source = source
     this.#form = parts.form
     this.#errorFrame = parts.errorFrame
+    this.#who = parts.who
     this.#openedMs = source.clock.steady()
     this.#resumes = start.kind === 'after'
     this.#closingBookmark = start.kind === 'state' && start.closingBookmark
@@ -95,7 +99,7 @@ export class Watcher extends Subscription implements Paced, AsyncIterableIterato
     try {
       while (!this.#isOver) {
         if (this.#page !== undefined) {
-          if (this.#form.isLaborious === true) await turns.take()
+          if (this.#form.isLaborious === true) await turns.take(this.#who)
           const chunk = this.#spellPage()
           if (chunk !== undefined) return this.#said(chunk)
         } else {

@@ -14,6 +14,7 @@ import type { ApiRequest } from '../kube/request.ts'
 import type { Cataloged } from '../kube/schema/catalog.ts'
 import type { WriteRequest, WriteResult } from '../write/write.ts'
 import type { Spelling } from './forms/spelling.ts'
+import type { Holder } from './holder.ts'
 import type { ClassView } from './views/view.ts'
 
 export type Request = {
@@ -32,6 +33,8 @@ export type Request = {
   stream(): AsyncIterable<Buffer>
   /** Fires when the client is no longer there to be answered; absent where a client cannot leave. */
   gone?(): AbortSignal
+  /** Out of whose share it lives, as far as that is known by now; absent where its peer alone says so (`shares`). */
+  holder?(): Holder
   readonly peer: Peer
 }
 

@@ -2,16 +2,19 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { turns } from '../base/turns.ts'
 import { builtinFacts } from '../kube/builtin.ts'
 import { parseJson, printJson } from '../kube/json/json.ts'
 import { printYaml } from '../kube/json/yaml/yaml.ts'
 import { negotiate } from '../kube/negotiate.ts'
 import { parseRequest } from '../kube/request.ts'
 import { Making } from './answer/making.ts'
+import { cancel } from './answer/pieces.ts'
 import { spelledList } from './answer/spelled.ts'
 import type { Request, Response } from './endpoint.ts'
 import type { SpelledList } from './forms/listing.ts'
 import { resourceInProtobuf } from './forms/protobuf/spelling.ts'
+import type { Holder } from './holder.ts'
 import { openWorld, type World } from './world.test-support.ts'
 
 /** What one piece may hold. */
@@ -20,6 +23,7 @@ const pieceBytesMax = 128 * 1024
 const objects = 400
 const list = '/api/v1/namespaces/default/configmaps'
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+const yamlSent = { 'content-type': 'application/yaml' }
 const metadata = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io'
 
 async function filled(count = objects, text = 'some words\nand more: #\n'.repeat(20)): Promise<World> {
@@ -41,13 +45,8 @@ async function define(world: World, plural: string, kind: string): Promise<void>
   assert.equal(status, 201)
 }
 
-/** Counts the rounds of the loop from the request on. */
-async function readInRounds(
-  world: World,
-  url: string,
-  headers: Record<string, string> = {},
-): Promise<{ bytes: Buffer; pieces: Buffer[]; rounds: number }> {
-  const pieces: Buffer[] = []
+/** Counts the rounds of the loop meanwhile. */
+async function inRounds<T>(work: () => Promise<T>): Promise<{ value: T; rounds: number }> {
   let rounds = 0
   let stopped = false
   const tick = () => {
@@ -56,18 +55,36 @@ async function readInRounds(
   }
   setImmediate(tick)
   try {
-    const body = await world.open(url, headers)
-    for (let next = await body.next(); next.done !== true; next = await body.next()) pieces.push(next.value)
+    return { value: await work(), rounds }
   } finally {
     stopped = true
   }
+}
+
+async function readInRounds(
+  world: World,
+  url: string,
+  headers: Record<string, string> = {},
+): Promise<{ bytes: Buffer; pieces: Buffer[]; rounds: number }> {
+  const { value: pieces, rounds } = await inRounds(async () => {
+    const body = await world.open(url, headers)
+    return await Array.fromAsync({ [Symbol.asyncIterator]: () => body })
+  })
   return { bytes: Buffer.concat(pieces), pieces, rounds }
+}
+
+/** A list's metadata, and nothing else of it. */
+function metadataOf({ metadata: ofList, items }: { metadata: object; items: { metadata: object }[] }): object {
+  const apiVersion = 'meta.k8s.io/v1'
+  const partial = items.map((one) => ({ kind: 'PartialObjectMetadata', apiVersion, metadata: one.metadata }))
+  return { kind: 'PartialObjectMetadataList', apiVersion, metadata: ofList, items: partial }
 }
 
 test('[A8] a list in any form is made in pieces, and others get their turn between them', async () => {
   const world = await filled()
   const plain = (await world.ask('GET', list)).text
   const tableText = (await world.ask('GET', `${list}?limit=${objects}`, undefined, { accept: table })).text
+  const metadataText = `${JSON.stringify(metadataOf(JSON.parse(plain)))}\n`
   const pretty = (text: string) => JSON.stringify(JSON.parse(text), null, 2)
   const yaml = (text: string) => printYaml(parseJson(text))
   const cases: [name: string, query: string, headers: Record<string, string>, expected: string][] = [
@@ -76,15 +93,16 @@ test('[A8] a list in any form is made in pieces, and others get their turn betwe
     ['a Table', '', { accept: table }, tableText],
     ['a Table, indented', '?pretty=1', { accept: table }, pretty(tableText)],
     ['a Table in YAML', '', { accept: table.replace('json', 'yaml') }, yaml(tableText)],
-    ['metadata, indented', '?pretty=1', { accept: metadata }, ''],
-    ['metadata in YAML', '', { accept: metadata.replace('json', 'yaml') }, ''],
+    ['metadata', '', { accept: metadata }, metadataText],
+    ['metadata, indented', '?pretty=1', { accept: metadata }, pretty(metadataText)],
+    ['metadata in YAML', '', { accept: metadata.replace('json', 'yaml') }, yaml(metadataText)],
   ]
   for (const [name, query, headers, expected] of cases) {
     const { bytes, pieces, rounds } = await readInRounds(world, `${list}${query}`, headers)
     assert.ok(pieces.length > 2, `${name}: ${pieces.length} pieces`)
     assert.ok(Math.max(...pieces.map(({ length }) => length)) <= pieceBytesMax, name)
     assert.ok(rounds >= pieces.length, `${name}: ${rounds} rounds for ${pieces.length} pieces`)
-    if (expected !== '') assert.equal(bytes.toString(), expected, name)
+    assert.equal(bytes.toString(), expected, name)
     const zipped = await readInRounds(world, `${list}${query}`, { ...headers, 'accept-encoding': 'gzip' })
     assert.deepEqual(gunzipSync(zipped.bytes), bytes, `${name}, compressed`)
   }
@@ -177,16 +195,61 @@ test('[A8] a small object of which much lies deep grows a thousandfold: it is ma
   assert.equal(printJson(parseJson(answer.bytes)), (await world.ask('GET', `${deep}/d`)).text.trimEnd())
 })
 
-test('[A8] more answers begun at once than a limit are refused, and the limit is free again afterwards', async () => {
+test('[A8] a caller that begins more answers than its share is refused the rest; others wait for none of them', async () => {
   // More than one piece of each, and little work.
   const world = await filled(30, 'x'.repeat(5_000))
-  const all = await Promise.all(
-    Array.from({ length: 210 }, () => world.ask('GET', list, undefined, { accept: 'application/yaml' })),
-  )
-  const codes = all.map(({ status }) => status)
-  assert.equal(codes.filter((code) => code === 200).length, 200)
-  assert.equal(codes.filter((code) => code === 429).length, 10)
-  assert.equal((await world.ask('GET', list, undefined, { accept: 'application/yaml' })).status, 200)
+  const ask = async (holder: Holder, accept: string) => {
+    const answer = await world.respond('GET', list, undefined, { accept }, world.peerOf(holder))
+    cancel(answer.body)
+    return answer
+  }
+  const yaml = 'application/yaml'
+  const greedy: Holder = { standing: 'known', name: 'greedy' }
+  const all = Array.from({ length: 210 }, () => ask(greedy, yaml))
+  const others = [ask({ standing: 'known', name: 'other' }, table), ask({ standing: 'own', name: 'admin' }, table)]
+  const { value, rounds } = await inRounds(() => Promise.all(others))
+  for (const { status } of value) assert.equal(status, 200)
+  assert.ok(rounds < 10, `${rounds} rounds of the loop`)
+  const answers = await Promise.all(all)
+  const refused = answers.filter(({ status }) => status === 429)
+  assert.equal(answers.filter(({ status }) => status === 200).length, 94)
+  assert.equal(refused.length, 116)
+  for (const { headers } of refused) assert.equal(headers['retry-after'], '1')
+  assert.equal((await ask(greedy, yaml)).status, 200, 'its share is free again')
+})
+
+test('[A8] every turn that a request takes, to read or to write, is its caller’s', async (t) => {
+  const world = await filled(100, 'x'.repeat(5_000))
+  const peer = world.peerOf({ standing: 'known', name: 'caller' })
+  const taken = (['take', 'takeFirst'] as const).map((kind) => t.mock.method(turns, kind))
+  const whose = () => taken.flatMap(({ mock: { calls } }) => calls.map(({ arguments: [who] }) => who))
+  const object = { metadata: { name: 'long' }, data: { text: 'x'.repeat(100_000) } }
+  const applied = { apiVersion: 'v1', kind: 'ConfigMap', ...object }
+  const jobs: [name: string, method: string, url: string, body: unknown, headers: Record<string, string>][] = [
+    ['YAML', 'GET', list, undefined, { accept: 'application/yaml' }],
+    ['metadata', 'GET', list, undefined, { accept: metadata }],
+    ['protobuf', 'GET', list, undefined, { accept: 'application/vnd.kubernetes.protobuf' }],
+    ['create', 'POST', list, object, {}],
+    ['update', 'PUT', `${list}/long`, object, {}],
+    ['YAML, to write', 'PUT', `${list}/long`, printYaml(parseJson(JSON.stringify(object))), yamlSent],
+    ['patch', 'PATCH', `${list}/long`, object, { 'content-type': 'application/merge-patch+json' }],
+    [
+      'apply',
+      'PATCH',
+      `${list}/long?fieldManager=m&force=true`,
+      applied,
+      { 'content-type': 'application/apply-patch+yaml' },
+    ],
+  ]
+  for (const [name, method, url, body, headers] of jobs) {
+    assert.ok((await world.ask(method, url, body, headers, peer)).status < 300, name)
+    assert.deepEqual(new Set(whose()), new Set(['caller']), name)
+    for (const { mock: calls } of taken) calls.resetCalls()
+  }
+  const watch = await world.respond('GET', `${list}?watch=1&resourceVersion=1`, undefined, { accept: table }, peer)
+  await (watch.body as AsyncIterable<Buffer>)[Symbol.asyncIterator]().next()
+  assert.deepEqual(new Set(whose()), new Set(['caller']), 'watch')
+  cancel(watch.body)
 })
 
 test('[A8] a change is printed once for all who watch it as a Table', async () => {
@@ -215,8 +278,8 @@ test('[A8] messages of a list beyond what is held are made again when they are s
   const spelling = resourceInProtobuf(resource as never, ({ bytes }) => bytes)
   const head = { resourceVersion: '7', continueToken: '', remaining: undefined }
   const items = cache.all()
-  const held = await spelling.list(items, head)
-  const later = await spelling.list(items, head, { heldBytesMax: 1_000 })
+  const held = await spelling.list(items, head, { who: '' })
+  const later = await spelling.list(items, head, { who: '', heldBytesMax: 1_000 })
   assert.ok(!('bytes' in held) && 'bytes' in later)
   const sent = Buffer.concat([...later.pieces])
   assert.equal(later.bytes, sent.length)

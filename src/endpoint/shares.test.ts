@@ -1,7 +1,8 @@
 /** Who gets how much of what is scarce. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Holder, placesOf, Shares, strangers } from './shares.ts'
+import { type Holder, strangers } from './holder.ts'
+import { placesOf, Shares } from './shares.ts'
 
 const own = (name: string): Holder => ({ standing: 'own', name })
 const known = (name: string): Holder => ({ standing: 'known', name })

@@ -3,24 +3,8 @@
  * each, since how many will come is not known: a caller that holds less than what is still free may take more. A greedy one
  * ends up with half of it, the next with half of the rest, and the caller that comes then finds something, too.
  */
-import type { Request } from './endpoint.ts'
-
-/** What speaks for a caller. */
-export type Standing =
-  /** A certificate of our own: the machine's administrator. */
-  | 'own'
-  /** A certificate of an authority we were told to trust, or a token that the API server accepts. */
-  | 'known'
-  /** No certificate nor the API server has vouched for it yet: all of them together are one holder. */
-  | 'stranger'
-
-export type Holder = {
-  readonly standing: Standing
-  /** Equal for everything that one caller holds. */
-  readonly name: string
-}
-
-export const strangers: Holder = { standing: 'stranger', name: '' }
+import type { Peer, Request } from './endpoint.ts'
+import { type Holder, strangers } from './holder.ts'
 
 /** Who it is that shows no certificate: a name that is the same for all that one caller asks for. */
 export interface Whose {
@@ -28,6 +12,18 @@ export interface Whose {
   held(request: Request): string | undefined
   /** Asks the API server, as long as a read may wait. */
   ask(request: Request): Promise<string | undefined>
+}
+
+/** The caller that a connection's certificate names. */
+export function certified({ certificate }: Peer): Holder | undefined {
+  if (certificate === undefined) return undefined
+  const { issuedBy, name, organizations } = certificate
+  return { standing: issuedBy === 'own' ? 'own' : 'known', name: `certificate ${name} ${organizations.join(' ')}` }
+}
+
+/** Out of whose share a request lives. */
+export function holderOf({ holder, peer }: Request): Holder {
+  return holder?.() ?? certified(peer) ?? strangers
 }
 
 /** Strangers have a ninth of everything, all together: a new caller gets through, and a crowd of them takes nothing else. */

@@ -17,6 +17,7 @@ import { Health } from './documents/health.ts'
 import { IssuerDocuments } from './documents/issuer.ts'
 import { Measures } from './documents/measures.ts'
 import type { Peer, Request, Response } from './endpoint.ts'
+import type { Holder } from './holder.ts'
 import { OwnCatalog } from './owncatalog.ts'
 import { AuthorityAnswers } from './request/authority.ts'
 import { Endpoint } from './request/pipeline.ts'
@@ -27,10 +28,12 @@ export type World = {
   copy: AuthorityCopy
   clock: FakeClock
   /** The answer as sockets get it. */
-  respond(method: string, url: string, body?: unknown, headers?: Request['headers']): Promise<Response>
+  respond(method: string, url: string, body?: unknown, headers?: Request['headers'], peer?: Peer): Promise<Response>
   ask(method: string, url: string, body?: unknown, headers?: Record<string, string>, peer?: Peer): Promise<Answer>
   /** Of clients that show no certificate. */
   readonly stranger: Peer
+  /** The administrator's machine, its requests counted as those of another holder. */
+  peerOf(holder: Holder): Peer
   /** One round of the sweeper; answers how much is still leaving. */
   sweep(): Promise<number>
   /** Resolves when aggregated roles have their rules. */
@@ -73,6 +76,7 @@ export async function openWorld(parts: Parts = {}): Promise<World> {
   const asked = { authentication, authorization, catalog: resources }
   const answering = new AuthorityAnswers({ ...asked, copy, writer, documents, clock })
   const endpoint = new Endpoint({ ...asked, answering, measures, log })
+  const holders = new Map<Peer, Holder>()
   const handle = (method: string, url: string, body: unknown, headers: Request['headers'] = {}, peer = admin) => {
     const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
     const whole = Buffer.isBuffer(body) ? body : Buffer.from(bytes)
@@ -80,7 +84,9 @@ export async function openWorld(parts: Parts = {}): Promise<World> {
       yield whole
     }
     const hasBody = bytes !== ''
-    return endpoint.handle({ method, url, headers, hasBody, body: async () => whole, stream, peer })
+    const request = { method, url, headers, hasBody, body: async () => whole, stream, peer }
+    const holder = holders.get(peer)
+    return endpoint.handle(holder === undefined ? request : { ...request, holder: () => holder })
   }
   return {
     copy,
@@ -89,6 +95,11 @@ export async function openWorld(parts: Parts = {}): Promise<World> {
     sweep: () => writer.sweeper.sweep(),
     aggregate: async () => (await aggregation?.settle()) ?? true,
     stranger: {},
+    peerOf(holder) {
+      const peer = { ...admin }
+      holders.set(peer, holder)
+      return peer
+    },
     async ask(method, url, body, headers = {}, peer = admin) {
       const response = await handle(method, url, body, headers, peer)
       const bytes = await whole(response.body)

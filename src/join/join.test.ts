@@ -299,7 +299,7 @@ test('a hub that is away for a moment is asked again', async () => {
 
 test('of several hubs the next is asked where one is away, is not the pinned one, or is lost half-way', async () => {
   const { cluster, hub, data, run, meddle } = await world()
-  const other = await startHub({ state: makeState(Date.now()) })
+  await using other = await startHub({ state: makeState(Date.now()) })
   const [away, foreign, good] = ['wss://127.0.0.1:1', `wss://127.0.0.1:${other.port}`, `wss://127.0.0.1:${hub.port}`]
   await assert.rejects(
     run({ hub: [away, foreign], wait: 0 }),
@@ -320,7 +320,6 @@ test('of several hubs the next is asked where one is away, is not the pinned one
     message:
       'the token does not count: it has expired, was deleted or is not written in full; make another with "ake hub token"',
   })
-  await other.close()
 })
 
 test('a certificate for somebody else, of another authority, or of the future is not taken', async () => {

@@ -97,6 +97,7 @@ export class ApiServer implements Upstream {
   /** By resource and key, where the log has come to. */
   #now = new Map<string, Map<string, Stored>>()
   #uids = 0
+  readonly #uidsBegin: string
   version = 1
   /** What happened before this version is forgotten. */
   compacted = 0
@@ -110,7 +111,8 @@ export class ApiServer implements Upstream {
   /** How often a watch or a token was too old. */
   expiries = 0
 
-  constructor(parts: { clock?: FakeClock; random?: (below: number) => number } = {}) {
+  constructor(parts: { clock?: FakeClock; random?: (below: number) => number; uidsBegin?: string } = {}) {
+    this.#uidsBegin = parts.uidsBegin ?? 'u'
     this.clock = parts.clock ?? fakeClock()
     this.reachability = new Switch(this.clock)
     this.#random = parts.random ?? (() => 0)
@@ -123,7 +125,7 @@ export class ApiServer implements Upstream {
   put(resource: string, key: string, thing: Thing = {}): number {
     const before = this.get(resource, key)
     const version = ++this.version
-    const uid = before?.uid ?? `u${++this.#uids}`
+    const uid = before?.uid ?? `${this.#uidsBegin}${++this.#uids}`
     const text = textOf({ key, uid, version, thing })
     this.ever.add(text)
     this.#change({ version, resource, key, before, after: { key, uid, version, thing, text } })
@@ -170,10 +172,14 @@ export class ApiServer implements Upstream {
     return state
   }
 
-  /** What a list shows now, by key. */
-  listed(resource: string, wish: { namespace?: string; labels?: string; fields?: string } = {}): Map<string, string> {
+  /** What a list shows now, or showed at a version, by key. */
+  listed(
+    resource: string,
+    wish: { namespace?: string; labels?: string; fields?: string } = {},
+    version = this.version,
+  ): Map<string, string> {
     const select = selecting(wish.namespace ?? '', wish.labels ?? '', wish.fields ?? '')
-    const found = [...this.stateAt(resource, this.version).values()].filter(select)
+    const found = [...this.stateAt(resource, version).values()].filter(select)
     return new Map(found.sort(byKey).map(({ key, text }) => [key, text]))
   }
 

@@ -160,3 +160,42 @@ test('bytes that several interests hold count once', async () => {
   const { bytes } = world.interests.budget
   assert.ok(bytes > 4_500 && bytes < 6_000, `${bytes} bytes`)
 })
+
+const budgetBytes = 40_000
+
+/** Six selectors of one caller over the same 10 KB, and another caller's namespace of some 26 KB, which has come before or after. */
+async function overlapping(first: 'operator' | 'cni'): Promise<MirrorWorld> {
+  const world = await opened(budgetBytes)
+  for (let at = 0; at < 5; at++) {
+    world.server.put('pods', `a/p${at}`, { value: 'v'.repeat(1_800), labels: { app: 'x' } })
+    world.server.put('pods', `b/p${at}`, { value: 'v'.repeat(5_000) })
+  }
+  const asked = {
+    operator: async () => {
+      for (let at = 0; at < 6; at++) assert.ok(await asks(world, 'operator', { labels: `app=x,n!=${at}` }), `${at}`)
+    },
+    cni: async () => assert.ok(await asks(world, 'cni', { namespace: 'b' })),
+  }
+  for (const caller of first === 'cni' ? (['cni', 'operator'] as const) : (['operator', 'cni'] as const))
+    await asked[caller]()
+  assert.equal(world.interests.size, 7)
+  // It grows, by more than is free.
+  for (let at = 0; at < 2; at++) world.server.put('pods', `b/more${at}`, { value: 'v'.repeat(3_000) })
+  await world.until(() => world.interests.budget.bytes > budgetBytes, 4)
+  return world
+}
+
+test('selectors of one caller over the same objects weigh what these weigh: what frees room goes, and they stay', async () => {
+  await using world = await overlapping('cni')
+  await world.pass(6_000)
+  assert.equal(names(world).filter((name) => name.includes('app')).length, 6)
+  assert.equal(world.mirrored({ namespace: 'b' }), undefined)
+  assert.ok(world.interests.budget.bytes <= budgetBytes)
+})
+
+test('where interests that hold the same have to go, all of them go at once, until the rest fits', async () => {
+  await using world = await overlapping('operator')
+  await world.pass(6_000)
+  assert.deepEqual(names(world), ['v1/pods@b'])
+  assert.ok(world.interests.budget.bytes <= budgetBytes)
+})

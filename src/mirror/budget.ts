@@ -5,6 +5,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Counter, counter, gauge, seriesOf } from '../base/metrics.ts'
+import type { InterestBytes } from '../cache/holdings.ts'
 import type { MirrorCopy } from '../cache/mirrorcopy.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import {
@@ -37,6 +38,10 @@ type Parts = {
 
 /** What a newcomer may bring is worked out this often. */
 const roomMsMax = 1_000
+/** What it is worked out from costs some 0.1 to 0.5 µs for each object of each interest: it counts longer where there are many. */
+const objectsPerWeighedMs = 100
+
+type Holdings = ReadonlyMap<string, InterestBytes>
 
 type MirroredHeld = EvictionCandidate & { readonly mirrored: MirroredInterest }
 
@@ -53,6 +58,8 @@ export class Budget {
   readonly #evictedAt = new Map<string, number>()
   /** The room of newcomers by kind and caller, since the last tick at most: after a start hundreds ask page by page. */
   readonly #rooms = new Map<string, { readonly room: number; readonly atMs: number }>()
+  /** What they are worked out from, for all of them. */
+  #weighed: { readonly holdings: Holdings; readonly untilMs: number } | undefined
   readonly #evictions = new Counter()
   #refusals = 0
   #quietUntilMs = 0
@@ -97,7 +104,7 @@ export class Budget {
   overweight(synced?: MirroredInterest): readonly MirroredInterest[] {
     const { bytes } = this
     if (bytes <= this.bytesMax || !this.#mayEvict) return []
-    const held = this.#held()
+    const held = this.#held(this.#weigh())
     const newcomer = held.find(({ mirrored }) => mirrored === synced)
     return overweight(held, this.#limits, bytes, newcomer).map(({ mirrored }) => mirrored)
   }
@@ -159,7 +166,7 @@ export class Budget {
     const nowMs = this.#parts.clock.steady()
     const last = this.#rooms.get(kind)
     if (last !== undefined && nowMs - last.atMs < roomMsMax) return last.room
-    const room = roomFor(this.#held(), newcomer, this.#limits, this.bytes)
+    const room = roomFor(this.#held(this.#weighedLately(nowMs)), newcomer, this.#limits, this.bytes)
     this.#rooms.set(kind, { room, atMs: nowMs })
     return room
   }
@@ -180,7 +187,21 @@ export class Budget {
     }
   }
 
-  #held(): MirroredHeld[] {
+  #weighedLately(nowMs: number): Holdings {
+    if (this.#weighed === undefined || nowMs >= this.#weighed.untilMs) {
+      let objects = 0
+      for (const { size } of this.#parts.copy()?.caches.values() ?? []) objects += size
+      this.#weighed = { holdings: this.#weigh(), untilMs: nowMs + Math.max(roomMsMax, objects / objectsPerWeighedMs) }
+    }
+    return this.#weighed.holdings
+  }
+
+  #weigh(): Holdings {
+    return this.#parts.copy()?.holdings() ?? weightless
+  }
+
+  /** Without what it weighs where only numbers of interests count. */
+  #held(holdings = weightless): MirroredHeld[] {
     const caches = this.#parts.copy()?.caches
     return [...this.#parts.all()].map((mirrored) => {
       const { interest, record } = mirrored
@@ -191,7 +212,8 @@ export class Budget {
         isWatched: (cache?.watchers.size ?? 0) > 0,
         unaskedMs: record.unaskedMs,
         askedAtMs: record.askedAtMs,
-        bytes: cache?.bytes ?? 0,
+        bytes: holdings.get(interest.name)?.alone ?? 0,
+        shared: holdings.get(interest.name)?.shared ?? [],
         mirrored,
       }
     })
@@ -211,6 +233,8 @@ export class Budget {
     return undefined
   }
 }
+
+const weightless: Holdings = new Map()
 
 /** What is decided alike. */
 function kindOf({ isOwn, isName, isBack, callers }: Newcomer): string {

@@ -1,5 +1,6 @@
 /** A client of the mirror, as strict as client-go's reflector: it lists, watches, and resumes from the last version it heard. */
 import assert from 'node:assert/strict'
+import type { Cache } from '../cache/cache.ts'
 import type { Form } from '../cache/event.ts'
 import type { Watcher } from '../cache/watcher.ts'
 import type { Read, ReadRoute } from '../endpoint/request/mirror/front.ts'
@@ -14,20 +15,27 @@ const form: Form = {
 /** Frames come a chunk at a time, and one by one out of it: the connection may be cut between any two. */
 export class Client {
   readonly wish: Wish
-  readonly #world: MirrorWorld
+  #world: MirrorWorld
   readonly objects = new Map<string, string>()
   readonly heard: string[] = []
   version = 0
   lists = 0
-  /** Every 410 it was told, with the version it had asked for and where that came from. */
-  readonly expired: { readonly version: number; readonly fromCloud: boolean }[] = []
-  /** Whether its state came past the mirror. */
+  /** Every 410 it was told, with the version it had asked for, where that came from, and whether the history begins behind it. */
+  readonly expired: { readonly version: number; readonly fromCloud: boolean; readonly isBelowFloor: boolean }[] = []
+  /** Whether its state came past the mirror, and nothing since. */
   fromCloud = false
+  /** Hears whenever it was told that it knows everything up to its version. */
+  claims: () => void = () => undefined
   watcher: Watcher | undefined
+  /** What its state came from, and its last watch was of. */
+  from: Cache | undefined
   #frames: string[] = []
   #pulling = false
   #holding = false
   readonly #watchList: boolean
+  /** What this stream has told, and the uids that were told as deleted. */
+  readonly #told = new Set<string>()
+  readonly #gone = new Set<string>()
 
   constructor(world: MirrorWorld, wish: Wish, watchList = false) {
     this.#world = world
@@ -66,6 +74,7 @@ export class Client {
     } else if ('cache' in place) {
       const { cache } = place
       const items = cache.list(filterOf(this.wish, cache.plan))
+      this.from = cache
       this.#take(new Map(items.map((item) => [item.key, String(item.bytes)])), cache.version)
       this.fromCloud = false
     }
@@ -88,7 +97,7 @@ export class Client {
     const { cache } = place
     // What the endpoint says before it opens a watch.
     if (!whole && (cache.isGone(this.version) || this.version < cache.history.floor)) {
-      this.#relist()
+      this.#relist(cache)
       return
     }
     const filter = filterOf(this.wish, cache.plan)
@@ -99,11 +108,14 @@ export class Client {
       : { kind: 'after' as const, version: this.version }
     if (whole) this.lists++
     if (whole) this.fromCloud = false
+    this.#told.clear()
+    this.from = cache
     this.watcher = cache.watch({ filter, form, start, bookmarks: true, errorFrame })
   }
 
-  #relist(): void {
-    this.expired.push({ version: this.version, fromCloud: this.fromCloud })
+  #relist(cache = this.from): void {
+    const isBelowFloor = this.version < (cache?.history.floor ?? 0)
+    this.expired.push({ version: this.version, fromCloud: this.fromCloud, isBelowFloor })
     this.version = 0
     this.watcher = undefined
     this.#frames = []
@@ -141,9 +153,12 @@ export class Client {
         this.#relist()
         return
       }
-      if (type === 'BOOKMARK' || type === 'SYNCED') this.version = Number(key)
-      else {
+      if (type === 'BOOKMARK' || type === 'SYNCED') {
+        this.version = Number(key)
+        this.claims()
+      } else {
         const version = Number((JSON.parse(text) as { metadata: { resourceVersion: string } }).metadata.resourceVersion)
+        this.#follows(type, key, text)
         if (type === 'DELETED') this.objects.delete(key)
         else {
           this.#check(text)
@@ -154,7 +169,25 @@ export class Client {
         if (before !== 0) this.version = version
       }
     }
+    // What it has from now on it has been told here.
+    if (before !== 0 && this.version > before) this.fromCloud = false
     if (before !== 0) assert.ok(this.version >= before, `${put}: versions went back from ${before} to ${this.version}`)
+  }
+
+  /**
+   * Whether the event can come next: not one that this stream had, nor one behind another that it never had. Of a gap, whose order
+   * a list does not tell, the next stream may tell again what the client had (decision 3 of docs/architecture.md).
+   */
+  #follows(type: string, key: string, text: string): void {
+    const known = this.objects.get(key)
+    const says = () => `${JSON.stringify(this.wish)} at ${this.version}: ${type} ${text}, which knows ${known}`
+    const { uid } = (JSON.parse(text) as { metadata: { uid: string } }).metadata
+    const told = type === 'DELETED' ? uid : text
+    const isAgain = type === 'DELETED' ? known === undefined && this.#gone.has(uid) : known === text
+    if (isAgain) assert.ok(!this.#told.has(told), `an event twice in one stream: ${says()}`)
+    else assert.equal(known !== undefined, type !== 'ADDED', `an event was missed: ${says()}`)
+    this.#told.add(told)
+    if (type === 'DELETED') this.#gone.add(uid)
   }
 
   #check(text: string): void {
@@ -169,6 +202,40 @@ export class Client {
     this.#holding = false
     this.#frames = []
     if (this.version === 0) this.objects.clear()
+  }
+
+  /** Its edge has another mirror: that of another cluster. */
+  moveTo(world: MirrorWorld): void {
+    this.cut()
+    this.#world = world
+  }
+
+  /** It ends, and another that knows nothing comes. */
+  leave(): void {
+    this.cut()
+    this.version = 0
+    this.objects.clear()
+  }
+
+  /**
+   * Its list came past the mirror, at a version that the copy passed while it had otherwise what is listed there: within a difference that gave that version
+   * out too, or up to the first one after a start, or where a link left changes out that were overtaken. Nothing tells it from a client of the
+   * copy's own, and it may keep what came and went (decision 3 of docs/architecture.md). Of any other difference it is told 410.
+   */
+  async isTakenForOwn(cache: Cache): Promise<boolean> {
+    const { version, watcher, objects, wish } = this
+    const { history } = cache
+    if (!this.fromCloud || version === 0 || cache.isGone(version)) return false
+    if (version > cache.version || version < history.floor) return false
+    const gap = history.unknownAt(version)
+    if (gap !== undefined) {
+      // One that was ahead until then is told of any.
+      if (watcher !== undefined) return false
+      const given = [...history.window.after({ version: gap.from, position: gap.position })]
+      if (!given.some((event) => event.version === version)) return false
+    }
+    const then = await cache.listAt(version, filterOf(wish, cache.plan))
+    return then.length !== objects.size || then.some(({ key, bytes }) => objects.get(key) !== String(bytes))
   }
 
   get idle(): boolean {

@@ -85,6 +85,43 @@ test('[L6] what changes while it is compared is no difference', async () => {
   assert.equal(server.count('list'), 1)
 })
 
+const endless: Record<string, (asked: number, items: string) => readonly [next: string, items: string]> = {
+  'parts without objects': (asked) => [`t${asked}`, ''],
+  'the same part': (_, items) => ['again', items],
+}
+
+for (const [name, answer] of Object.entries(endless)) {
+  test(`[L6] an API server that sends ${name} without end stops the comparison of nothing else, and is compared later`, async () => {
+    const server = new ApiServer()
+    for (let i = 0; i < 3; i++) server.put('pods', `a/k${i}`)
+    server.put('configmaps', 'a/c')
+    await using world = await MirrorWorld.open({ server, compares: true })
+    const clients = [new Client(world, {}), new Client(world, { resource: 'configmaps' })]
+    await stepping(world, clients, () => clients.every((client) => client.idle))
+    const asked = { pods: 0, configmaps: 0 }
+    let isEndless = true
+    const [uid, resourceVersion] = ['uid', '1']
+    const items = JSON.stringify({ metadata: { name: 'a', namespace: 'a', uid, resourceVersion } })
+    server.fault = ({ what, resource }) => {
+      if (what !== 'identities') return undefined
+      asked[resource as keyof typeof asked]++
+      if (resource !== 'pods' || !isEndless) return undefined
+      const [next, listed] = answer(asked.pods, items)
+      const metadata = JSON.stringify({ resourceVersion: '1', continue: next })
+      const text = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":${metadata},"items":[${listed}]}\n`
+      return { kind: 'text', text }
+    }
+    await world.until(() => asked.pods > 0, 600)
+    const before = asked.configmaps
+    await world.until(() => asked.configmaps >= before + 2, 3_600)
+    assert.ok(asked.pods > 1 && asked.pods < 60, `${asked.pods} parts`)
+    isEndless = false
+    const pods = asked.pods
+    await world.until(() => asked.pods > pods, 1_200)
+    assert.equal(world.comparison.found, 0)
+  })
+}
+
 /** What a day of comparing one interest that never ends costs the line. */
 async function dayOf(limits: { readonly bytesPerDayMax?: number }): Promise<number> {
   const clock = fakeClock()

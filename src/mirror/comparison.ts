@@ -9,7 +9,7 @@ import type { Cache } from '../cache/cache.ts'
 import type { CloudState } from '../cache/cloudstate.ts'
 import { isSame } from '../cache/differ.ts'
 import type { Item } from '../cache/item.ts'
-import { Expired, type Identities } from '../upstream/follow/follow.ts'
+import { Busy, Expired, type Identities } from '../upstream/follow/follow.ts'
 import type { Reachability } from '../upstream/upstream.ts'
 import type { MirroredInterest } from './mirrored.ts'
 
@@ -20,6 +20,8 @@ const dayMs = 86_400_000
 const idleMs = 60_000
 /** Looked at one by one in each part: a part that was read a while ago knows what was deleted since, which is little. */
 const unclearMax = 20
+/** Parts that bring nothing new, in one comparison: kube-apiserver sends none, so more of them is a list without an end. */
+const idlePartsMax = 10
 /** How long the copy may take to come as far as what it was compared with. */
 const reachMsMax = 150_000
 
@@ -81,6 +83,8 @@ export class Comparison {
     const { cloud } = readable
     let part = ''
     let after = ''
+    let furthest = ''
+    let idleParts = 0
     do {
       const found = await identitiesOf(mirrored, part, signal)
       const suspects = suspectsOf(cloud, found, after)
@@ -94,6 +98,10 @@ export class Comparison {
         await sleep(clock, this.#pauseMs(one.bytes), signal)
       }
       part = found.next
+      // The others wait for their turn: it is given up until the next round.
+      if (!found.entries.some(({ key }) => key > furthest) && part !== '' && ++idleParts > idlePartsMax)
+        throw new Busy(`a list of which ${idleParts} parts bring nothing new`, 0)
+      for (const { key } of found.entries) if (key > furthest) furthest = key
       after = found.entries.at(-1)?.key ?? after
     } while (part !== '' && !signal.aborted && mirrored.readable === readable)
   }

@@ -7,38 +7,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { lives } from '../base/lives.test-support.ts'
 import { type SeededRandom, seeded } from '../base/seeded.test-support.ts'
+import { held, limits, list, many, minuteMs, name, node, type Thing } from './candidates.test-support.ts'
 import { admit, type BudgetLimits, type EvictionCandidate, overweight, roomFor } from './eviction.ts'
-
-const minuteMs = 60_000
-const limits: BudgetLimits = {
-  bytesMax: 1_000,
-  interestsMax: 30,
-  interestsPerCallerMax: 12,
-  idleMsMin: 10 * minuteMs,
-}
-
-type Thing = { -readonly [K in keyof EvictionCandidate]: EvictionCandidate[K] }
-
-function held(name: string, more: Partial<EvictionCandidate> = {}): Thing {
-  const plain = {
-    isOwn: false,
-    isStanding: false,
-    isName: false,
-    isWatched: false,
-    isBack: false,
-    unaskedMs: 0,
-    askedAtMs: 0,
-    bytes: 0,
-  }
-  return { name, callers: ['alice'], ...plain, ...more }
-}
-
-const many = (count: number, more: (at: number) => Partial<EvictionCandidate> = () => ({}), of = 'i') =>
-  Array.from({ length: count }, (_, at) => held(`${of}${at}`, { askedAtMs: at, ...more(at) }))
-
-const list = (...callers: string[]) => ({ isOwn: false, isStanding: false, isName: false, isBack: false, callers })
-const name = (...callers: string[]) => ({ ...list(...callers), isName: true })
-const node = { ...list('system:node:n1'), isOwn: true }
 
 /** The names of those that go, or why none may. */
 function outcome(all: readonly EvictionCandidate[], newcomer: Parameters<typeof admit>[1]): string {
@@ -157,6 +127,8 @@ describe('what goes for bytes', () => {
 const callers = ['system:node:n1', 'cni', 'operator', 'kubectl', 'scraper'] as const
 const stepMs = 30_000
 
+const objectBytes = (at: number) => 5 + 7 * at
+
 /** A mirror as far as the budget is concerned. */
 class Life {
   readonly random: SeededRandom
@@ -175,14 +147,42 @@ class Life {
     this.limits = { ...limits, ...more }
   }
 
+  /** Objects that overlapping interests hold, by what each of these has of them. */
+  readonly overlaps = new Map<string, readonly number[]>()
+
   get bytes(): number {
-    return this.all.reduce((sum, { bytes }) => sum + bytes, 0)
+    return this.bytesOf(this.all)
+  }
+
+  bytesOf(all: readonly Thing[]): number {
+    const objects = new Set(all.flatMap(({ name: of, bytes }) => (bytes > 0 ? (this.overlaps.get(of) ?? []) : [])))
+    const shared = [...objects].reduce((sum, at) => sum + objectBytes(at), 0)
+    return all.reduce((sum, { bytes }) => sum + bytes, shared)
+  }
+
+  /** Each object a part of its own, of those who hold it now. */
+  share(): void {
+    const parts = new Map<number, { bytes: number; holders: number }>()
+    for (const one of this.all) {
+      const objects = one.bytes > 0 ? (this.overlaps.get(one.name) ?? []) : []
+      one.shared = objects.map((at) => {
+        const part = parts.get(at) ?? { bytes: objectBytes(at), holders: 0 }
+        part.holders++
+        parts.set(at, part)
+        return part
+      })
+    }
   }
 
   #sizeOf(thing: string): number {
     const known = this.sizes.get(thing)
-    const size = known ?? (this.random(8) === 0 ? 100 + this.random(500) : this.random(40))
+    const size = known ?? (this.random(8) === 0 ? 100 + this.random(500) : 1 + this.random(40))
     this.sizes.set(thing, size)
+    if (known === undefined && this.random(3) === 0)
+      this.overlaps.set(
+        thing,
+        Array.from({ length: 12 }, (_, at) => at).filter(() => this.random(4) > 0),
+      )
     return size
   }
 
@@ -216,7 +216,9 @@ class Life {
     this.all.push(come)
     const size = this.#sizeOf(thing)
     // What is too large for its room stays empty, and is passed through.
-    if (size > roomFor(this.all, { ...newcomer, name: thing }, this.limits, this.bytes)) return
+    this.share()
+    const listed = (this.overlaps.get(thing) ?? []).reduce((sum, at) => sum + objectBytes(at), size)
+    if (listed > roomFor(this.all, { ...newcomer, name: thing }, this.limits, this.bytes)) return
     come.bytes = size
     this.lighten(come)
   }
@@ -236,10 +238,14 @@ class Life {
   }
 
   lighten(come?: Thing): void {
+    this.share()
     const evicted = overweight(this.all, this.limits, this.bytes, come)
     for (const one of evicted) assert.ok(!one.isOwn, 'the node’s own went')
     // What has just come for room that was promised is not what goes for it.
     if (come !== undefined) assert.ok(!evicted.includes(come), `${come.name} went as soon as it was synced`)
+    const left = this.all.filter((one) => !evicted.includes(one))
+    for (const one of evicted)
+      assert.ok(this.bytesOf([...left, one]) > this.bytesOf(left), `${one.name} went for nothing`)
     this.#evict(evicted)
   }
 
@@ -262,7 +268,7 @@ class Life {
   check(): void {
     if (!this.online) return
     const own = this.all.filter(({ isOwn }) => isOwn)
-    const ownBytes = own.reduce((sum, { bytes }) => sum + bytes, 0)
+    const ownBytes = this.bytesOf(own)
     assert.ok(this.bytes <= Math.max(this.limits.bytesMax, ownBytes), `${this.bytes} bytes`)
     assert.ok(this.all.length <= Math.max(this.limits.interestsMax, own.length), `${this.all.length} interests`)
   }

@@ -1,13 +1,14 @@
 /**
  * Which interests go and which may come, as a function of what is known of each: who asked, how long ago, what it weighs.
- * No clock, disk or network here.
+ * No clock, disk or network here. What several hold goes with the last of them, and each has its share of it until then (`weights`).
  *
  * The node's own (its kubelet's, what an option names) stay. The others rank among those of their caller: lists and watches
  * before names, then the more recently asked. First goes what was not asked for lately; then the last of the caller who holds
  * the most, so that a flood displaces its own. A newcomer never displaces an equal that is in use.
  */
+import { type Weighed, Weights } from './weights.ts'
 
-export type EvictionCandidate = {
+export type EvictionCandidate = Weighed & {
   readonly name: string
   /** Asked for by the node's own callers, or named by an option: never evicted. */
   readonly isOwn: boolean
@@ -22,7 +23,6 @@ export type EvictionCandidate = {
   readonly callers: readonly string[]
   readonly unaskedMs: number
   readonly askedAtMs: number
-  readonly bytes: number
 }
 
 export type Newcomer = Pick<EvictionCandidate, 'isOwn' | 'isStanding' | 'isName' | 'isBack'> & {
@@ -39,10 +39,12 @@ export type BudgetLimits = {
   readonly idleMsMin: number
 }
 
+/** One in so many of those that are left goes before all of them are ranked again: hundreds may have to go. */
+const perRanking = 32
+
 /** In what the callers' holdings are measured. */
 type Measure = (held: EvictionCandidate) => number
 const one: Measure = () => 1
-const bytesOf: Measure = ({ bytes }) => bytes
 
 /** What its callers hold before it, the least of them counting. */
 type Ranked<H extends EvictionCandidate> = { readonly held: H; readonly before: number; readonly isIdle: boolean }
@@ -79,33 +81,47 @@ export function roomFor(
   limits: BudgetLimits,
   heldBytes: number,
 ): number {
-  const before = holdsBefore(all, newcomer, bytesOf)
+  const weights = new Weights()
+  const before = holdsBefore(all, newcomer, weights.shareOf)
   let room = limits.bytesMax - heldBytes
-  const giving = leavingOrder(without(all, newcomer), limits, bytesOf)
-    .map((ranked) => ({ atMost: mayComeFor(ranked, newcomer, before), bytes: ranked.held.bytes }))
+  const giving = leavingOrder(without(all, newcomer), limits, weights.shareOf)
+    .map((ranked) => ({ atMost: mayComeFor(ranked, newcomer, before), held: ranked.held }))
     .sort((a, b) => (a.atMost === b.atMost ? 0 : b.atMost - a.atMost))
-  for (const { atMost, bytes } of giving) if (atMost > room) room = Math.min(atMost, room + bytes)
+  for (const { atMost, held } of giving) if (atMost > room) room = Math.min(atMost, room + weights.end(held))
   return Math.max(0, room)
 }
 
-/** What goes because all of it together weighs too much: for a newcomer what was to go for it or, where that is not enough, itself. */
+/**
+ * What goes because all of it together weighs too much: for a newcomer what was to go for it or, where that is not enough,
+ * itself. It goes on until the rest fits, if anything can bring that about; what others hold all of then stays.
+ */
 export function overweight<H extends EvictionCandidate>(
   all: readonly H[],
   limits: BudgetLimits,
   heldBytes: number,
   newcomer?: H,
 ): H[] {
+  const weights = new Weights()
   const evicted = new Set<H>()
   let excess = heldBytes - limits.bytesMax
   if (excess <= 0) return []
-  for (const held of [
-    ...firstFor(all, newcomer, limits, excess),
-    ...leavingOrder(all, limits, bytesOf).map((ranked) => ranked.held),
-  ]) {
-    if (excess <= 0) break
-    if (held.bytes === 0 || evicted.has(held)) continue
+  const end = (held: H) => {
     evicted.add(held)
-    excess -= held.bytes
+    excess -= weights.end(held)
+  }
+  const holding = all.filter(({ bytes, shared }) => bytes > 0 || shared.length > 0)
+  for (const held of firstFor(holding, newcomer, limits, excess)) if (excess > 0) end(held)
+  while (excess > 0) {
+    const left = holding.filter((held) => !evicted.has(held))
+    const order = leavingOrder(left, limits, weights.shareOf)
+    if (order.length === 0) break
+    // What goes leaves its share to those who hold the same.
+    for (const { held } of order.slice(0, Math.ceil(order.length / perRanking))) if (excess > 0) end(held)
+  }
+  for (const held of [...evicted].reverse()) {
+    if (weights.broughtBy(held) > 0) continue
+    weights.keep(held)
+    evicted.delete(held)
   }
   return [...evicted]
 }
@@ -117,8 +133,12 @@ function firstFor<H extends EvictionCandidate>(
   excess: number,
 ): readonly H[] {
   if (newcomer === undefined) return []
-  const first = displaced(all, newcomer, limits, bytesOf, newcomer.bytes)
-  const isEnough = first.reduce((sum, { bytes }) => sum + bytes, 0) >= excess
+  // As it was when its room was promised.
+  const before = new Weights()
+  const brought = before.end(newcomer)
+  const first = displaced(all, newcomer, limits, before.shareOf, brought)
+  const weights = new Weights()
+  const isEnough = first.reduce((sum, held) => sum + weights.end(held), 0) >= excess
   return isEnough || newcomer.isOwn ? first : [newcomer]
 }
 

@@ -77,6 +77,7 @@ export class Interests {
   /** Those of resources that the catalog does not know now. */
   readonly #unknown = new WeakSet<MirroredInterest>()
   #copy: MirrorCopy | undefined
+  #evicting: Promise<void> = Promise.resolve()
   #started = false
   #ended = false
 
@@ -243,8 +244,13 @@ export class Interests {
     await this.end(mirrored, reason === 'bytes' ? 'its bytes are needed' : 'its place is needed')
   }
 
-  async #evictOverweight(synced?: MirroredInterest): Promise<void> {
-    for (const mirrored of this.budget.overweight(synced)) await this.#evict(mirrored, 'bytes')
+  /** One at a time: what is about to go would count as held, and others would go for it as well. */
+  #evictOverweight(synced?: MirroredInterest): Promise<void> {
+    const evict = async () => {
+      for (const mirrored of this.budget.overweight(synced)) await this.#evict(mirrored, 'bytes')
+    }
+    this.#evicting = this.#evicting.then(evict, evict)
+    return this.#evicting
   }
 
   #add(interest: Interest, record: InterestRecord, firstVersion?: number): MirroredInterest {
@@ -313,7 +319,8 @@ export class Interests {
 
   /** The cluster may have been put back: nothing is read, but what knows of it already, until it was compared. */
   doubt(knowing?: MirroredInterest): void {
-    for (const other of this.#mirrored.values()) if (other !== knowing) other.doubt()
+    const by = knowing === undefined ? 'elsewhere' : 'other'
+    for (const other of this.#mirrored.values()) if (other !== knowing) other.doubt(by)
   }
 
   /** The API server may accept now what it refused: all that wait ask again, spread over a moment. */

@@ -13,7 +13,7 @@ async function mirrored() {
   const world = await MirrorWorld.open({ server })
   const begun = world.begin({})
   await world.until(() => begun?.state.kind === 'synced')
-  return { server, world, cache: begun?.cache as Cache }
+  return { server, world, cache: begun?.cache as Cache, [Symbol.asyncDispose]: () => world.stop() }
 }
 
 async function watched(wish: Wish) {
@@ -22,7 +22,8 @@ async function watched(wish: Wish) {
   const world = await MirrorWorld.open({ server })
   const client = new Client(world, wish)
   await stepping(world, [client], () => client.idle)
-  return { server, world, client, cache: world.mirrored(wish)?.cache as Cache }
+  const cache = world.mirrored(wish)?.cache as Cache
+  return { server, world, client, cache, [Symbol.asyncDispose]: () => world.stop() }
 }
 
 /** As a local write does, which takes a label of its own. */
@@ -32,7 +33,8 @@ function raise(cache: Cache, label: number): void {
 }
 
 test('[A2] with the label ahead a watch is resumed at the cloud’s version, and the cluster is not taken for one that was put back', async () => {
-  const { server, world, cache } = await mirrored()
+  await using it = await mirrored()
+  const { server, world, cache } = it
   const { version } = server
   raise(cache, version + 10)
   server.cutWatches()
@@ -48,11 +50,11 @@ test('[A2] with the label ahead a watch is resumed at the cloud’s version, and
   assert.deepEqual(await new Reader(cache, after(version + 10)).drain(), [
     `MODIFIED ${label} a/k0 below the label@${label}`,
   ])
-  await world.stop()
 })
 
 test('[A2] with the label ahead what the cloud forgot is listed and compared by its own versions', async () => {
-  const { server, world, cache } = await mirrored()
+  await using it = await mirrored()
+  const { server, world, cache } = it
   const label = server.version + 20
   raise(cache, label)
   for (const [value, gone] of [
@@ -79,12 +81,12 @@ test('[A2] with the label ahead what the cloud forgot is listed and compared by 
     ],
     'only what differs is told',
   )
-  await world.stop()
 })
 
 test('[A3] what is fed takes over the cloud’s versions, whatever the wider interest shows them under', async () => {
   const wish = { labels: 'app=web' }
-  const { server, world, client, cache: narrow } = await watched(wish)
+  await using it = await watched(wish)
+  const { server, world, client, cache: narrow } = it
   const wide = world.begin({})
   await stepping(world, [client], () => wide?.cache !== undefined && world.mirrored(wish)?.fed === true)
   raise(wide?.cache as Cache, server.version + 10)
@@ -98,5 +100,4 @@ test('[A3] what is fed takes over the cloud’s versions, whatever the wider int
   await stepping(world, [client], () => client.isRight())
   assert.deepEqual([narrow.version, wide?.cache?.version], [server.version, server.version])
   assert.deepEqual([client.lists, client.expired], [1, []])
-  await world.stop()
 })

@@ -192,11 +192,16 @@ export class MirroredInterest {
     this.#running = this.#running.then(() => reflector.run(stop.signal))
   }
 
-  /** Another interest is of a lost past: while the cloud can say, nothing is read here before it has. */
-  doubt(): void {
+  /**
+   * Another interest is of a lost past, or it was heard from elsewhere that the cluster was put back: while the cloud can say, nothing is read
+   * here before it has, by an answer that was asked for from now on.
+   */
+  doubt(by: 'other' | 'elsewhere' = 'other'): void {
     // One that is fed is as sound as what feeds it.
-    if (this.cache === undefined || this.#feed !== undefined) return
+    if (this.withdrawnAtMs !== undefined || this.#feed !== undefined) return
     this.#isDoubtedByOther = true
+    // It has found the same, and is being read anew since.
+    if (by === 'other' && this.#way.state === 'lost') return
     if (this.#way.take('doubt') === 'again' && this.#reflector !== undefined) this.start()
   }
 
@@ -216,7 +221,8 @@ export class MirroredInterest {
   }
 
   #trusted(wasDoubted: boolean): void {
-    this.#isDoubtedByOther = false
+    // It may have come into doubt again while its new beginning was written.
+    if (!this.isDoubted) this.#isDoubtedByOther = false
     if (this.readable !== undefined) this.#settle('synced')
     // What was in doubt was fed by none, and fed none.
     if (wasDoubted) this.#parts.onSynced(this)

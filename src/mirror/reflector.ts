@@ -147,6 +147,7 @@ export class Reflector {
   /** Follows until that ends; what was told by then is committed. */
   async #follow(signal: AbortSignal): Promise<void> {
     const { follow, copy, way } = this.#parts
+    const { doubts } = way
     const from = this.#from()
     // What is known of it holds until something else is: a refusal does not become hope by being asked again.
     if (from.held === undefined && this.#state.kind === 'waiting') this.#state = { kind: 'syncing' }
@@ -167,11 +168,16 @@ export class Reflector {
             for (const item of step.items) items.push(item)
             break
           case 'complete':
+            // A list that was asked for before a doubt may be of the lost past, however late it comes.
+            if (way.doubts > doubts) return
             // Not held any longer: the copy has them, or had what another interest has of them.
-            await this.#begin(step, items.splice(0))
+            await this.#begin(step, items.splice(0), doubts)
+            if (way.doubts > doubts) return
             break
           case 'difference':
-            await this.#differ(step)
+            if (way.doubts > doubts) return
+            await this.#differ(step, doubts)
+            if (way.doubts > doubts) return
             break
           case 'live':
             intake = new Intake({ copy, cache: this.#cache as Cache, onFault })
@@ -199,7 +205,8 @@ export class Reflector {
       throw new Ended(`the API server ended the watch after ${Math.round(this.#livedMs)} ms`)
   }
 
-  async #begin(step: Extract<Followed, { kind: 'complete' }>, items: Item[]): Promise<void> {
+  /** `doubts`: those there were when it was asked for; another may come while it is written. */
+  async #begin(step: Extract<Followed, { kind: 'complete' }>, items: Item[], doubts: number): Promise<void> {
     const { copy, interest, log, way, onBegun, onLost } = this.#parts
     this.#read(step)
     const had = this.#cache?.version
@@ -209,18 +216,19 @@ export class Reflector {
     }
     await copy.begin(interest, step.version, items.sort(byKey))
     way.take('listed')
+    if (way.doubts > doubts) way.take('doubt')
     this.#first.listed()
     onBegun()
   }
 
-  async #differ(step: Extract<Followed, { kind: 'difference' }>): Promise<void> {
-    const { copy } = this.#parts
+  async #differ(step: Extract<Followed, { kind: 'difference' }>, doubts: number): Promise<void> {
+    const { copy, way } = this.#parts
     this.#read(step)
     const intake = new Intake({ copy, cache: this.#cache as Cache })
     await intake.repair(step.repaired)
     await intake.differ(step)
     this.#first.listed()
-    this.#advance('listed')
+    if (way.doubts === doubts) this.#advance('listed')
   }
 
   #advance(input: WayInput): void {

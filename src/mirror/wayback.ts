@@ -194,6 +194,8 @@ export class WayBack {
   #state: WayState
   /** Since when clients may not read the copy while the cloud can be asked, by the steady clock. */
   doubtedAtMs: number | undefined
+  /** How often another was found to be of a lost past: what was asked for before that says nothing about the one that counts now. */
+  doubts = 0
 
   constructor({ clock, isHeld }: { clock: Clock; isHeld: boolean }) {
     this.#clock = clock
@@ -207,6 +209,7 @@ export class WayBack {
   take(input: WayInput): WayEffect {
     const [state, effect] = next(this.#state, input)
     this.#state = state
+    if (input === 'doubt') this.doubts++
     this.doubtedAtMs = isDoubtful(state) ? (this.doubtedAtMs ?? this.#clock.steady()) : undefined
     return effect
   }

@@ -124,6 +124,10 @@ type WorldParts = {
   /** Another way to follow than directly. */
   follow?: OpenFollow
   proofs?: AskedInterests
+  /** The newest version that clients may have of another cluster. */
+  lost?: number
+  /** Hears that the cluster was put back. */
+  onRestored?: () => void
 }
 
 export class MirrorWorld {
@@ -132,6 +136,8 @@ export class MirrorWorld {
   readonly #budget: Partial<BudgetLimits>
   readonly #follow: OpenFollow | undefined
   readonly #proofs: AskedInterests | undefined
+  readonly #lost: number
+  readonly #onRestored: (() => void) | undefined
   readonly confirmed: Interest[] = []
   readonly log: Log
   /** Resources that discovery does not know. */
@@ -161,6 +167,8 @@ export class MirrorWorld {
     this.#budget = parts.budget ?? {}
     this.#follow = parts.follow
     this.#proofs = parts.proofs
+    this.#lost = parts.lost ?? 0
+    this.#onRestored = parts.onRestored
   }
 
   static async open(parts: WorldParts = {}): Promise<MirrorWorld> {
@@ -185,7 +193,11 @@ export class MirrorWorld {
       random: this.server.random,
       clock,
       log: this.log,
-      onRestored: () => void this.restores++,
+      lost: this.#lost,
+      onRestored: () => {
+        this.restores++
+        this.#onRestored?.()
+      },
       find: (_group, _version, resource) => (this.unknown.has(resource) ? undefined : catalog.get(resource)),
       confirm: async (interest, _code, callers) => {
         this.confirmed.push(interest)

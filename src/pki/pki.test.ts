@@ -102,7 +102,7 @@ test('mutual TLS works with the kubeconfig as written', async () => {
   const field = (name: string) => Buffer.from(new RegExp(`${name}: (\\S+)`).exec(text)?.[1] ?? '', 'base64')
   assert.match(text, /server: "https:\/\/127.0.0.1:1"/)
 
-  const server = createServer({ ...pki.serving, ca: pki.ca, requestCert: true, rejectUnauthorized: true })
+  await using server = createServer({ ...pki.serving, ca: pki.ca, requestCert: true, rejectUnauthorized: true })
   const seen = new Promise<string>((resolve) => {
     server.on('secureConnection', (socket) => {
       resolve(String(socket.getPeerCertificate().subject.CN))
@@ -115,7 +115,6 @@ test('mutual TLS works with the kubeconfig as written', async () => {
   const socket = connect({ port, host: '127.0.0.1', ca: field('certificate-authority-data'), ...credentials })
   await new Promise((resolve, reject) => void socket.on('end', resolve).on('error', reject).resume())
   assert.equal(await seen, 'ake-admin')
-  server.close()
 })
 
 test('of several addresses the machine itself uses loopback', () => {

@@ -2,20 +2,17 @@
  * Brings frames of the log into the index. Whatever the log holds can be applied: there is no change that the tables
  * refuse. What is kept at hand here mirrors them, and is thrown away with a transaction that was taken back.
  */
-
-import type { StatementSync } from 'node:sqlite'
 import { entryOverheadBytes, forgetEntriesMax, historyBytesAfter } from './bounds.ts'
 import type { Statements } from './connection.ts'
-import { changeBytesMin, elsewhere, type FrameChange, type Piece } from './frame.ts'
+import { changeBytesMin, type FrameChange } from './frame.ts'
+import { HeldBodies } from './heldbodies.ts'
 import { type InterestRow, interestSum, kinds, lastEntry, readInterestRows } from './reading.ts'
 import type { Position } from './segment.ts'
-import { nowhere, Segments } from './segments.ts'
+import { Segments } from './segments.ts'
 import type { EntryKind } from './store.ts'
 import { minus, objectSum, plus, recordSum, rowSum } from './sums.ts'
 import type { Hole, TailFrame } from './tail.ts'
 
-/** Names that are released by one statement. */
-const namesAtOnce = 1_000
 /** How many of the oldest entries are looked at together. */
 const oldestEntries = 64
 
@@ -30,6 +27,7 @@ export class Applier {
   /** Interests that were forgotten behind a hole: what they hold from then on is all there is. */
   readonly #begun = new Set<string>()
   readonly segments: Segments
+  readonly bodies: HeldBodies
   historyBytes = 0
   applied: Position
   /** Of the log; 0 while it has none. */
@@ -48,6 +46,7 @@ export class Applier {
     this.#use = parts.statements
     this.#historyBytesMax = parts.historyBytesMax
     this.segments = new Segments(this.#use)
+    this.bodies = new HeldBodies(this.#use, this.segments)
     const row = this.#use.applied.get() as unknown as AppliedRow
     const [segment, offset, sequence, identity, bases, raised, holes, sum] = row
     this.applied = { segment, offset, sequence }
@@ -122,9 +121,9 @@ export class Applier {
       const [old, checksum] = (this.#use.recordBody.get(kind, key) as unknown as RecordRow | undefined) ?? []
       if (old !== undefined) this.#sum = minus(this.#sum, recordSum(kind, key, checksum ?? null))
       if (value !== undefined) this.#sum = plus(this.#sum, recordSum(kind, key, value.checksum))
-      if (value !== undefined) this.#use.setRecord.run(kind, key, this.#addBody(0, value, at))
+      if (value !== undefined) this.#use.setRecord.run(kind, key, this.bodies.add(0, value, at))
       else if (old !== undefined) this.#use.dropRecord.run(kind, key)
-      if (old !== undefined) this.#dropBody(old)
+      if (old !== undefined) this.bodies.drop(old)
     }
     this.#written += changes.length
     this.applied = frame.next
@@ -194,7 +193,7 @@ export class Applier {
     let body: number | null = null
     const before = id === undefined ? 0 : objectSum(key, was ?? null, checksum ?? null)
     if (change.body !== undefined) {
-      const brought = this.#bodyOf(change, change.body, at)
+      const brought = this.bodies.bodyOf(change, change.body, at)
       body = brought.id
       if (id !== undefined) use.setObject.run(interest.id, id, body)
       else use.addObject.run(interest.id, (use.addKey.get(key) as unknown as [number])[0], body)
@@ -208,7 +207,7 @@ export class Applier {
     // Nothing needs what was replaced; a step of history that has brought it can no longer be told.
     if (previous === undefined || (body === null && kind !== 'delete')) return
     if (interest.bytes > 0) use.loseBody.run(interest.id, previous)
-    this.#dropBody(previous)
+    this.bodies.drop(previous)
   }
 
   #sumObject(interest: InterestRow, before: number, now: number): void {
@@ -240,64 +239,6 @@ export class Applier {
     return true
   }
 
-  /** The body that a change brings, or shares with what has brought it. */
-  #bodyOf({ version, name }: FrameChange, piece: Piece, at: Position): { id: number; checksum: number } {
-    const { checksum } = piece
-    if (piece.start !== elsewhere) return { id: this.#addBody(version, piece, at, name), checksum }
-    const [id, named, known = 0] = (this.#use.named.get(name as number) as unknown as NamedRow | undefined) ?? []
-    if (id !== undefined && named === version) {
-      this.#use.shareBody.run(id)
-      return { id, checksum: known }
-    }
-    // Lost with the frame that held it: its reader is told.
-    const lost = this.#addBody(version, { ...piece, start: 0 }, { segment: nowhere, offset: 0, sequence: 0 })
-    return { id: lost, checksum }
-  }
-
-  #addBody(version: number, { start, length, checksum }: Piece, at: Position, name?: number): number {
-    this.segments.refer(at.segment, length)
-    const added = this.#use.addBody.run(version, checksum, at.segment, at.offset + start, length, name ?? null)
-    return added.lastInsertRowid as number
-  }
-
-  /** One holder less: the body goes with the last, unless it can still be referred to. */
-  #dropBody(body: number): void {
-    if (!this.#remove(this.#use.dropBody, body)) this.#use.letGoOfBody.run(body)
-  }
-
-  /** The same of many: those with another holder, or a name, are let go of one by one. */
-  #dropBodies(bodies: readonly number[]): void {
-    if (bodies.length === 0) return
-    const dropped = new Set<number>()
-    for (const row of this.#use.dropBodies.all(JSON.stringify(bodies))) {
-      const [body, segment, length] = row as unknown as [number, number, number]
-      this.segments.refer(segment, -length)
-      dropped.add(body)
-    }
-    for (const body of bodies) if (!dropped.has(body)) this.#dropBody(body)
-  }
-
-  #remove(statement: StatementSync, body: number): boolean {
-    const dropped = statement.get(body) as unknown as [segment: number, length: number] | undefined
-    if (dropped !== undefined) this.segments.refer(dropped[0], -dropped[1])
-    return dropped !== undefined
-  }
-
-  /** No later frame refers to these. */
-  release(names: readonly number[]): void {
-    for (let at = 0; at < names.length; at += namesAtOnce) {
-      for (const row of this.#use.dropNames.all(JSON.stringify(names.slice(at, at + namesAtOnce)))) {
-        const [body, holders] = row as unknown as [number, number]
-        if (holders === 0) this.#remove(this.#use.dropUnheld, body)
-      }
-    }
-  }
-
-  /** What no frame can refer to after a start: everything but the objects that are there. */
-  otherNames(): number[] {
-    return this.#use.otherNames.all().map((row) => (row as unknown as [number])[0])
-  }
-
   #forgetInterest(name: string): void {
     const use = this.#use
     const row = this.#interests.get(name)
@@ -306,7 +247,7 @@ export class Applier {
     this.#changed.delete(row)
     this.#sum = minus(this.#sum, rowSum(name))
     const bodies = use.bodiesOfInterest.all(row.id).map((body) => (body as unknown as [number])[0])
-    for (let at = 0; at < bodies.length; at += namesAtOnce) this.#dropBodies(bodies.slice(at, at + namesAtOnce))
+    this.bodies.dropAll(bodies)
     const { letGoOfKeys, dropKeys, dropObjects, dropHistory, dropInterest } = use
     for (const statement of [letGoOfKeys, dropKeys, dropObjects, dropHistory, dropInterest]) statement.run(row.id)
     this.#interests.delete(name)
@@ -351,7 +292,7 @@ export class Applier {
       interest.bytes -= size
       this.historyBytes -= size
     }
-    this.#dropBodies(replaced)
+    this.bodies.dropAll(replaced)
   }
 
   /** Forgets the oldest entries of whichever interest holds the most. */
@@ -393,6 +334,5 @@ type AppliedRow = [
   sum: number | null,
 ]
 type CurrentRow = [key: number, body: number, length: number | null, version: number | null, checksum: number | null]
-type NamedRow = [body: number, version: number, checksum: number]
 type RecordRow = [body: number, checksum: number | null]
 type OldestRow = [version: number, position: number, previous: number | null, size: number, kind: number, key: string]

@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
+import { writeSynced } from './base.ts'
 import { headerBytes, ownerOnly, sealOf, segmentPath, syncFolder } from './segment.ts'
 import type { Hole } from './tail.ts'
 
@@ -33,6 +34,10 @@ export function lossText({ segment, offset, frames }: Loss): string {
 export class Aside {
   readonly folder: string
   readonly #log: string
+  /** Losses that have no note yet. */
+  #unsettled: Loss[] = []
+  /** Whether all notes are known to be on the disk. */
+  #isSettled = true
 
   constructor(logFolder: string) {
     this.#log = logFolder
@@ -48,8 +53,8 @@ export class Aside {
   }
 
   /**
-   * Keeps what is about to be cut off, behind what says that it is sealed. A disk that takes nothing does not keep the
-   * program from starting.
+   * Keeps what is about to be cut off, behind what says that it is sealed, and on the disk before that is. A disk that takes
+   * nothing does not keep the program from starting.
    */
   keepEnd(path: string, from: number): void {
     try {
@@ -57,7 +62,8 @@ export class Aside {
       const kept = join(this.folder, this.#free(`cut-${basename(path)}-${from}`))
       const bytes = readFileSync(path)
       const header = bytes.subarray(0, sealOf(path) === 0 ? 0 : headerBytes)
-      writeFileSync(kept, Buffer.concat([header, bytes.subarray(from)]), { mode: ownerOnly })
+      writeSynced(kept, Buffer.concat([header, bytes.subarray(from)]))
+      this.#syncNames()
       this.#bound()
     } catch {
       // What was cut is told all the same.
@@ -70,33 +76,48 @@ export class Aside {
     return free
   }
 
-  /** Notes what was lost, with the segment as it is. On a disk that is full only what is said of it is left. */
+  /** What was lost, which has to be noted with the segment as it is before the index steps over it (`settle`). */
   note({ at, next, isEnd = false }: Hole): Loss {
     const frames = isEnd ? 0 : next.sequence - at.sequence
     const loss = { segment: at.segment, offset: at.offset, frames }
-    try {
-      this.#make()
-      const note = join(this.folder, `${loss.segment}-${loss.offset}-${loss.frames}.lost`)
-      if (!existsSync(note)) {
-        const path = segmentPath(this.#log, at.segment)
-        if (at.segment > 0 && existsSync(path)) copyFileSync(path, note)
-        else writeFileSync(note, '', { mode: ownerOnly })
-        syncFolder(this.folder)
-      }
-      this.#bound()
-    } catch {
-      // The next start finds it again, unless it finds the index beyond it: then the log line was all there was.
-    }
+    // Found again it may say more of what follows: it is the same loss, since nothing is ever written there again.
+    if (!this.losses().some((one) => isSamePlace(one, loss))) this.#unsettled.push(loss)
+    this.#isSettled = false
     return loss
   }
 
-  /** What is still noted as lost. */
+  /**
+   * Throws where a loss cannot be noted, not even without the segment: then no index may be committed that has stepped over
+   * it. The next start would not find it again, and nothing would say any more that something is lost.
+   */
+  settle(): void {
+    if (this.#isSettled) return
+    this.#make()
+    for (const loss of this.#unsettled) this.#write(loss)
+    this.#syncNames()
+    this.#unsettled = []
+    this.#isSettled = true
+    this.#bound()
+  }
+
+  #write({ segment, offset, frames }: Loss): void {
+    const note = join(this.folder, `${segment}-${offset}-${frames}.lost`)
+    if (existsSync(note)) return
+    try {
+      copyFileSync(segmentPath(this.#log, segment), note)
+    } catch {
+      // There is none, or no room for it: that something is lost takes none but its name.
+      writeFileSync(note, '', { mode: ownerOnly })
+    }
+  }
+
+  /** What is noted as lost, or is about to be. */
   losses(): Loss[] {
-    const found: Loss[] = []
+    const found = [...this.#unsettled]
     for (const name of this.#names()) {
       const [, segment, offset, frames] = /^(\d+)-(\d+)-(\d+)\.lost$/.exec(name) ?? []
-      if (segment !== undefined)
-        found.push({ segment: Number(segment), offset: Number(offset), frames: Number(frames) })
+      const loss = { segment: Number(segment), offset: Number(offset), frames: Number(frames) }
+      if (segment !== undefined && !found.some((one) => isSamePlace(one, loss))) found.push(loss)
     }
     return found
   }
@@ -121,6 +142,12 @@ export class Aside {
     mkdirSync(this.folder, { recursive: true, mode: ownerOnlyFolder })
   }
 
+  /** The folder may have been made by a process that was killed before it came so far. */
+  #syncNames(): void {
+    syncFolder(this.folder)
+    syncFolder(this.#log)
+  }
+
   #bound(): void {
     const files = this.#names().map((name) => {
       const { size, mtimeMs } = statSync(join(this.folder, name))
@@ -133,6 +160,10 @@ export class Aside {
       if (index > 0 && (bytes > asideBytesMax || index >= asideFilesMax)) drop(path)
     }
   }
+}
+
+function isSamePlace(one: Loss, another: Loss): boolean {
+  return one.segment === another.segment && one.offset === another.offset
 }
 
 /** A note itself stays: only what it holds goes. */

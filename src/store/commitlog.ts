@@ -4,28 +4,18 @@
  * group is tried again.
  */
 import { type Disk, systemDisk } from './disk.ts'
-import { type Draft, draftFrame, numberFrame, takeBackNames } from './frame.ts'
+import { draftFrame, numberFrame, takeBackNames } from './frame.ts'
 import type { Seal } from './seal.ts'
 import { encodeHeader, headerBytes, logStart, type Position, segmentPath } from './segment.ts'
 import { type Batch, StoreRefused } from './store.ts'
+import { type WaitingBatch, WaitingBatches } from './waitingbatches.ts'
 
-/** One write takes at most so much, unless a single batch is larger: it must not take long, nor the next wait long. */
-const groupBytesMax = 4 * 1024 * 1024
-/** What waits for a disk that is too slow is held in memory: twice what the cache lets clients write ahead. */
-const waitingBytesMax = 128 * 1024 * 1024
 /** How far the index may fall behind: so much has to be applied again after a crash, and no segment of it can go. */
 const lagBytesMax = 64 * 1024 * 1024
 /** What is not synced yet is held, in case a sync fails: mostly what the cache holds too. Segments are synced as they fill. */
 const unsyncedBytesMax = 64 * 1024 * 1024
 /** Space that has to be there before a disk that was full counts as healed: a last free page would only be a tease. */
 const roomBytesMin = 1024 * 1024
-
-type Waiting = {
-  readonly batch: Batch
-  readonly draft: Draft
-  resolve(): void
-  reject(error: Error): void
-}
 
 type Segment = { readonly number: number; readonly file: number }
 
@@ -54,8 +44,7 @@ export type LogParts = {
 export class CommitLog {
   readonly #parts: LogParts
   readonly #disk: Disk
-  #waiting: Waiting[] = []
-  #waitingBytes = 0
+  readonly #waiting = new WaitingBatches()
   #running: Promise<void> | undefined
   /** Undefined until it is known where the log ends. */
   #end: Position | undefined
@@ -126,11 +115,7 @@ export class CommitLog {
     return new Promise((resolve, reject) => {
       if (this.#closed !== undefined) throw this.#closed
       const draft = draftFrame(batch, this.#parts.seal)
-      if (this.#waitingBytes > 0 && this.#waitingBytes + draft.bytes > waitingBytesMax) {
-        throw new StoreRefused('the disk is slower than the writes', false)
-      }
-      this.#waiting.push({ batch, draft, resolve, reject })
-      this.#waitingBytes += draft.bytes
+      this.#waiting.add({ batch, draft, resolve, reject })
       this.#run()
     })
   }
@@ -143,7 +128,7 @@ export class CommitLog {
   }
 
   #run(): void {
-    if (this.#end === undefined || this.#waiting.length === 0) return
+    if (this.#end === undefined || this.#waiting.size === 0) return
     this.#running ??= this.#writeAll().finally(() => {
       this.#running = undefined
       this.#run()
@@ -153,9 +138,9 @@ export class CommitLog {
   async #writeAll(): Promise<void> {
     // One turn later: what is handed over in the same turn shares a write.
     await Promise.resolve()
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.size > 0) {
       await this.#untilIndexed()
-      const group = this.#takeGroup()
+      const group = this.#waiting.takeGroup()
       // Meanwhile all of them may have been refused.
       if (group.length === 0) return
       try {
@@ -181,19 +166,7 @@ export class CommitLog {
     }
   }
 
-  #takeGroup(): Waiting[] {
-    let bytes = 0
-    let count = 0
-    for (const { draft } of this.#waiting) {
-      if (count > 0 && bytes + draft.bytes > groupBytesMax) break
-      bytes += draft.bytes
-      count++
-    }
-    this.#waitingBytes -= bytes
-    return this.#waiting.splice(0, count)
-  }
-
-  async #write(group: readonly Waiting[]): Promise<void> {
+  async #write(group: readonly WaitingBatch[]): Promise<void> {
     if (group.every(({ batch }) => isEmpty(batch))) await this.#probe()
     if (this.#doubt !== undefined) await this.#writeAgain()
     if (this.#unsyncedBytes > unsyncedBytesMax) await this.sync()
@@ -369,9 +342,7 @@ export class CommitLog {
   /** Nothing more can be written, for this reason. */
   fail(error: Error): void {
     this.#closed ??= error
-    const waiting = this.#waiting.splice(0)
-    this.#waitingBytes = 0
-    for (const { reject } of waiting) reject(error)
+    this.#waiting.rejectAll(error)
   }
 
   /** Waits for what was handed over. */

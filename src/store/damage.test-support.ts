@@ -73,7 +73,7 @@ async function live(world: World, told: Told, random: SeededRandom): Promise<voi
   }
 }
 
-function turnBits(path: string, random: SeededRandom, below = Number.POSITIVE_INFINITY): void {
+export function turnBits(path: string, random: SeededRandom, below = Number.POSITIVE_INFINITY): void {
   const bytes = fs.readFileSync(path)
   const end = Math.min(bytes.length, below)
   if (end <= 0) return

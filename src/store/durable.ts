@@ -11,6 +11,7 @@ import { CommitLog } from './commitlog.ts'
 import type { Disk } from './disk.ts'
 import { Floors } from './floors.ts'
 import { Questions } from './questions.ts'
+import { ReleasedNames } from './releasednames.ts'
 import type { DamagedHolder } from './scrub.ts'
 import { Scrubbing } from './scrubbing.ts'
 import { Seal } from './seal.ts'
@@ -43,13 +44,6 @@ const unsyncedMsMax = 3_000
  */
 const unappliedBytesMax = 4 * 1024 * 1024
 const unappliedPerHistory = 1 / 16
-/**
- * Names are released together: each is a row anywhere in the index, and a page of it that changes is written as a whole.
- * Meanwhile bodies that nothing else holds keep their room on the disk: so many, so much, or for so long.
- */
-const releaseNamesMax = 4_096
-const releaseBytesMax = 8 * 1024 * 1024
-const releaseMsMax = 60_000
 
 type DurableParts = {
   readonly folder: string
@@ -87,11 +81,7 @@ class DurableStore implements Store {
   #isUsable = false
   readonly #unappliedBytesMax: number
   #toldBytes = 0
-  /** Names that no frame from this sequence on refers to, in the order in which they were released. */
-  #released: { readonly name: number; readonly sequence: number }[] = []
-  #cancelRelease: (() => void) | undefined
-  #isReleaseLate = false
-  #bytesAtRelease = 0
+  readonly #released: ReleasedNames
   #isFollowing = false
   #cancelRound: (() => void) | undefined
   #closing: Promise<void> | undefined
@@ -109,6 +99,11 @@ class DurableStore implements Store {
     this.#clock = clock
     this.#onDamage = parts.onDamage ?? (() => {})
     this.#unappliedBytesMax = Math.min(unappliedBytesMax, historyBytesMax * unappliedPerHistory)
+    this.#released = new ReleasedNames({
+      clock,
+      many: () => this.#roundLater(),
+      late: () => void this.#follow(),
+    })
     const segments = { folder: logFolder(folder), segmentBytes }
     this.#log = new CommitLog({
       ...segments,
@@ -158,23 +153,7 @@ class DurableStore implements Store {
     const { name } = shared
     if (name === 0) return
     shared.name = 0
-    this.#released.push({ name, sequence: this.#log.end?.sequence ?? 0 })
-    this.#releaseLater()
-  }
-
-  /** Those that cannot go yet go with the next. */
-  #releaseLater(): void {
-    if (this.#isClosed || this.#released.length === 0) return
-    this.#cancelRelease ??= this.#clock.setTimer(releaseMsMax, () => {
-      this.#isReleaseLate = true
-      void this.#follow()
-    })
-    if (this.#released.length === releaseNamesMax) this.#roundLater()
-  }
-
-  get #isReleaseDue(): boolean {
-    if (this.#isReleaseLate || this.#released.length >= releaseNamesMax) return true
-    return this.#log.bytes - this.#bytesAtRelease >= releaseBytesMax
+    this.#released.add(name, this.#log.end?.sequence ?? 0)
   }
 
   #roundLater(): void {
@@ -205,26 +184,14 @@ class DurableStore implements Store {
   }
 
   #tell(): void {
-    const { synced, proven } = this.#log
+    const { synced, proven, bytes } = this.#log
     if (this.#log.end === undefined) return
     this.#toldBytes = synced.bytes
-    const released = this.#isReleaseDue ? this.#takeReleased(synced.sequence) : []
+    const released = this.#released.isDue(bytes) ? this.#released.take(synced.sequence, bytes) : []
     if (!this.#thread.send({ kind: 'reach', reach: { ...synced, proven }, released }))
       this.#log.noteIndex({ fails: true })
     // What was written meanwhile follows with the next round.
     if (this.#log.unsynced) this.#roundLater()
-  }
-
-  /** What frames behind this sequence no longer refer to. */
-  #takeReleased(sequence: number): number[] {
-    this.#cancelRelease?.()
-    this.#cancelRelease = undefined
-    this.#isReleaseLate = false
-    this.#bytesAtRelease = this.#log.bytes
-    const later = this.#released.findIndex((one) => one.sequence > sequence)
-    const released = this.#released.splice(0, later < 0 ? this.#released.length : later)
-    this.#releaseLater()
-    return released.map(({ name }) => name)
   }
 
   /** How far the log is written: what an answer has to know. */
@@ -292,13 +259,13 @@ class DurableStore implements Store {
     await this.#log.close(closedError())
     this.#isClosed = true
     this.#cancelRound?.()
-    this.#cancelRelease?.()
+    this.#released.stop()
     this.#scrubbing.stop()
     if (this.#broken !== undefined) return
     await new Promise<void>((resolve) => {
       this.#closed = resolve
       const reach = this.#reach()
-      const released = this.#takeReleased(reach?.sequence ?? 0)
+      const released = this.#released.take(reach?.sequence ?? 0, this.#log.bytes)
       if (!this.#thread.isLive || !this.#thread.send({ kind: 'close', reach, released })) this.#break(closedError())
     })
   }

@@ -129,9 +129,8 @@ test('[D3] a folder in which nothing can be made: a lost index is not mistaken f
       opening.mock.restore()
       syncBuiltinESMExports()
     }
-    const again = new World({ folder: killed, limits: usual, frames: world.frames })
+    await using again = new World({ folder: killed, limits: usual, frames: world.frames })
     await check(again)
-    await again.close()
   }))
 
 test('[D3] a store that was full can be opened on a full disk', () =>

@@ -2,26 +2,21 @@
  * The index of the log, a SQLite file: which objects, history and records there are and where their bodies lie. It is
  * synchronous and runs inside the worker thread. It follows the log, never precedes it: what it commits is synced in the
  * log before, and how far it has come is part of the same transaction. So a crash only makes it read a little again.
- * Whatever is wrong with it, it is made again from the log (`remake.ts`).
- *
- * A disk that takes no write stops no reads: what was read from the log then stays in an open transaction, which answers
- * questions until it can be committed.
+ * Whatever is wrong with it, it is made again from the log (`remake.ts`); while a disk takes no write it answers from what is held
+ * (`indexfile.ts`).
  */
-import type { DatabaseSync } from 'node:sqlite'
-import { Applier } from './apply.ts'
+import type { Applier } from './apply.ts'
 import { Aside, type Loss } from './aside.ts'
 import { type Base, newestBase } from './base.ts'
 import { Bodies } from './bodies.ts'
-import { BodySegments } from './bodysegments.ts'
 import { LogRewritten } from './chain.ts'
 import type { LogEnd } from './commitlog.ts'
-import { IndexDamaged, isDamage, open, prepare, type Statements } from './connection.ts'
-import { hasRoom } from './disk.ts'
+import { isDamage } from './connection.ts'
+import { IndexFile } from './indexfile.ts'
 import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readInterest, readObjects, readPage, readRecords } from './reading.ts'
-import { Reads } from './reads.ts'
 import { recoverEnd } from './recovery.ts'
-import { openSound, type RemakeParts, remake } from './remake.ts'
+import type { RemakeParts } from './remake.ts'
 import { Scrub, type ScrubStep, type ScrubTables } from './scrub.ts'
 import { Seal } from './seal.ts'
 import { mendBody, Sealing, type SealProgress } from './sealing.ts'
@@ -49,22 +44,14 @@ export class Index {
   readonly #aside: Aside
   readonly #sealing: Sealing
   readonly #scrub: Scrub
-  #db: DatabaseSync
-  #statements: Statements
-  #applier: Applier
-  #kept: BodySegments
+  readonly #file: IndexFile
   #base: Base | undefined
-  /** Since the last commit. */
-  readonly #reads: Reads
-  /** Why what was applied is not committed. */
-  #held: Error | undefined
   #triesAgain = true
   /** The log before this sequence stays where it is: a base may say where that is. */
   #proven = 0
   #losses: Loss[] = []
   #cuts: readonly Cut[] = []
   readonly #ending: Ending
-  #remade: string | undefined
 
   constructor(parts: IndexParts) {
     this.#parts = parts
@@ -72,75 +59,30 @@ export class Index {
     makeLogFolder(folder)
     Sealing.refuseUnknown(folder, seal)
     this.bodies = new Bodies(folder, seal)
-    this.#reads = new Reads(folder)
     this.#aside = new Aside(folder)
     this.#base = newestBase(folder)
     this.#ending = new Ending(parts)
-    const { db, statements, applier } = this.#openTables()
-    this.#db = db
-    this.#statements = statements
-    this.#applier = applier
-    this.#kept = new BodySegments({ ...parts, last: this.#lastKept(), seal: seal.id })
+    this.#file = new IndexFile({ ...parts, aside: this.#aside, bodies: this.bodies, base: this.#base })
     this.#sealing = new Sealing(folder, seal)
     this.#scrub = new Scrub({ bodies: this.bodies, tables: () => this.#durableTables() })
   }
 
-  #openTables(): ReturnType<typeof remake> {
-    try {
-      return openSound(this.#parts, this.#base)
-    } catch (error) {
-      if (!isDamage(error)) throw error
-      this.#remade = (error as Error).message
-      return remake(this.#parts, this.#aside)
-    }
-  }
-
-  /** A new file, from the log, in place of one that cannot be used. */
-  #remake(why: Error): void {
-    this.#kept.close()
-    if (this.#db.isOpen) this.#db.close()
-    this.bodies.closeAll()
-    this.#held = undefined
-    this.#remade = why.message
-    const { db, statements, applier } = remake(this.#parts, this.#aside)
-    this.#db = db
-    this.#statements = statements
-    this.#applier = applier
-    this.#kept.cutTo(this.#lastKept())
-  }
-
-  #useTables(): void {
-    this.#statements = prepare(this.#db)
-    this.#applier = this.#readTables()
-    this.#kept.cutTo(this.#lastKept())
-  }
-
-  #readTables(): Applier {
-    return new Applier({ statements: this.#statements, historyBytesMax: this.#parts.historyBytesMax })
-  }
-
-  #lastKept(): { segment: number; size: number } {
-    const { counts } = this.#applier.segments
-    const segment = Math.min(0, ...counts.keys())
-    return { segment, size: counts.get(segment)?.size ?? 0 }
-  }
-
   get applied(): Position {
-    return this.#applier.applied
+    return this.#file.applier.applied
   }
 
   get historyBytes(): number {
-    return this.#applier.historyBytes
+    return this.#file.applier.historyBytes
   }
 
   /** What was lost may have borne versions up to here. */
   get raised(): number {
-    return this.#applier.raised
+    return this.#file.applier.raised
   }
 
   /** Why the index is not as durable as it should be. */
   get behind(): Error | undefined {
-    return this.#held
+    return this.#file.held
   }
 
   /** What is noted as lost, by this start or an earlier one. */
@@ -149,15 +91,15 @@ export class Index {
   }
 
   takeFloors(): [string, number][] {
-    return this.#applier.takeFloors()
+    return this.#file.applier.takeFloors()
   }
 
   /** What was found since it was last asked. */
   takeNews(): IndexNews {
-    const news = { losses: this.#losses, cuts: this.#cuts, remade: this.#remade }
+    const news = { losses: this.#losses, cuts: this.#cuts, remade: this.#file.remade }
     this.#losses = []
     this.#cuts = []
-    this.#remade = undefined
+    this.#file.remade = undefined
     return news
   }
 
@@ -165,24 +107,24 @@ export class Index {
   recover(): LogEnd {
     this.#applyOrRemake()
     // A page that is only read here may be damaged too.
-    this.#asking(() => this.release(this.#applier.otherNames()))
+    this.#asking(() => this.release(this.#file.applier.bodies.otherNames()))
     const { end, isWhole, identity, losses, cuts, lacksBase } = recoverEnd({
       folder: this.#parts.folder,
       aside: this.#aside,
       ending: this.#ending,
       base: this.#base,
-      isRemade: this.#remade !== undefined,
-      applier: () => this.#applier,
-      note: (change) => this.#note(change),
+      isRemade: this.#file.remade !== undefined,
+      applier: () => this.#file.applier,
+      note: (change) => this.#noteSynced(change),
     })
     this.#losses.push(...losses)
     this.#cuts = cuts
-    if (this.#held === undefined) this.#proven = end.sequence
-    if (this.#held === undefined && lacksBase) this.#tryBase()
+    if (this.#file.held === undefined) this.#proven = end.sequence
+    if (this.#file.held === undefined && lacksBase) this.#tryBase()
     this.#markReached()
     this.#sealing.look(this.#aside)
     const mayExtend = isWhole && !this.#sealing.stale.has(end.segment)
-    return { end, isWhole: mayExtend, isSynced: this.#held === undefined, identity }
+    return { end, isWhole: mayExtend, isSynced: this.#file.held === undefined, identity }
   }
 
   get sealProgress(): SealProgress {
@@ -191,39 +133,47 @@ export class Index {
 
   /** Once for each segment, and at the end. */
   #markReached({ isLast = false } = {}): void {
-    if (this.#held !== undefined || this.applied.sequence > this.#proven) return
-    this.#ending.reach(this.#applier, isLast)
+    if (this.#file.held !== undefined || this.applied.sequence > this.#proven) return
+    this.#ending.reach(this.#file.applier, isLast)
   }
 
   /** Of an older ake, whose log does not say it all. */
   #tryBase(): void {
     try {
-      this.#db.exec('BEGIN IMMEDIATE')
-      this.#base = makeBase({ db: this.#db, folder: this.#parts.folder, applier: this.#applier })
-      this.#db.exec('COMMIT')
+      const { db, applier } = this.#file
+      db.exec('BEGIN IMMEDIATE')
+      this.#base = makeBase({ db, folder: this.#parts.folder, applier })
+      db.exec('COMMIT')
     } catch {
       // No room: the first removal writes one.
-      this.#takeBack()
+      this.#file.takeBack()
     }
+  }
+
+  /** The same, and a power cut does not take it back. Where it is held, this is so once it is committed. */
+  #noteSynced(change: (applier: Applier) => void): void {
+    this.#file.commitsSynced(true)
+    this.#note(change)
+    if (this.#file.held === undefined) this.#file.commitsSynced(false)
   }
 
   /** Changes what is noted besides the log's content. */
   #note(change: (applier: Applier) => void): void {
     const to = this.applied
-    if (this.#held === undefined) this.#db.exec('BEGIN IMMEDIATE')
-    change(this.#applier)
-    if (this.#held !== undefined || this.#commit()) return
+    if (this.#file.held === undefined) this.#file.db.exec('BEGIN IMMEDIATE')
+    change(this.#file.applier)
+    if (this.#file.held !== undefined || this.#file.commit()) return
     this.#hold(to)
-    change(this.#applier)
+    change(this.#file.applier)
   }
 
   /** No later frame refers to bodies by these names. What cannot be noted now goes at the next start. */
   release(names: readonly number[]): void {
-    if (names.length === 0 || !this.#db.isOpen) return
+    if (names.length === 0 || !this.#file.isOpen) return
     try {
-      this.#note((applier) => applier.release(names))
+      this.#note((applier) => applier.bodies.release(names))
     } catch {
-      this.#takeBack()
+      this.#file.takeBack()
     }
   }
 
@@ -233,12 +183,12 @@ export class Index {
    */
   apply(to: Position, { triesAgain = true, proven = 0 } = {}): void {
     this.#proven = Math.max(this.#proven, proven)
-    this.#reopen()
+    this.#file.reopen()
     this.#triesAgain = triesAgain
     const { segment, offset, sequence } = this.applied
     // What was read may have been written again elsewhere since, after a sync that failed: a base must not say the old place.
     const isElsewhere = to.sequence === sequence && (to.segment !== segment || to.offset !== offset)
-    if (to.sequence > sequence || isElsewhere || (this.#held !== undefined && triesAgain)) this.#applyOrRemake(to)
+    if (to.sequence > sequence || isElsewhere || (this.#file.held !== undefined && triesAgain)) this.#applyOrRemake(to)
     this.#markReached()
   }
 
@@ -247,7 +197,7 @@ export class Index {
       this.#applyAll(to)
     } catch (error) {
       if (!isDamage(error) && !(error instanceof LogRewritten)) throw error
-      this.#remake(error as Error)
+      this.#file.remake(error as Error)
       this.#applyAll(to)
     }
   }
@@ -256,7 +206,7 @@ export class Index {
     try {
       if (!this.#applyFrames(to, transactionChangesMax)) this.#hold(to)
     } catch (error) {
-      this.#takeBack()
+      this.#file.takeBack()
       throw error
     }
   }
@@ -266,76 +216,32 @@ export class Index {
     const loss = this.#aside.note(hole)
     const isKnown = this.#losses.some(({ segment, offset }) => segment === loss.segment && offset === loss.offset)
     if (!isKnown) this.#losses.push(loss)
-    this.#applier.lose(hole)
+    this.#file.applier.lose(hole)
   }
 
   /** False when a commit failed. */
   #applyFrames(to: Position | undefined, changesMax: number): boolean {
+    const file = this.#file
     let changes = 0
     for (const step of readLog({ folder: this.#parts.folder, from: this.applied, ...(to && { to }) })) {
-      if (!this.#db.isTransaction) this.#db.exec('BEGIN IMMEDIATE')
+      file.begin()
       if ('hole' in step) {
         this.#lose(step.hole)
         continue
       }
       const { frame } = step
-      this.#applier.apply(frame)
-      this.#reads.add(frame.at.segment)
+      file.apply(frame)
       changes += frame.changes.length + frame.records.length
-      if (changes < changesMax || this.#held !== undefined) continue
-      if (!this.#commit()) return false
+      if (changes < changesMax || file.held !== undefined) continue
+      if (!file.commit(this.#triesAgain)) return false
       changes = 0
     }
-    return !this.#db.isTransaction || changesMax === Number.POSITIVE_INFINITY || this.#commit()
+    return !file.db.isTransaction || changesMax === Number.POSITIVE_INFINITY || file.commit(this.#triesAgain)
   }
 
-  /** True also where a held transaction has to be held on. */
-  #commit(): boolean {
-    this.#applier.finish()
-    if (this.#held !== undefined && !(this.#triesAgain && hasRoom(this.#parts.folder))) return true
-    try {
-      this.#reads.sync()
-      this.#db.exec('COMMIT')
-      this.#held = undefined
-      return true
-    } catch (error) {
-      this.#held = error as Error
-      return false
-    }
-  }
-
-  /** Applies again what could not be committed, to be read until it can. */
+  /** All of it in one transaction, whatever its size: no part of it can be committed. */
   #hold(to: Position | undefined): void {
-    const why = this.#held
-    this.#takeBack()
-    this.#held = why
-    this.#applyFrames(to, Number.POSITIVE_INFINITY)
-    this.#applier.finish()
-  }
-
-  /** Back to what the file has. */
-  #takeBack(): void {
-    this.#held = undefined
-    try {
-      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
-      this.#applier = this.#readTables()
-      this.#kept.cutTo(this.#lastKept())
-    } catch {
-      // A disk that fails in the middle of a rollback leaves a connection that cannot be trusted.
-      if (this.#db.isOpen) this.#db.close()
-    }
-  }
-
-  /** A new connection for one that was given up, as soon as the disk allows it. */
-  #reopen(): void {
-    if (this.#db.isOpen) return
-    try {
-      this.#db = open(this.#parts.path, this.#parts)
-      this.#useTables()
-    } catch (error) {
-      if (!(error instanceof IndexDamaged)) throw error
-      this.#remake(error)
-    }
+    this.#file.hold(() => this.#applyFrames(to, Number.POSITIVE_INFINITY))
   }
 
   /** Gives some space back to the disk; true when there is more to do. */
@@ -354,20 +260,21 @@ export class Index {
 
   /** A change of where things lie, which says whether it has done any. */
   #change(change: (parts: SpaceParts) => boolean): boolean {
-    if (this.#held !== undefined || !this.#db.isOpen) return false
+    if (this.#file.held !== undefined || !this.#file.isOpen) return false
     try {
-      const tables = { db: this.#db, statements: this.#statements, applier: this.#applier, base: this.#base }
-      const files = { bodies: this.bodies, kept: this.#kept, sealing: this.#sealing }
+      const { db, statements, applier, kept } = this.#file
+      const tables = { db, statements, applier, base: this.#base }
+      const files = { bodies: this.bodies, kept, sealing: this.#sealing }
       const mayRemove = this.applied.sequence <= this.#proven
       const parts = { ...this.#parts, ...tables, ...files, mayRemove }
-      if (this.#sealing.needsScrub && !hasSealable(parts)) this.#sealing.scrub(this.#db, this.#aside)
-      this.#db.exec('BEGIN IMMEDIATE')
+      if (this.#sealing.needsScrub && !hasSealable(parts)) this.#sealing.scrub(db, this.#aside)
+      db.exec('BEGIN IMMEDIATE')
       const isDone = change(parts)
-      this.#db.exec(isDone ? 'COMMIT' : 'ROLLBACK')
+      db.exec(isDone ? 'COMMIT' : 'ROLLBACK')
       return isDone
     } catch {
       // The next round tries again; what the disk thinks of writes is told by commits.
-      this.#takeBack()
+      this.#file.takeBack()
       return false
     }
   }
@@ -378,44 +285,43 @@ export class Index {
   }
 
   #durableTables(): ScrubTables | undefined {
-    return this.#held === undefined ? { statements: this.#statements, interests: this.#applier.interests } : undefined
+    const { held, statements, applier } = this.#file
+    return held === undefined ? { statements, interests: applier.interests } : undefined
   }
 
   interests(): ReadInterest[] {
-    return [...this.#applier.interests.values()].map((row) => readInterest(this.#statements, row))
+    return [...this.#file.applier.interests.values()].map((row) => readInterest(this.#file.statements, row))
   }
 
   objects(name: string): Iterable<ReadObject> {
-    const row = this.#applier.interests.get(name)
-    return row === undefined ? [] : readObjects(this.#statements, row.id)
+    const row = this.#file.applier.interests.get(name)
+    return row === undefined ? [] : readObjects(this.#file.statements, row.id)
   }
 
   /** What the file no longer tells is asked of one that was made again. */
   #asking<Answer>(ask: () => Answer): Answer {
-    this.#reopen()
+    this.#file.reopen()
     try {
       return ask()
     } catch (error) {
       if (!isDamage(error)) throw error
       const to = this.applied
-      this.#remake(error as Error)
+      this.#file.remake(error as Error)
       this.#applyAll(to)
       return ask()
     }
   }
 
   history(name: string, after: Cursor, limit: HistoryLimit): ReturnType<typeof readPage> {
-    return this.#asking(() => readPage(this.#statements, this.#applier.interests.get(name), { after, limit }))
+    return this.#asking(() => readPage(this.#file.statements, this.#file.applier.interests.get(name), { after, limit }))
   }
 
   records(kind: string, key?: string): ReturnType<typeof readRecords> {
-    return this.#asking(() => readRecords(this.#statements, kind, key))
+    return this.#asking(() => readRecords(this.#file.statements, kind, key))
   }
 
   close(): void {
-    if (this.#db.isOpen) this.#markReached({ isLast: true })
-    this.bodies.closeAll()
-    this.#kept.close()
-    if (this.#db.isOpen) this.#db.close()
+    if (this.#file.isOpen) this.#markReached({ isLast: true })
+    this.#file.close()
   }
 }

@@ -4,7 +4,7 @@ import type { Aside, Loss } from './aside.ts'
 import type { Base } from './base.ts'
 import type { Ending } from './mark.ts'
 import type { Position } from './segment.ts'
-import { type Cut, needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
+import { type Cut, findCuts, needsBase, newIdentity, tidyFiles } from './tidyfiles.ts'
 
 type RecoveryParts = {
   readonly folder: string
@@ -15,7 +15,7 @@ type RecoveryParts = {
   readonly isRemade: boolean
   /** The one in use: where a note cannot be committed it is another afterwards. */
   applier(): Applier
-  /** Changes what is noted besides the log's content. */
+  /** Changes what is noted besides the log's content, synced. */
   note(change: (applier: Applier) => void): void
 }
 
@@ -34,14 +34,16 @@ export function recoverEnd(parts: RecoveryParts): Recovered {
   const applier = parts.applier()
   const { counts } = applier.segments
   const end = applier.applied
-  const { isWhole, cuts } = tidyFiles({ folder, end, counts, aside, base, isRemade })
+  const cuts = findCuts(folder, end)
   const identity = applier.identity || newIdentity(folder)
+  // Before anything is cut: nothing else will say that there was something, and the versions above it are about to be given out.
   if (cuts.length > 0 || applier.identity === 0) {
     parts.note((noted) => {
       noted.raise(cuts.reduce((sum, { bytes }) => sum + bytes, 0))
       noted.identity = identity
     })
   }
+  const isWhole = tidyFiles({ folder, end, counts, aside, base, isRemade })
   return { end, isWhole, identity, losses, cuts, lacksBase: needsBase({ folder, end, counts, base }) }
 }
 

@@ -2,7 +2,7 @@
  * The files of the log after a start: what was torn is cut off, what is not needed is removed, and only then; whatever
  * else is in the way is set aside.
  */
-import { existsSync, statSync, truncateSync } from 'node:fs'
+import { closeSync, existsSync, fdatasyncSync, ftruncateSync, openSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Aside } from './aside.ts'
 import type { Base } from './base.ts'
@@ -15,7 +15,17 @@ type Counts = ReadonlyMap<number, { readonly live: number }>
 /** What was cut off, since it cannot have been acknowledged as synced. */
 export type Cut = { readonly segment: number; readonly offset: number; readonly bytes: number }
 
-/** Answers whether a file ends where the log does, and what was cut off. */
+/** What lies behind the end of the log; begun and never written to, a segment held nothing. */
+export function findCuts(folder: string, end: Position): Cut[] {
+  return readSegments(folder).flatMap((segment) => {
+    const { size } = statSync(segmentPath(folder, segment))
+    const offset = segment === end.segment ? end.offset : 0
+    const isBehind = segment > end.segment ? size > headerBytes : segment === end.segment && size > offset
+    return isBehind ? [{ segment, offset, bytes: size - offset }] : []
+  })
+}
+
+/** Answers whether a file ends where the log does. */
 export function tidyFiles(parts: {
   readonly folder: string
   readonly end: Position
@@ -24,19 +34,15 @@ export function tidyFiles(parts: {
   readonly base: Base | undefined
   /** Whether the index was made from the log just now. */
   readonly isRemade: boolean
-}): { isWhole: boolean; cuts: readonly Cut[] } {
+}): boolean {
   const { folder, end, counts, aside, base, isRemade } = parts
-  const cuts: Cut[] = []
   for (const segment of readSegments(folder)) {
     const path = segmentPath(folder, segment)
     if (segment > end.segment) {
       // Begun, but never synced: nothing in the log goes on from it.
       const { size } = statSync(path)
       if (size <= headerBytes) removeFile(path)
-      else {
-        cuts.push({ segment, offset: 0, bytes: size })
-        aside.take(path, `torn-${basename(path)}`)
-      }
+      else aside.take(path, `torn-${basename(path)}`)
     } else if (segment < end.segment && !counts.has(segment)) {
       // What a base does without is not needed, nor is what an index that is whole knows nothing of.
       if (segment > 0 ? segment < (base?.head.segment ?? 0) : base !== undefined || !isRemade) removeFile(path)
@@ -44,14 +50,27 @@ export function tidyFiles(parts: {
     }
   }
   const path = segmentPath(folder, end.segment)
-  if (end.segment === 0 || !existsSync(path)) return { isWhole: false, cuts }
+  if (end.segment === 0 || !existsSync(path)) return false
   const { size } = statSync(path)
   if (size > end.offset) {
-    cuts.push({ segment: end.segment, offset: end.offset, bytes: size - end.offset })
     aside.keepEnd(path, end.offset)
-    truncateSync(path, end.offset)
+    return cutBack(path, end.offset)
   }
-  return { isWhole: size >= end.offset, cuts }
+  return size >= end.offset
+}
+
+/** False where that cannot be synced: a power cut would mix what is about to be written there with what was. */
+function cutBack(path: string, length: number): boolean {
+  const file = openSync(path, 'r+')
+  try {
+    ftruncateSync(file, length)
+    fdatasyncSync(file)
+    return true
+  } catch {
+    return false
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** Whether segments are gone of which no base says what they said: they were removed by an older ake. */

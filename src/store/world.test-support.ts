@@ -151,6 +151,10 @@ export class World {
     await this.log.close(new Error('closed'))
     this.index.close()
   }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
 }
 
 /** A folder as a killed process leaves it. */
@@ -193,7 +197,7 @@ export function filesIn(folder: string): string[] {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => join(folder, name))
 }
 
-function someOf(kept: Buffer, now: Buffer, random: SeededRandom): Buffer {
+export function someOf(kept: Buffer, now: Buffer, random: SeededRandom): Buffer {
   // Cut back after a refusal: if the power went in that very moment, whether it is stored would be unknown.
   if (now.length <= kept.length) return now
   const rest = now.length - kept.length

@@ -42,6 +42,10 @@ export class TunnelPair {
     for (const deliver of this.#held.splice(0)) deliver()
   }
 
+  [Symbol.dispose](): void {
+    this.cut()
+  }
+
   cut(why = 'the link broke'): void {
     this.edge.close(why)
     this.hub.close(why)

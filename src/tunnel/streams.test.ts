@@ -129,6 +129,7 @@ test('[L11] a fault of the other side is thrown to the link, which closes', () =
 
 test('[L16] any TCP connection goes through a stream as it is, with its half closes', async () => {
   const sockets: Socket[] = []
+  using ends = new DisposableStack()
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.push(socket)
     // It answers when it has heard the end.
@@ -137,9 +138,13 @@ test('[L16] any TCP connection goes through a stream as it is, with its half clo
     socket.on('end', () => socket.end(`${bytes} bytes`))
     socket.on('error', () => {})
   })
+  ends.defer(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const pair = new TunnelPair({
+  using pair = new TunnelPair({
     delayMs: 1,
     edgeAccepts: ({ stream }) => {
       const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
@@ -159,11 +164,12 @@ test('[L16] any TCP connection goes through a stream as it is, with its half clo
   await until(() => sockets.length === 3)
   sockets[2]?.resetAndDestroy()
   await until(() => dead.destroyed)
-  await new Promise((resolve) => server.close(resolve))
+  await until(() => sockets.every(({ closed }) => closed))
 })
 
 test('[L18] what is written by many streams at once is sent in turn', async () => {
   const { both, pair } = open({ bulkBytesMax: 1 })
+  using _ = pair
   const pairs = [await both(), await both(), await both()]
   const done: number[] = []
   for (const [at, { near, far }] of pairs.entries()) {
@@ -172,5 +178,4 @@ test('[L18] what is written by many streams at once is sent in turn', async () =
   }
   await until(() => done.length === 3)
   assert.deepEqual(done, [1, 2, 0], 'the long one is last, though it was first')
-  pair.cut()
 })

@@ -26,6 +26,11 @@ function world(random = () => 1, every: { everyMs?: number; awayEveryMs?: number
   })
   const ending = new AbortController()
   const running = checker.run(ending.signal)
+  const end = async () => {
+    ending.abort()
+    await running
+    assert.equal(clock.pending(), 0, 'no timer is left')
+  }
   return {
     clock,
     checker,
@@ -37,16 +42,14 @@ function world(random = () => 1, every: { everyMs?: number; awayEveryMs?: number
     says: (text: string) => {
       note = text
     },
-    end: async () => {
-      ending.abort()
-      await running
-      assert.equal(clock.pending(), 0, 'no timer is left')
-    },
+    end,
+    [Symbol.asyncDispose]: end,
   }
 }
 
 test('it probes at the start, then every 5 s while all is well, every second while in doubt', async () => {
-  const { clock, checker, asked, answer, end } = world()
+  await using it = world()
+  const { clock, checker, asked, answer } = it
   assert.deepEqual([checker.state, checker.why, asked()], ['suspect', 'not asked yet', 1])
   await answer(good)
   clock.advance(4_999)
@@ -61,11 +64,11 @@ test('it probes at the start, then every 5 s while all is well, every second whi
   assert.equal(checker.state, 'unreachable')
   clock.advance(5_000)
   assert.equal(asked(), 4)
-  await end()
 })
 
 test('an upstream that is seldom asked while it is there is asked more often while it is not', async () => {
-  const { clock, checker, asked, answer, end } = world(() => 1, { everyMs: 30_000, awayEveryMs: 5_000 })
+  await using it = world(() => 1, { everyMs: 30_000, awayEveryMs: 5_000 })
+  const { clock, checker, asked, answer } = it
   await answer(good)
   clock.advance(29_999)
   assert.equal(asked(), 1)
@@ -74,11 +77,11 @@ test('an upstream that is seldom asked while it is there is asked more often whi
   assert.equal(checker.state, 'unreachable')
   clock.advance(5_000)
   assert.equal(asked(), 3)
-  await end()
 })
 
 test('a read that hit its limit is heard at once, and so is the probe that it causes; never two at a time', async () => {
-  const { checker, asked, answer, end } = world()
+  await using it = world()
+  const { checker, asked, answer } = it
   await answer(good)
   const seen: string[] = []
   const stop = checker.observe((state) => seen.push(state))
@@ -90,11 +93,11 @@ test('a read that hit its limit is heard at once, and so is the probe that it ca
   stop()
   checker.suspect('unheard')
   assert.equal(seen.length, 2)
-  await end()
 })
 
 test('[L4] a line on which everything fails while probes are answered is not probed as often as it fails', async () => {
-  const { clock, checker, asked, answer, end } = world()
+  await using it = world()
+  const { clock, checker, asked, answer } = it
   await answer(good)
   const before = asked()
   for (let step = 0; step < 600; step++) {
@@ -106,11 +109,11 @@ test('[L4] a line on which everything fails while probes are answered is not pro
   }
   assert.ok(asked() - before <= 125, `${asked() - before} probes in a minute`)
   assert.ok(asked() - before >= 50, `${asked() - before} probes in a minute`)
-  await end()
 })
 
 test('what a probe of an earlier credential finds does not count, and another one follows it at once', async () => {
-  const { clock, checker, asked, answer, end } = world()
+  await using it = world()
+  const { clock, checker, asked, answer } = it
   await answer(good)
   checker.probeAnew()
   assert.equal(asked(), 2, 'none was under way')
@@ -123,17 +126,16 @@ test('what a probe of an earlier credential finds does not count, and another on
   assert.deepEqual([checker.why, asked()], ['odd', 3])
   clock.advance(5_000)
   assert.equal(asked(), 4)
-  await end()
 })
 
 test('[L4] probes of a fleet are spread', async () => {
-  const { clock, asked, answer, end } = world(() => 0)
+  await using it = world(() => 0)
+  const { clock, asked, answer } = it
   await answer({ ...silent, certain: true })
   clock.advance(3_749)
   assert.equal(asked(), 1)
   clock.advance(1)
   assert.equal(asked(), 2)
-  await end()
 })
 
 test('after the end nothing is probed, and an answer that comes late changes nothing', async () => {
@@ -146,9 +148,9 @@ test('after the end nothing is probed, and an answer that comes late changes not
 })
 
 test('what people should know stands behind the reason', async () => {
-  const { checker, answer, says, end } = world()
+  await using it = world()
+  const { checker, answer, says } = it
   await answer(good)
   says("the edge's token expired")
   assert.equal(checker.why, "the API server answers; the edge's token expired")
-  await end()
 })

@@ -1,6 +1,7 @@
 /** What every upstream must do, run against each of them. A new one adds one line to a test that gives it a server. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { untilStill } from '../base/until.test-support.ts'
 import { standardLimits } from './limits.ts'
 import { type Identity, Unreachable, type Upstream, type UpstreamRequest } from './upstream.ts'
 import { readWhole } from './whole.ts'
@@ -142,11 +143,7 @@ export function upstreamContract(name: string, open: () => Promise<World>): void
       let bytes = 0
       for (let reads = 0; reads < 5; reads++) bytes += (await body.next()).value?.length ?? 0
       assert.ok(bytes > 0)
-      let before = -1
-      while (before !== sent()) {
-        before = sent()
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
+      const before = await untilStill(sent)
       assert.ok(before < 32 * large, `${before} bytes went out for ${bytes} that were read`)
       assert.equal((await echoed(upstream, {})).method, 'GET', 'others do not wait for it')
       await body.return?.()

@@ -52,6 +52,10 @@ export class TestProxy {
     await closed
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.end()
+  }
+
   async #connect(socket: Duplex): Promise<void> {
     const head = await heard(socket, (text) => text.includes('\r\n\r\n'))
     const [, target = ''] = /^CONNECT (\S+) HTTP\/1\.1\r\n/.exec(head) ?? []

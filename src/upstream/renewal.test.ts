@@ -86,7 +86,7 @@ test('half of a renewed pair changes nothing; the other half completes it', asyn
 })
 
 test('a token file behind a swapped link is followed', async (context) => {
-  const { fake, files, read } = await world(context, (folder) => {
+  const { fake, files, read, lines } = await world(context, (folder) => {
     writeFileSync(join(folder, 'one'), 'first\n')
     symlinkSync(join(folder, 'one'), join(folder, 'token'))
     return { tokenFile: 'token' }
@@ -103,7 +103,7 @@ test('a token file behind a swapped link is followed', async (context) => {
   await until(() => fake.connections > before, 'a new connection')
   assert.equal(await sent(), 'Bearer other')
   unlinkSync(join(files.folder, 'two'))
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await until(() => lines.some((line) => line.includes('upstream.credential')), 'a complaint')
   assert.equal(await sent(), 'Bearer other', 'a file that is gone takes nothing away')
 })
 

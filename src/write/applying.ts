@@ -24,7 +24,7 @@ import type { WriteRequest, WriteResult } from './write.ts'
 export async function applyPatchTo(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun, fieldValidation, manager, force } = readOptions('PatchOptions', request)
-  const read = await readConfig(request.body, fieldValidation)
+  const read = await readConfig(request, fieldValidation)
   const mark = { manager, subresource: request.subresource }
   const versions = versionsFor(engine, scope, request.subresource)
   const noted: string[] = []
@@ -34,7 +34,7 @@ export async function applyPatchTo(engine: Engine, request: WriteRequest): Promi
     const applied = applyTo(engine, { kind: scope.resource, versions, mark, force, config }, live, ownersOf(old))
     noted.push(...findingsOf(read, fieldValidation))
     const settle = () => ({ ...settled(scope, request, applied, old), warnings: noted })
-    return much ? pause().then(settle) : settle()
+    return much ? pause(request).then(settle) : settle()
   }
   const mayCreate = request.subresource === ''
   return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate, dryRun }))
@@ -66,9 +66,12 @@ function settled(
 export type Config = { readonly tree: JsonObject; readonly repeated: readonly string[] } | { readonly fault: string }
 
 /** JSON and YAML are the same to the real server; most send JSON. */
-export async function readConfig(body: Buffer | undefined, fieldValidation: FieldValidation): Promise<Config> {
-  const source = body ?? Buffer.alloc(0)
-  const between = isMuch({ body }) ? pause : undefined
+export async function readConfig(
+  request: Pick<WriteRequest, 'body' | 'who'>,
+  fieldValidation: FieldValidation,
+): Promise<Config> {
+  const source = request.body ?? Buffer.alloc(0)
+  const between = isMuch(request) ? () => pause(request) : undefined
   let tree: Json
   let twice = false
   try {

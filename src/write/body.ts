@@ -6,7 +6,7 @@ import type { TypeMeta } from '../kube/protobuf/protobuf.ts'
 import { failure, type StatusError } from '../kube/status.ts'
 import { isMuch, pause } from './pause.ts'
 import { openProtobuf } from './protobufbody.ts'
-import type { BodyFormat } from './write.ts'
+import type { WriteRequest } from './write.ts'
 
 /** `type` is there where the fault lies behind what the body says it is. */
 export type ParsedBody =
@@ -25,10 +25,10 @@ const typeMeta =
 
 /** `fault` is what the real decoder says before it knows of any kind; `expected` is what a message that names none is. */
 export async function parseBody(
-  body: Buffer | undefined,
-  format: BodyFormat,
+  request: Pick<WriteRequest, 'body' | 'format' | 'who'>,
   expected: TypeMeta & { readonly anyVersion?: boolean },
 ): Promise<ParsedBody> {
+  const { body, format } = request
   const duplicates: string[] = []
   const source = body ?? Buffer.alloc(0)
   const much = isMuch({ body })
@@ -42,7 +42,7 @@ export async function parseBody(
   try {
     tree =
       format === 'yaml'
-        ? await parseYaml(source, much ? pause : undefined)
+        ? await parseYaml(source, much ? () => pause(request) : undefined)
         : parseJson(source, { duplicates: (path) => duplicates.push(path) })
   } catch (error) {
     if (!(error instanceof JsonError)) throw error

@@ -35,7 +35,7 @@ type Asked = Decoded & { readonly dryRun: boolean; readonly manager: string }
 async function admit(engine: Engine, scope: RequestScope, request: WriteRequest, asked: Asked): Promise<WriteResult> {
   const { tree, warnings } = asked
   const much = isMuch(request)
-  if (much) await pause()
+  if (much) await pause(request)
   const meta = metaOf(tree)
   wipeSystemFields(meta)
   ensureNamespace(request, meta)
@@ -45,13 +45,13 @@ async function admit(engine: Engine, scope: RequestScope, request: WriteRequest,
   engine.guard?.(request, tree, undefined)
   const managed = ownersAfter(engine, scope, { manager: asked.manager, subresource: '' }, undefined, tree)
   if (much) {
-    await pause()
+    await pause(request)
     requireDefinition(engine, request, nameOf(tree))
   }
   setManaged(meta, managed, scope.resource.custom)
   fillStored(scope, tree)
   const named = () => createNamed(engine, scope, request, asked)
-  return entering(engine, request, nameOf(tree), () => (much ? pause().then(named) : named()))
+  return entering(engine, request, nameOf(tree), () => (much ? pause(request).then(named) : named()))
 }
 
 /** The body may have taken its time: the definition that was there before may be gone, or going. */
@@ -73,7 +73,7 @@ async function createNamed(
   for (let attempt = 1; ; attempt++) {
     const draft = generated ? copied(tree) : tree
     const made = await makeNew(engine, scope, draft, missing)
-    if (isMuch(request)) await pause()
+    if (isMuch(request)) await pause(request)
     const key = objectKey(request.resource.namespaced ? request.namespace : '', nameOf(draft))
     const found = await engine.lock.hold(lockKey(request.resource, key), async () => {
       if (isVersion(text(meta, 'resourceVersion')) && !dryRun) {

@@ -90,7 +90,7 @@ async function decode(
   shapes: Shapes,
 ): Promise<Decoded> {
   const { tree, duplicates } = await decodeTree(request, expected, fieldValidation)
-  if (isMuch(request)) await pause()
+  if (isMuch(request)) await pause(request)
   if (expected.custom) requireReadableMeta(tree, expected)
   const mismatch = kindMismatch(tree, expected)
   const named = { version: versionOf({ apiVersion: text(tree, 'apiVersion') }).version, kind: expected.kind }
@@ -124,7 +124,7 @@ async function decodeTree(
   expected: ExpectedKind,
   fieldValidation: FieldValidation,
 ): Promise<{ tree: JsonObject; duplicates: string[] }> {
-  const parsed = await parseBody(request.body, request.format, {
+  const parsed = await parseBody(request, {
     apiVersion: apiVersion(expected),
     kind: expected.kind,
   })

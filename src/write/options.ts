@@ -141,7 +141,7 @@ function wholeNumber(source: string): number {
 async function fromBody(request: WriteRequest, body: Buffer): Promise<Unchecked> {
   // Clients name the group of what they delete as often as the options' own.
   const expected = { apiVersion: 'meta.k8s.io/v1', kind: 'DeleteOptions', anyVersion: true }
-  const parsed = await parseBody(body, request.format, expected)
+  const parsed = await parseBody({ ...request, body }, expected)
   const isFault = 'fault' in parsed
   const claimed = isFault
     ? parsed.type

@@ -65,7 +65,7 @@ export async function patch(engine: Engine, request: WriteRequest): Promise<Writ
       ensureName(request, patched)
       return { tree: patched, ...accepted }
     }
-    return much ? pause().then(judge) : judge()
+    return much ? pause(request).then(judge) : judge()
   }
   return carrying(noted, () => replace(engine, scope, request, { next, uid: '', mayCreate: false, dryRun, manager }))
 }

@@ -14,6 +14,6 @@ export function isMuch({ body }: Pick<WriteRequest, 'body'>, stored = 0): boolea
   return stored > muchBytes || (body !== undefined && body.length > muchBytes)
 }
 
-export function pause(): Promise<void> {
-  return turns.take()
+export function pause({ who }: Pick<WriteRequest, 'who'>): Promise<void> {
+  return turns.take(who)
 }

@@ -66,7 +66,7 @@ export async function patchScale(engine: Engine, request: WriteRequest): Promise
 async function applyScale(engine: Engine, request: WriteRequest): Promise<WriteResult> {
   const scope = scopeOf(engine, request.resource)
   const { dryRun, fieldValidation, manager, force } = readOptions('PatchOptions', request)
-  const read = await readConfig(request.body, fieldValidation)
+  const read = await readConfig(request, fieldValidation)
   const mark = { manager, subresource: 'scale' }
   const applied: Marked = (scale, owners) => {
     const config = configIn(read)

@@ -96,19 +96,19 @@ export async function replace(
     const much = isMuch(request, current.bytes.length)
     const before = engine.known.read(lockKey(resource, key), current.version, current.bytes)
     const old = servedForm(resource, before)
-    if (much) await pause()
+    if (much) await pause(request)
     const drafted = change.next(old, much)
     const draft = drafted instanceof Promise ? await drafted : drafted
     if (change.own !== true) engine.guard?.(request, draft.tree, old)
     checkVersion(scope, request, current, draft.tree)
-    if (much) await pause()
+    if (much) await pause(request)
     const managed = record(engine, scope, request, change, old, draft.tree)
-    if (much) await pause()
+    if (much) await pause(request)
     if (managed !== undefined) setManaged(metaOf(draft.tree), managed, resource.custom)
     if (change.own !== true) fillStored(scope, draft.tree)
-    if (much) await pause()
+    if (much) await pause(request)
     const prepared = change.own === true ? [] : await prepare(engine, scope, request.subresource, draft, old)
-    if (much) await pause()
+    if (much) await pause(request)
     const noted = [...draft.warnings, ...prepared]
     return {
       code: 200,
@@ -133,15 +133,15 @@ async function createInstead(
   wipeSystemFields(metaOf(tree))
   const managed = record(engine, scope, request, change, undefined, tree)
   if (much) {
-    await pause()
+    await pause(request)
     requireDefinition(engine, request, nameOf(tree))
   }
   if (managed !== undefined) setManaged(metaOf(tree), managed, scope.resource.custom)
   fillStored(scope, tree)
   return entering(engine, request, nameOf(tree), async () => {
-    if (much) await pause()
+    if (much) await pause(request)
     const made = await makeNew(engine, scope, tree, missing)
-    if (much) await pause()
+    if (much) await pause(request)
     return {
       code: 201,
       item: await storeNew(engine, scope, key, tree, change.dryRun),

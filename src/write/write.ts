@@ -70,6 +70,8 @@ export type WriteRequest = {
   /** The header of that name: its first word owns what a request without a field manager writes. */
   readonly userAgent?: string
   readonly caller: Caller
+  /** Whose turns it takes where it is much. */
+  readonly who?: string
 }
 
 /** Exactly one of item, status, list and review is there. */

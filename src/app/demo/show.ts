@@ -1,7 +1,7 @@
 /** The demo while it runs: changes at the cloud, reads at the edges, a line that is cut and mended, and what all of it shows. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { statusPath } from '../../endpoint/ownpaths.ts'
-import type { HubStatusDocument } from '../hubstatus.ts'
+import type { HubStatusDocument } from '../hub/status.ts'
 import { counted, type DemoFigures, figuresLine, figuresTable, seconds } from './figures.ts'
 import { DemoInformer } from './informer.ts'
 import { Ledger } from './ledger.ts'

@@ -51,12 +51,16 @@ export class Making {
   }
 }
 
-/** What was made already, then the rest, each batch in its turn. */
-export async function* madeInTurns(first: readonly Buffer[], making: Making): AsyncGenerator<Buffer, void, void> {
+/** What was made already, then the rest, each batch in a turn of the caller that asked for it. */
+export async function* madeInTurns(
+  first: readonly Buffer[],
+  making: Making,
+  who: string,
+): AsyncGenerator<Buffer, void, void> {
   try {
     yield* first
     while (!making.isDone) {
-      await turns.take()
+      await turns.take(who)
       const batch = making.batch()
       if (batch.length > 0) yield batch
     }

@@ -12,6 +12,7 @@ import type { Request, Response, ResponseBody } from '../endpoint.ts'
 import { indented } from '../forms/indent.ts'
 import { inIndentedJson, inJson, inYaml, type LazyBody, objectInYaml, type SpelledList } from '../forms/listing.ts'
 import { inProtobuf } from '../forms/protobuf/document.ts'
+import { holderOf, Shares } from '../shares.ts'
 import { compressed } from './batches.ts'
 import { Making, madeInTurns } from './making.ts'
 
@@ -55,9 +56,11 @@ export function spelledList(
   return made(answerTo(status, choice), spell(listing), bytes)
 }
 
+/** What is as long as it says, and needs nothing to be made before it begins. */
 export function spelledLater(status: number, { bytes, pieces }: LazyBody, choice: Choice): Response {
   const answer = answerTo(status, choice)
-  const body = madeInTurns([], new Making(pieces))
+  if (bytes <= joinedBytesMax) return whole(answer, joined([...pieces]))
+  const body = madeInTurns([], new Making(pieces), holderOf(choice.request).name)
   if (isWorthGzip(bytes, choice.request)) return zipped(answer, body)
   answer.headers['content-length'] = String(bytes)
   return { status, headers: answer.headers, body, isList: true }
@@ -102,24 +105,23 @@ function made(answer: Answer, pieces: Iterable<Buffer>, bytes: number): Promise<
   return making.isDone ? whole(answer, joined(first)) : begin(answer, making, first)
 }
 
-/** Answers begun at the same time: each holds its first batches, and the clients that wait for them wait for each other. */
-const beginningMax = 200
-let beginning = 0
+/** Answers begun at the same time, in shares: each holds its first batches. */
+const beginning = new Shares(200)
 
 /** Waits for as much as tells whether it is worth compressing; what goes wrong until then is told in its place. */
 async function begin(answer: Answer, making: Making, first: Buffer[]): Promise<Response> {
-  if (beginning >= beginningMax) throw tooManyRequests('too many answers are being made', 1)
-  beginning++
+  const holder = holderOf(answer.request)
+  if (!beginning.take(holder)) throw tooManyRequests('too many answers of this caller are being made', 1)
   try {
     while (!making.isDone && sizeOf(first) <= gzipBytesMin) {
-      await turns.takeFirst()
+      await turns.takeFirst(holder.name)
       first.push(making.batch())
     }
   } finally {
-    beginning--
+    beginning.give(holder)
   }
   if (making.isDone) return whole(answer, joined(first))
-  const body = madeInTurns(first, making)
+  const body = madeInTurns(first, making, holder.name)
   if (isWorthGzip(sizeOf(first), answer.request)) return zipped(answer, body)
   return { status: answer.status, headers: answer.headers, body, isList: true }
 }

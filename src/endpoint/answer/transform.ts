@@ -18,11 +18,12 @@ import {
 import type { TableResource } from '../../kube/table/tableresource.ts'
 import type { Request, Response, Served } from '../endpoint.ts'
 import { bookmarkMetadata } from '../forms/bookmark.ts'
-import type { SpelledList } from '../forms/listing.ts'
+import { inJson, type LazyBody, type SpelledList } from '../forms/listing.ts'
 import { inProtobuf } from '../forms/protobuf/document.ts'
 import { metadataInProtobuf, type ProtobufSpelling } from '../forms/protobuf/spelling.ts'
 import type { PageMeta } from '../forms/spelling.ts'
-import { spelled, spelledLater, spelledList, spellingOf } from './spelled.ts'
+import { holderOf } from '../shares.ts'
+import { sizeOf, spelled, spelledLater, spelledList, spellingOf } from './spelled.ts'
 import {
   type As,
   frame,
@@ -35,7 +36,7 @@ import {
   tableParts,
 } from './tables.ts'
 
-const comma = Buffer.from(',')
+const nothing = Buffer.alloc(0)
 const newline = Buffer.from('\n')
 
 /** Before anything is made in this form: what it takes is there. Undefined where it is already. */
@@ -73,15 +74,14 @@ export async function listResponse(
   const loading = readyFor(list.media)
   if (loading !== undefined) await loading
   if (codec.name === 'protobuf') {
-    const printed = await inProtobufAs(as, served).list(items, listHead(list.meta))
+    const printed = await inProtobufAs(as, served).list(items, listHead(list.meta), {
+      who: holderOf(list.request).name,
+    })
     return 'bytes' in printed ? spelledLater(status, printed, list) : spelled(status, printed, list)
   }
   if (spellingOf(list) === 'plain' && isThere(as, served)) {
-    return spelled(
-      status,
-      as === undefined ? served.spelling.list(items, list.meta) : metadataList(as, served, items, list.meta),
-      list,
-    )
+    if (as === undefined) return spelled(status, served.spelling.list(items, list.meta), list)
+    return spelledLater(status, metadataList(as, served, items, list), list)
   }
   return spelledList(status, listingOf(served, items, list), { ...list, bytes: bytesOf(items) })
 }
@@ -92,15 +92,14 @@ function isThere(as: As | undefined, { spelling, resource }: Served): boolean {
   return as.kind !== 'Table' && !resource.custom
 }
 
-function metadataList(as: As, served: Served, items: readonly Item[], meta: PageMeta): Buffer[] {
-  const { head, end } = partialListAround(tableMeta(meta), as.version)
-  const pieces: Buffer[] = [Buffer.from(head)]
-  for (const item of items) {
-    if (pieces.length > 1) pieces.push(comma)
-    pieces.push(...partialPieces(metadataOf(served, item), as.version))
-  }
-  pieces.push(Buffer.from(end), newline)
-  return pieces
+/** Cut out of each object while the list is sent; its size is known before. */
+function metadataList(as: As, served: Served, items: readonly Item[], list: ListParts): LazyBody {
+  const listing = listingOf(served, items, list)
+  const around = Buffer.byteLength(listing.head) + Buffer.byteLength(listing.end)
+  const aroundEach = sizeOf(partialPieces(nothing, as.version))
+  let bytes = around + items.length * aroundEach + Math.max(0, items.length - 1)
+  for (const { metadataStart, metadataEnd } of items) bytes += metadataEnd - metadataStart
+  return { bytes, pieces: inJson(listing) }
 }
 
 function listingOf(served: Served, items: readonly Item[], { media, meta, query, nowMs }: ListParts): SpelledList {

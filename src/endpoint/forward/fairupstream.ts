@@ -15,8 +15,9 @@ import type {
   UpstreamResponse,
 } from '../../upstream/upstream.ts'
 import type { Request } from '../endpoint.ts'
+import { type Holder, strangers } from '../holder.ts'
 import { bearerIdentity } from '../identify.ts'
-import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
+import { placesOf, Shares, type Whose } from '../shares.ts'
 
 /** The callers that tokens name, by what the API server said of them. */
 export function tokenCallers(access: Pick<Access, 'held' | 'caller'>): Whose {

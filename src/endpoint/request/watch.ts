@@ -11,6 +11,7 @@ import { formOf, readyFor } from '../answer/transform.ts'
 import type { Call } from '../call.ts'
 import type { ReadParts, Response, Served } from '../endpoint.ts'
 import { protobufErrorFrame } from '../forms/protobuf/document.ts'
+import { holderOf } from '../shares.ts'
 import { reachOrNewest } from './get.ts'
 import { filterOf } from './list.ts'
 
@@ -47,6 +48,7 @@ export async function watchObjects(
     start: startOf(cache, filter, options),
     bookmarks: options.bookmarks,
     errorFrame,
+    who: holderOf(call.request).name,
   })
   const seconds = options.timeoutSeconds || lifeSecondsMin + Math.random() * lifeSecondsSpread
   // A fresh watch is not ended before its client could take that for a fault: see Watcher.finish.

@@ -15,6 +15,7 @@ import type { Call } from '../call.ts'
 import type { EndpointParts } from '../composition.ts'
 import type { ReadParts, Request, Response, Served } from '../endpoint.ts'
 import { inProtobuf, statusType } from '../forms/protobuf/document.ts'
+import { holderOf } from '../shares.ts'
 
 const newline = Buffer.from('\n')
 
@@ -66,6 +67,7 @@ function writeRequest(
     format,
     caller: authentication.callerOf(call) ?? anonymous,
     userAgent: request.headers['user-agent'] ?? '',
+    who: holderOf(request).name,
     ...(patchKind === undefined ? {} : { patchKind }),
   }
 }

@@ -5,7 +5,8 @@
 import type { Readable, Writable } from 'node:stream'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
 import type { Traffic } from '../documents/measures.ts'
-import { type Holder, Shares } from '../shares.ts'
+import type { Holder } from '../holder.ts'
+import { Shares } from '../shares.ts'
 import type { SocketLimits } from './limits.ts'
 
 type Asked = {

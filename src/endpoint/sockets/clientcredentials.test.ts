@@ -138,10 +138,37 @@ test('[I1] the files are renewed: what they hold counts, and who was taken for i
       assert.equal(await who(server, nodeCert), 'anonymous')
       configured = read(by(other, 'other'))
       assert.equal(await asked(connected), 'anonymous', 'a credential of somebody else')
-      configured = 'unusable'
-      assert.equal(await who(server, nodeCert), 'certificate', 'who is told that nothing goes up')
       for (const socket of [connected, early]) socket.destroy()
     },
+  )
+})
+
+test('[I1] while the files of a credential cannot be used only the caller of the last usable one is that caller, before that none is', async () => {
+  const told: [name: string, why: string | undefined][] = []
+  let configured: CallerCertificate = 'unusable'
+  await serving(
+    () => configured,
+    async (server) => {
+      const others = by(other, 'system:nodes')
+      const early = await open(server, nodeCert)
+      assert.equal(await asked(early), 'named')
+      assert.equal(await who(server, others), 'named')
+      assert.match(told.splice(0).join(), /the files of --client-credential system:node:n1 hold nothing .*: mend them/)
+      configured = read(nodeCert)
+      assert.equal(await asked(early), 'certificate')
+      // The first half of a rotation.
+      configured = 'unusable'
+      const rows: [string, KeyPair, string][] = [
+        ['itself', nodeCert, 'certificate'],
+        ['of another authority of the bundle, under the same name', others, 'anonymous'],
+        ['with other groups', by(cluster, 'system:masters'), 'named'],
+        ['without any', by(cluster), 'named'],
+      ]
+      for (const [what, credential, kind] of rows) assert.equal(await who(server, credential), kind, what)
+      assert.equal(await asked(early), 'certificate')
+      early.destroy()
+    },
+    told,
   )
 })
 

@@ -3,7 +3,8 @@
  * proves little: another authority of the same bundle may give it out, or the same one with other groups. So the subject
  * (common name, organizations and uid) has to be the configured certificate's, and the key that signed both has to be one.
  * Any other certificate names a caller of its own, in whose name nothing goes up; but not one that another authority signed for
- * the name of a configured caller. Where a hub stands for the edge's own node there is no certificate to compare with: it is the caller whom the
+ * the name of a configured caller. While its files hold nothing that can be used the last certificate that they held counts, and before there
+ * was one none is known to be that caller's. Where a hub stands for the edge's own node there is no certificate to compare with: it is the caller whom the
  * authorities of callers vouch for under that node's subject, as at the API server itself.
  */
 import { X509Certificate } from 'node:crypto'
@@ -27,6 +28,8 @@ export class ClientCredentials {
     Presented,
     { readonly against: CallerCertificate; readonly standing: CertificateStanding }
   >()
+  /** What each configured name had when it was last asked for and could be used. */
+  readonly #usable = new Map<string, CallerCertificate>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -34,8 +37,7 @@ export class ClientCredentials {
 
   standingOf(presented: Presented): CertificateStanding {
     const { name } = presented
-    const configured = this.#parts.find(name)
-    if (configured === 'unusable') return 'credential' // and its caller is told why nothing goes up
+    const configured = this.#configured(name)
     const before = this.#judged.get(presented)
     if (before !== undefined && before.against === configured) return before.standing
     // The files were renewed, perhaps by another authority: a caller that was taken for it on this connection still is.
@@ -46,17 +48,23 @@ export class ClientCredentials {
     this.#parts.told(name, standing, why)
     return standing
   }
+
+  /** A caller that is found to be that of the last usable one hears of the way up why nothing goes there. */
+  #configured(name: string): CallerCertificate {
+    const found = this.#parts.find(name)
+    if (found === 'unusable') return this.#usable.get(name) ?? found
+    if (found === undefined) this.#usable.delete(name)
+    else this.#usable.set(name, found)
+    return found
+  }
 }
 
 /** Why the certificate is not that of the configured caller, and what to do about it. */
-function strangeness(
-  configured: Exclude<CallerCertificate, 'unusable'>,
-  presented: Presented,
-  isTaken: boolean,
-): string | undefined {
+function strangeness(configured: CallerCertificate, presented: Presented, isTaken: boolean): string | undefined {
   const { name } = presented
   const flag = `--client-credential ${name}`
   if (configured === undefined) return `no credential is configured for it: give ${flag}=CERT,KEY`
+  if (configured === 'unusable') return `the files of ${flag} hold nothing that can be used: mend them`
   if (!(configured instanceof X509Certificate)) return strangenessOfNode(configured.organizations, presented)
   const own = namesOf(configured.toLegacyObject().subject)
   if (own.name !== name || asSet(own.organizations) !== asSet(presented.organizations)) {

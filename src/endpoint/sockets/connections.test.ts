@@ -1,7 +1,7 @@
 /** Who has to go when there are too many connections. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Holder } from '../shares.ts'
+import type { Holder } from '../holder.ts'
 import { Connections, type Visit } from './connections.ts'
 
 const max = 128 // of which callers leave two

@@ -5,7 +5,7 @@
  * where callers are too many, it is one of the caller's who has the most.
  */
 
-import { type Holder, strangers } from '../shares.ts'
+import { type Holder, strangers } from '../holder.ts'
 import type { Connection } from './peer.ts'
 
 export type Visit = {

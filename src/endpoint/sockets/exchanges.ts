@@ -11,7 +11,8 @@ import { cancel } from '../answer/pieces.ts'
 import { refusal, statusResponse } from '../answer/respond.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
-import { type Holder, placesOf, Shares, strangers, type Whose } from '../shares.ts'
+import { type Holder, strangers } from '../holder.ts'
+import { placesOf, Shares, type Whose } from '../shares.ts'
 import { RequestBodies } from './bodies.ts'
 import type { Connections, Visit } from './connections.ts'
 import type { SocketLimits } from './limits.ts'
@@ -85,7 +86,7 @@ export class Exchanges {
     try {
       // No body is read before its caller is known: until then it stays with its sender.
       if (request.hasBody && holder.standing === 'stranger') await this.identify(visit, request)
-      if (request.url.length > this.#parts.limits.promptUrlCharactersMax) await turns.takeFirst()
+      if (request.url.length > this.#parts.limits.promptUrlCharactersMax) await turns.takeFirst(holder.name)
       if (!this.#isPrompt(visit)) await nextRound()
       if (!out.destroyed) response = await this.#parts.handle(request)
     } catch (error) {

@@ -216,6 +216,30 @@ test('[A8] upgrades of nobody leave those of callers their places', () => {
   })
 })
 
+test('[A8] a request says out of whose share it lives, by either protocol; of a token as soon as its caller is known', async () => {
+  const told: string[] = []
+  const handle = async ({ holder }: Request): Promise<Response> => {
+    const { standing = '', name = '' } = holder?.() ?? {}
+    told.push(`${standing} ${name}`)
+    return text('ok')
+  }
+  await withServer({ handle, whose: new Tokens() }, async (server) => {
+    const client = session(server)
+    for (const authorization of ['invented', 'known one', 'known two']) {
+      assert.equal(await statusOf(client.request({ authorization })), 200)
+    }
+    const machine = session(server, admin)
+    assert.equal(await statusOf(machine.request({})), 200)
+    const old = await open(server, { ALPNProtocols: ['http/1.1'] })
+    old.write('GET / HTTP/1.1\r\nhost: a\r\nauthorization: known three\r\nconnection: close\r\n\r\n')
+    await readAll(old)
+    for (const one of [client, machine, old]) one.destroy()
+  })
+  assert.deepEqual(told.slice(0, 3), ['stranger ', 'known known one', 'known known two'])
+  assert.match(told[3] ?? '', /^own certificate ake-admin system:masters \d+$/)
+  assert.deepEqual(told.slice(4), ['known known three'])
+})
+
 test('[A8] a connection that sends nothing but PINGs or SETTINGS is cut', () =>
   withServer({ handle: echo, limits: { noiseMax: 50 } }, async (server) => {
     for (const noise of ['ping', 'settings'] as const) {

@@ -75,6 +75,7 @@ export class Http1 {
         exchanges.bodies.read(incoming, { declared, holder: exchanges.holderOf(visit, request), answer: out }),
       stream: () => exchanges.bodies.pass(incoming, exchanges.holderOf(visit, request)),
       gone: () => goneWith(out),
+      holder: () => exchanges.holderOf(visit, request),
       peer,
     }
     return { request, visit, incoming, out, respond }

@@ -69,6 +69,7 @@ export function serveHttp2(socket: TLSSocket, link: VisitingConnection, { exchan
         exchanges.bodies.read(stream, { declared, holder: exchanges.holderOf(visit, request), answer: stream }),
       stream: () => exchanges.bodies.pass(stream, exchanges.holderOf(visit, request)),
       gone: () => goneWith(stream),
+      holder: () => exchanges.holderOf(visit, request),
       peer,
     }
     // An answer before the body's end: the client need not send the rest.

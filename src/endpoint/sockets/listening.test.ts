@@ -35,10 +35,10 @@ test('it serves on several addresses at once', () =>
   }))
 
 test('where one address cannot be had it listens on none', async () => {
-  const taken = createServer().listen(0, '127.0.0.1')
+  await using taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = taken.address() as { port: number }
-  const free = createServer().listen(0, '127.0.0.1')
+  await using free = createServer().listen(0, '127.0.0.1')
   await once(free, 'listening')
   const other = { host: '127.0.0.1', port: (free.address() as { port: number }).port }
   await new Promise((resolve) => free.close(resolve))
@@ -46,9 +46,8 @@ test('where one address cannot be had it listens on none', async () => {
   const tls = { ...serving, clientCa: own.cert }
   const server = new Server({ handle, addresses: [other, { ...here, port }], tls, traffic, log: silentLog })
   await assert.rejects(server.listen(), { code: 'EADDRINUSE', port })
-  const again = createServer().listen(other.port, other.host)
+  await using again = createServer().listen(other.port, other.host)
   await once(again, 'listening')
-  for (const one of [again, taken]) one.close()
 })
 
 test('another serving certificate counts for new connections, and no open one is dropped', () =>

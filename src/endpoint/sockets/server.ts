@@ -9,13 +9,13 @@ import type { Log } from '../../base/log.ts'
 import { isLoopback } from '../../base/loopback.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Request, Response } from '../endpoint.ts'
-import type { Holder, Whose } from '../shares.ts'
+import { certified, type Whose } from '../shares.ts'
 import { Connections, type Visit, type VisitingConnection } from './connections.ts'
 import { Exchanges } from './exchanges.ts'
 import { Http1 } from './http1.ts'
 import { serveHttp2 } from './http2.ts'
 import { type SocketLimits, standardLimits } from './limits.ts'
-import { ClientAuthorities, type Connection, stranger } from './peer.ts'
+import { ClientAuthorities, stranger } from './peer.ts'
 import type { Upgraded } from './upgrade.ts'
 
 type ListenAddress = { readonly host: string; readonly port: number }
@@ -184,7 +184,7 @@ export class Server {
     const link: VisitingConnection = { peer: this.#isNear(socket) ? { ...peer, uncompressed: true } : peer, visit }
     this.#links.set(socket, link)
     traffic.connections = this.#links.size
-    this.#connections.greeted(visit, certified(connection))
+    this.#connections.greeted(visit, certified(peer))
     socket.setNoDelay(true)
     socket.setKeepAlive(true, this.#limits.pingEveryMs)
     socket.on('error', (error) => log.debug('connection.fault', { why: error.message }))
@@ -224,10 +224,4 @@ function endOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): 
 
 function secureContext({ cert, key }: ServingPair, { pems }: ClientAuthorities) {
   return { cert, key, ca: [...pems], minVersion: 'TLSv1.2' as const }
-}
-
-function certified({ peer: { certificate } }: Connection): Holder | undefined {
-  if (certificate === undefined) return undefined
-  const { issuedBy, name, organizations } = certificate
-  return { standing: issuedBy === 'own' ? 'own' : 'known', name: `certificate ${name} ${organizations.join(' ')}` }
 }

@@ -8,7 +8,8 @@ import type { Duplex } from 'node:stream'
 import { STATUS_CODES } from '../../base/http.ts'
 import type { Traffic } from '../documents/measures.ts'
 import type { Response } from '../endpoint.ts'
-import { type Holder, placesOf, Shares } from '../shares.ts'
+import type { Holder } from '../holder.ts'
+import { placesOf, Shares } from '../shares.ts'
 import type { SocketLimits } from './limits.ts'
 
 /** The other end's answer to an upgrade, and the connection behind it. */

@@ -38,11 +38,12 @@ function open(hub = 'h1') {
     ending.abort()
     await running
   }
-  return { clock, made, lines, server, events, pass, close }
+  return { clock, made, lines, server, events, pass, [Symbol.asyncDispose]: close }
 }
 
 test('one of each kind for a node in ten minutes, whatever is shown again and again; all are counted', async () => {
-  const { made, events, pass, close } = open()
+  await using it = open()
+  const { made, events, pass } = it
   for (let at = 0; at < 50; at++) {
     events.tell({ node: 'n1', reason: 'EdgeRevoked', message: `x${at}` })
     events.tell({ node: 'n2', uid: 'u2', reason: 'EdgeJoined', message: 'came' })
@@ -60,11 +61,11 @@ test('one of each kind for a node in ten minutes, whatever is shown again and ag
   await pass(1_000)
   assert.equal(made.length, 3)
   assert.match(events.figures().join(), /ake_hub_edge_events_total\{reason="EdgeRevoked"\} 51/)
-  await close()
 })
 
 test('what several hubs tell of is one Event; what is told by one of them at two times is two', async () => {
-  const [one, other] = [open('h1'), open('h2')]
+  await using one = open('h1')
+  await using other = open('h2')
   for (const { events, pass } of [one, other]) {
     events.tell({ node: 'n1', reason: 'EdgeJoined', message: 'came', once: 'fingerprint' })
     events.tell({ node: 'n1', reason: 'EdgeRevoked', message: 'x' })
@@ -72,11 +73,11 @@ test('what several hubs tell of is one Event; what is told by one of them at two
   }
   assert.equal(one.made[0]?.metadata.name, other.made[0]?.metadata.name)
   assert.notEqual(one.made[1]?.metadata.name, other.made[1]?.metadata.name)
-  await Promise.all([one.close(), other.close()])
 })
 
 test('an API server that takes none is asked seldom, told of once, and no more than so many wait for it', async () => {
-  const { made, lines, server, events, pass, close } = open()
+  await using it = open()
+  const { made, lines, server, events, pass } = it
   server.status = 403
   for (let at = 0; at < 1_000; at++) events.tell({ node: `n${at}`, reason: 'EdgeRevoked', message: 'x' })
   await pass(180_000)
@@ -85,5 +86,4 @@ test('an API server that takes none is asked seldom, told of once, and no more t
   server.status = 201
   await pass(200_000)
   assert.equal(made.length, 256)
-  await close()
 })

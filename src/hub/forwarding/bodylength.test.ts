@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
 import { createLog } from '../../base/log.ts'
+import { until } from '../../base/until.test-support.ts'
 import { Warnings } from '../../base/warnings.ts'
 import { TunnelPair } from '../../tunnel/pair.test-support.ts'
 import { encodeRequestHead, requestPurpose } from '../../tunnel/request/request.ts'
@@ -23,11 +24,15 @@ type Seen = { readonly path: string; readonly as: string }
 async function serving(http2: boolean) {
   const seen: Seen[] = []
   const held = { go: () => {} }
+  const heard = { pieces: 0 }
   const handle = (request: IncomingMessage | Http2ServerRequest, response: ServerResponse) => {
     const { method, url: path = '', headers } = request
     if (path !== '/readyz') seen.push({ path, as: String(headers['impersonate-user'] ?? 'the hub itself') })
     let body = ''
-    request.on('data', (piece) => (body += String(piece)))
+    request.on('data', (piece) => {
+      body += String(piece)
+      heard.pieces++
+    })
     request.on('error', () => {})
     response.on('error', () => {})
     const answer = () => response.end(`${method} ${path} ${body}`)
@@ -50,12 +55,12 @@ async function serving(http2: boolean) {
     for (const socket of sockets) socket.destroy()
     await closed
   }
-  return { seen, held, url, end }
+  return { seen, held, heard, url, end }
 }
 
 async function opened(http2: boolean) {
   const server = await serving(http2)
-  const { seen } = server
+  const { seen, heard } = server
   const files = writeKubeconfig(server.url, inline(issue({ use: 'client', name: 'hub' })))
   const direct = await runDirect({ kubeconfig: files.path })
   const log = createLog({ level: 'error', write: () => undefined })
@@ -74,15 +79,20 @@ async function opened(http2: boolean) {
     const head = { method, path, actor: 'node', headers, version: 0, uid: '' } as const
     stream.write(encodeRequestHead({ ...head, hasBody: body.length > 0 ? 1 : 0 }))
     let text = ''
+    let isOver = false
     const reading = (async () => {
       for await (const piece of stream) text += String(piece)
       return text
-    })().catch(() => 'broken')
+    })()
+      .catch(() => 'broken')
+      .finally(() => {
+        isOver = true
+      })
     for (const piece of body) {
-      const before = seen.length
+      const before = heard.pieces
       stream.write(piece)
-      // Each reaches the server before the next one, where it is sent at all.
-      for (let turn = 0; turn < 20 && seen.length === before; turn++) await new Promise((go) => setTimeout(go, 5))
+      // Each reaches the server before the next one, or ends the request.
+      await until(() => heard.pieces > before || isOver)
     }
     stream.end()
     return await reading

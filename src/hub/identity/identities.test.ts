@@ -113,6 +113,10 @@ class World {
     stream.end(encodeRenewal({ key, proof }))
     return decodeRenewalAnswer(await takeSaid(stream))
   }
+
+  [Symbol.dispose](): void {
+    this.ending.abort()
+  }
 }
 
 function fresh(curve = 'P-256'): { readonly key: Buffer; readonly privateKey: KeyObject } {
@@ -121,7 +125,7 @@ function fresh(curve = 'P-256'): { readonly key: Buffer; readonly privateKey: Ke
 }
 
 test('[L31] an edge hears of each step of a rotation, keeps it, and has a certificate of the new authority before the old one is retired', async () => {
-  const world = new World()
+  using world = new World()
   const credential = await world.edge()
   const hashes = () => credential.current.authorities.map(({ fingerprint256 }) => fingerprint256)
   const trusted = () => authoritiesOf(world.state).map(({ certificate }) => certificate.fingerprint256)
@@ -151,11 +155,10 @@ test('[L31] an edge hears of each step of a rotation, keeps it, and has a certif
   assert.equal(credential.current.certificate.fingerprint256, fingerprint256, 'once is enough')
   assert.deepEqual(world.identities.counts, { renewed: 1, refused: 0 })
   assert.doesNotMatch(world.lines.join(), /PRIVATE|BEGIN/)
-  world.ending.abort()
 })
 
 test('a certificate is renewed at three quarters of its life, and a hub that says no is asked again after a while', async () => {
-  const world = new World()
+  using world = new World()
   const credential = await world.edge({ lookEveryMs: 6 * 3_600_000 })
   const before = credential.current.certificate.fingerprint256
   world.revoked = 'it was revoked'
@@ -168,7 +171,6 @@ test('a certificate is renewed at three quarters of its life, and a hub that say
   await world.pass(day, 6 * 3_600_000)
   await world.until(() => credential.current.certificate.fingerprint256 !== before)
   assert.equal((issuedAtOf(credential.current.certificate.serialNumber) as number) > start + 545 * day, true)
-  world.ending.abort()
 })
 
 test('[L31] an edge moves to a link with its new certificate though it is told of callers all the time, and does not wait for the end of the old one where something runs', async () => {
@@ -176,7 +178,7 @@ test('[L31] an edge moves to a link with its new certificate though it is told o
     [rulesPurpose, 0],
     [requestPurpose, 60],
   ] as const) {
-    const world = new World()
+    using world = new World()
     world.open.add(purpose)
     const credential = await world.edge({ lookEveryMs: 6 * 3_600_000, idleMsMax: 400 * day, idleLookMs: 3_600_000 })
     const before = credential.current.certificate
@@ -192,12 +194,11 @@ test('[L31] an edge moves to a link with its new certificate though it is told o
     assert.equal(world.left[0], 'handed over', purpose)
     assert.ok(world.clock.now() < before.validToDate.getTime() - 60 * day)
     stream?.destroy()
-    world.ending.abort()
   }
 })
 
 test('[L31] an edge that joined hears of other authorities of the cluster, and writes them; without the file it writes none', async () => {
-  const world = new World()
+  using world = new World()
   const folder = mkdtempSync(join(root, 'joined-'))
   const path = join(folder, 'cluster-ca.crt')
   const made = (at: number) => new X509Certificate(makeState(start + at).ca.cert)
@@ -228,7 +229,6 @@ test('[L31] an edge that joined hears of other authorities of the cluster, and w
   world.identities.changed()
   await world.pass(1_000, 1_000)
   assert.equal(inFile().length, 1)
-  world.ending.abort()
 })
 
 test('[L31] what is signed is for the name of the link: another name, a weak key, one that is not at hand and one that is not due are refused', async () => {
@@ -311,7 +311,7 @@ test('thousands of requests over one link cost a few signatures', async () => {
 })
 
 test('a hub whose authorities have nothing in common with those that are known is not believed', async () => {
-  const world = new World()
+  using world = new World()
   const credential = await world.edge()
   const known = readFileSync(world.path, 'utf8')
   world.state = makeState(start)
@@ -319,5 +319,4 @@ test('a hub whose authorities have nothing in common with those that are known i
   await world.until(() => world.lines.some((line) => line.includes('none of them was known before')))
   assert.equal(readFileSync(world.path, 'utf8'), known)
   assert.equal(credential.current.authorities.length, 1)
-  world.ending.abort()
 })

@@ -8,6 +8,7 @@ import { selectableFields } from '../../kube/fields.ts'
 import { DigestTree } from '../../link/digest/digest.ts'
 import { decodeFrame, encodeFrame, type LinkFrame } from '../../link/frames/frames.ts'
 import { EdgeSession } from '../../link/session/edge.ts'
+import type { SessionLimits } from '../../link/session/limits.ts'
 import {
   digestEntry,
   type EdgeEffect,
@@ -17,8 +18,10 @@ import {
 } from '../../link/session/session.ts'
 import { standardLinkLimits } from '../../link/socket/limits.ts'
 import type { LinkClose, LinkHandlers } from '../../link/socket/linksocket.ts'
+import type { ApiServer } from '../../mirror/apiserver.test-support.ts'
 import type { Mirrored } from '../../mirror/mirror.ts'
 import { MirrorWorld, settle } from '../../mirror/world.test-support.ts'
+import { openMemory } from '../../store/memory.ts'
 import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
@@ -155,13 +158,18 @@ export class TestEdge {
   moves: number | undefined
   /** Hears whenever the edge claims that its copy is what the cluster had at its version. */
   claims: (copy: EdgeCopy) => void = () => undefined
+  /** Hears what goes wrong while frames are taken: that is in a turn of the line, or of the hub, which no test awaits. */
+  failed: (error: unknown) => void = (error) => {
+    throw error
+  }
   cluster = ''
   epoch = 0
   #digestKey: Buffer = digestKey
-  readonly #world: HubWorld
+  /** The hub that it comes to with its next link. */
+  world: HubWorld
 
   constructor(world: HubWorld, name: string, interests: readonly string[]) {
-    this.#world = world
+    this.world = world
     this.name = name
     this.hello = name
     this.copies = interests.map((interest) => new EdgeCopy(interest))
@@ -172,7 +180,7 @@ export class TestEdge {
   }
 
   connect(more: { endsAtMs?: number; issuedAtMs?: number; from?: string } = {}): MemoryLine {
-    const { clock } = this.#world.mirror.server
+    const { clock } = this.world.mirror.server
     const endsAtMs = more.endsAtMs ?? clock.now() + 365 * 24 * 3_600_000
     const certificate = {
       serial: '1',
@@ -186,7 +194,7 @@ export class TestEdge {
     const { from = '10.0.0.1' } = more
     const line = new MemoryLine({ name: this.name, certificate, resumed: false, from }, this)
     this.#begin(line)
-    this.#world.peers.accept(line)
+    this.world.peers.accept(line)
     this.tick()
     return line
   }
@@ -210,7 +218,7 @@ export class TestEdge {
   }
 
   #begin(line: MemoryLine): void {
-    const now = this.#world.mirror.server.clock.steady()
+    const now = this.world.mirror.server.clock.steady()
     this.line = line
     this.ended = undefined
     this.received.length = 0
@@ -227,13 +235,17 @@ export class TestEdge {
 
   /** As an edge would do from time to time. */
   tick(): void {
-    this.#do(this.session?.tick(this.#world.mirror.server.clock.steady()) ?? [])
+    this.#do(this.session?.tick(this.world.mirror.server.clock.steady()) ?? [])
   }
 
   receive(frame: LinkFrame, from: MemoryLine): void {
     if (from !== this.line) return
     this.received.push(frame)
-    this.#do(this.session?.receive(frame, this.#world.mirror.server.clock.steady()) ?? [])
+    try {
+      this.#do(this.session?.receive(frame, this.world.mirror.server.clock.steady()) ?? [])
+    } catch (error) {
+      this.failed(error)
+    }
   }
 
   send(frame: LinkFrame): void {
@@ -362,6 +374,15 @@ type HubWorldParts = {
   readonly accept?: (edge: EdgePeer) => (incoming: IncomingStream) => void
   readonly policies?: PeerPolicies
   readonly hooks?: Pick<ConstructorParameters<typeof HubPeers>[0], 'revoked' | 'refused' | 'came'>
+  /** Over what it stands, where others do too. */
+  readonly server?: ApiServer
+  readonly historyBytesMax?: number
+  readonly limits?: SessionLimits
+  /** What the state of the hubs says. */
+  readonly epoch?: number
+  readonly lost?: number
+  /** Its mirror has found that the cluster was put back. */
+  readonly restored?: (world: HubWorld) => void
 }
 
 export class HubWorld {
@@ -373,7 +394,8 @@ export class HubWorld {
   /** How often the API server was asked how far it is. */
   reads = 0
 
-  private constructor(mirror: MirrorWorld, { rights = () => allRights, accept, policies, hooks }: HubWorldParts) {
+  private constructor(mirror: MirrorWorld, parts: HubWorldParts) {
+    const { rights = () => allRights, accept, policies, hooks, limits, epoch = 1, lost = 0 } = parts
     this.mirror = mirror
     const { clock } = mirror.server
     const { unknown } = mirror
@@ -389,7 +411,7 @@ export class HubWorld {
     const refuse = () => (incoming: IncomingStream) => incoming.stream.giveUp('unknown', 'not taken here')
     const log: Log = createLog({ level: 'debug', write: (line) => void this.lines.push(line) })
     this.peers = new HubPeers({
-      ...{ hub: 'hub-1', release: '1', cluster: 'c1', epoch: 1, lost: 0, digestKey },
+      ...{ hub: 'hub-1', release: '1', cluster: 'c1', epoch, lost, digestKey, ...(limits && { limits }) },
       ...{ sources: this.sources, rights: rights(this), acceptFor: accept ?? refuse, clock, log, ...hooks },
       warnings: new Warnings({ clock, log, kinds: [] }),
       ...(policies === undefined ? {} : { policies }),
@@ -405,7 +427,20 @@ export class HubWorld {
   }
 
   static async open(parts: HubWorldParts = {}): Promise<HubWorld> {
-    return new HubWorld(await MirrorWorld.open(), parts)
+    const { server, historyBytesMax = 1 << 30, restored } = parts
+    const onRestored = () => restored?.(world)
+    const mirror = await MirrorWorld.open({
+      ...(server && { server }),
+      ...{ store: openMemory({ historyBytesMax }), onRestored },
+    })
+    const world: HubWorld = new HubWorld(mirror, parts)
+    return world
+  }
+
+  /** Its process is killed, and with it all its links. */
+  kill(): void {
+    this.#ending.abort()
+    this.mirror.crash()
   }
 
   edge(name: string, ...interests: string[]): TestEdge {
@@ -421,8 +456,8 @@ export class HubWorld {
     return this.mirror.until(holds)
   }
 
-  pass(ms: number): Promise<void> {
-    return this.mirror.pass(ms)
+  pass(ms: number, steps?: number): Promise<void> {
+    return this.mirror.pass(ms, steps)
   }
 
   settle(): Promise<void> {

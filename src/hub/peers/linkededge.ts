@@ -20,11 +20,11 @@ import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import { anotherBy, type EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
-import { wantedOf } from '../sources/wanted.ts'
 import { peerLimits } from './limits.ts'
-import { PeerInterest, sayable } from './peerinterest.ts'
+import { sayable } from './peerinterest.ts'
+import { PeerInterests } from './peerinterests.ts'
 import type { EdgeRights, PeerPolicies } from './rights.ts'
-import { LinkSelections, type LookingBudgets } from './selections.ts'
+import type { LookingBudgets } from './selections.ts'
 import { StreamSending } from './streamsending.ts'
 
 export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 'close' | 'cut' | 'bufferedBytes'>
@@ -56,32 +56,30 @@ type LinkedEdgeParts = {
 export class LinkedEdge {
   readonly #parts: LinkedEdgeParts
   readonly #session: HubSession
-  readonly #interests = new Map<number, PeerInterest>()
-  readonly selections: LinkSelections
+  readonly #interests: PeerInterests
   readonly #cameAt: number
   readonly #traffic: PeerTraffic = { sentBytes: 0, receivedBytes: 0, events: 0 }
   #streams: TunnelStreams | undefined
   #streamSending: StreamSending | undefined
   #hasRoom = true
   #isOver = false
-  #isJudging = false
-  #isJudgedAgain = false
   #timer: { readonly at: number; readonly cancel: () => void } | undefined
   /** What policies said of it when it was last told. */
   #rules: ReturnType<PeerPolicies['rulesOf']> | undefined
 
   constructor(parts: LinkedEdgeParts) {
     this.#parts = parts
-    const { link, clock } = parts
+    const { link, sources, rights, looking, clock, warnings } = parts
     this.#cameAt = clock.steady()
-    this.selections = new LinkSelections(link.peer.name, parts.looking)
     this.#session = new HubSession({
       ...parts.session,
       admit: (edge) => this.#admit(edge),
       now: this.#cameAt,
-      ageMs: (source) => this.#now - parts.sources.heardAt(source),
+      ageMs: (source) => this.#now - sources.heardAt(source),
       areStreamsWaiting: () => this.#streams?.isWaiting ?? false,
     })
+    const [edge, session] = [link.peer, this.#session]
+    this.#interests = new PeerInterests({ edge, link: this, session, sources, rights, looking, warnings })
     link.begin({
       frame: (bytes) => this.#receive(bytes),
       ready: () => this.#ready(),
@@ -126,37 +124,16 @@ export class LinkedEdge {
 
   /** How far its sources are. */
   mark(versions: ReadonlyMap<number, number>): void {
-    for (const source of new Set([...this.#interests.values()].map((one) => one.source))) {
+    for (const source of this.#interests.sources) {
       const version = versions.get(source)
       if (version !== undefined) this.#session.progress(source, version)
     }
     this.wake()
   }
 
-  /** Whether it may still have what it has. What cannot be told now was told before. */
-  async judgeAgain(): Promise<void> {
-    this.#isJudgedAgain = true
-    // One at a time: policies may change faster than all interests can be judged.
-    if (this.#isJudging) return
-    this.#isJudging = true
-    try {
-      while (this.#isJudgedAgain && !this.#isOver) {
-        this.#isJudgedAgain = false
-        await this.#judgeAll()
-      }
-    } finally {
-      this.#isJudging = false
-    }
-  }
-
-  async #judgeAll(): Promise<void> {
-    for (const interest of [...this.#interests.values()]) {
-      const refusal = await this.#judge(interest)
-      if (refusal === undefined || refusal.reason === 'busy') continue
-      if (this.#interests.get(interest.number) !== interest) continue
-      this.refused(interest.wanted.name, refusal.sentence)
-      interest.refused(refusal)
-    }
+  /** Whether it may still have what it has. */
+  judgeAgain(): Promise<void> {
+    return this.#interests.judgeAgain()
   }
 
   /** Policies may say something else of it: what it has is judged again, and it is told what concerns it. */
@@ -194,11 +171,6 @@ export class LinkedEdge {
   close(refusal: SessionRefusal): void {
     this.#session.close(sayable(refusal))
     this.#tick()
-  }
-
-  forget(interest: PeerInterest): void {
-    this.#interests.delete(interest.number)
-    interest.release()
   }
 
   /** The socket takes more. */
@@ -242,9 +214,9 @@ export class LinkedEdge {
       // Something of it broke: nothing more is begun for it.
       if (this.#isOver) return
       if (effect.effect === 'send') this.#send(encodeFrame(effect.frame))
-      else if (effect.effect === 'open') this.#open(effect.interest, effect.name)
-      else if (effect.effect === 'release') this.#release(effect.interest)
-      else if (effect.effect === 'ahead') this.#measure(effect.interest)
+      else if (effect.effect === 'open') this.#interests.open(effect.interest, effect.name)
+      else if (effect.effect === 'release') this.#interests.release(effect.interest)
+      else if (effect.effect === 'ahead') this.#interests.measure(effect.interest)
       else if (effect.effect === 'tunnel') this.#guarded(() => this.#streams?.receive(effect.frame))
       else if (effect.effect === 'log')
         this.#parts.log.debug(effect.what, { edge: this.edge.name, why: effect.sentence })
@@ -252,63 +224,9 @@ export class LinkedEdge {
     }
     if (this.#isOver) return
     if (this.#streams === undefined && this.#session.state !== 'greeting') this.#beginStreams()
-    // What was acknowledged made room.
-    if (this.#session.isStreamPaced) this.#streamSending?.flush()
+    // What was acknowledged made room; most links have nothing that waits for it.
+    if (this.#session.isStreamPaced && this.#streams?.isWaiting === true) this.#streamSending?.flush()
     this.#wait()
-  }
-
-  #open(number: number, name: string): void {
-    const wanted = wantedOf(name)
-    if (wanted === undefined) {
-      const sentence = 'no interest is called so'
-      this.refused(name, sentence)
-      this.#session.refuse(number, { reason: 'unknown', retryAfterMs: 0, sentence })
-      this.wake()
-      return
-    }
-    const interest = new PeerInterest(number, wanted, this, this.#session)
-    this.#interests.set(number, interest)
-    void this.#judge(interest).then((refusal) => {
-      if (this.#interests.get(number) !== interest) return
-      this.#guarded(() => {
-        if (refusal === undefined) interest.open(this.#parts.sources)
-        else {
-          if (refusal.reason !== 'busy') this.refused(wanted.name, refusal.sentence)
-          interest.refused(refusal)
-        }
-      })
-    })
-  }
-
-  /** Tells the operator. */
-  refused(name: string, why: string): void {
-    const { name: edge, from } = this.edge
-    const interest = name.slice(0, nameCharsMax)
-    const about = { who: edge, kind: 'interest', same: `${interest} ${why}` }
-    this.#parts.warnings.warn('edge.refused', about, { edge, from, interest, why })
-  }
-
-  /** It says to be further than this hub: whether the API server is, it is asked. */
-  #measure(number: number): void {
-    const interest = this.#interests.get(number)
-    if (interest === undefined) return
-    void this.#parts.sources.present(interest.source).then((version) => {
-      if (version === undefined || this.#isOver || !this.#session.measured(number, version)) return
-      const { name: edge, from } = this.edge
-      const about = { who: edge, kind: 'interest', same: `${interest.wanted.name} lost` }
-      this.#parts.warnings.warn('edge.ahead', about, { edge, from, interest: interest.wanted.name, version })
-      this.wake()
-    })
-  }
-
-  /** What cannot be judged is not given. */
-  #judge({ wanted }: PeerInterest): Promise<SessionRefusal | undefined> {
-    return this.#parts.rights.judge(this.edge, wanted).catch(() => unjudged)
-  }
-
-  #release(number: number): void {
-    const interest = this.#interests.get(number)
-    if (interest !== undefined) this.forget(interest)
   }
 
   #send(bytes: Buffer): void {
@@ -354,14 +272,18 @@ export class LinkedEdge {
     })
   }
 
-  /** One timer for what is due next: a sign of life, the end of a drain, the end of the certificate by the clock as it is now. */
+  /**
+   * One timer for what is due next: a sign of life, the end of a drain, the end of the certificate by the clock as it is then. One that
+   * comes soon enough stays, which is looked at with each event, before any clock is.
+   */
   #wait(): void {
-    const { clock } = this.#parts
-    const endsAt = this.#now + this.edge.certificate.endsAtMs - clock.now()
-    const at = Math.min(this.#session.nextTick, endsAt)
-    if (this.#timer !== undefined && this.#timer.at <= at) return
+    const { nextTick } = this.#session
+    if (this.#timer !== undefined && this.#timer.at <= nextTick) return
     this.#timer?.cancel()
-    this.#timer = { at, cancel: clock.setTimer(Math.max(0, at - this.#now), () => this.#due()) }
+    const { clock } = this.#parts
+    const now = this.#now
+    const at = Math.min(nextTick, now + this.edge.certificate.endsAtMs - clock.now())
+    this.#timer = { at, cancel: clock.setTimer(Math.max(0, at - now), () => this.#due()) }
   }
 
   #due(): void {
@@ -390,7 +312,7 @@ export class LinkedEdge {
     this.#timer?.cancel()
     this.#streamSending?.stop()
     this.#streams?.close(why)
-    for (const interest of [...this.#interests.values()]) this.forget(interest)
+    this.#interests.forgetAll()
     const fields = { edge, from, reason, why, livedMs: Math.round(this.#now - this.#cameAt) }
     if (faults.has(reason)) warnings.warn('edge.left', { who: edge, kind: 'link', same: `${reason} ${why}` }, fields)
     else log.debug('edge.left', fields)
@@ -398,9 +320,6 @@ export class LinkedEdge {
     ended(this)
   }
 }
-
-/** Of an interest's name, as the log has it. */
-const nameCharsMax = 256
 
 const codes: Readonly<Partial<Record<string, LinkClose>>> = {
   ...{ frame: 'fault', drained: 'away', busy: 'away', other: 'broken' },
@@ -411,9 +330,4 @@ const faults: ReadonlySet<string> = new Set(['frame', 'identity', 'protocol', 'c
 function overdue(signer: keyof typeof anotherBy): SessionRefusal {
   const sentence = `the certificate has ended: ${anotherBy[signer]}`
   return { reason: 'identity', retryAfterMs: peerLimits.replacedRetryMs, sentence }
-}
-const unjudged: SessionRefusal = {
-  reason: 'busy',
-  retryAfterMs: sessionLimits.busyRetryMs,
-  sentence: 'the hub cannot tell now whether this edge may have it',
 }

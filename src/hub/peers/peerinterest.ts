@@ -8,25 +8,39 @@ import type { HubSources, OpenedSource } from '../sources/sources.ts'
 import type { SelectedView, SourceReader } from '../sources/view.ts'
 import type { LinkSelections } from './selections.ts'
 
-/** The link it belongs to. */
-type InterestOwner = {
+/** The link that it is told over. */
+export type InterestLink = {
   /** The session has something to be sent. */
   wake(): void
   /** The same, for an event. */
   told(): void
-  forget(interest: PeerInterest): void
   /** The session broke over it. */
   broke(error: unknown): void
+}
+
+/** Those of its edge. */
+type OthersOfEdge = {
+  forget(interest: PeerInterest): void
   readonly selections: LinkSelections
   /** An operator should know that it was. */
   refused(interest: string, why: string): void
+}
+
+type Parts = {
+  /** As the edge gave it. */
+  readonly number: number
+  readonly wanted: Interest
+  readonly among: OthersOfEdge
+  readonly link: InterestLink
+  readonly session: HubSession
 }
 
 /** One interest of the edge, by the number that the edge gave it. */
 export class PeerInterest implements SourceReader {
   readonly number: number
   readonly wanted: Interest
-  readonly #peer: InterestOwner
+  readonly #among: OthersOfEdge
+  readonly #link: InterestLink
   readonly #session: HubSession
   #opened: OpenedSource | undefined
   #isOver = false
@@ -34,10 +48,11 @@ export class PeerInterest implements SourceReader {
   #selected: SelectedView | undefined
   source = 0
 
-  constructor(number: number, wanted: Interest, peer: InterestOwner, session: HubSession) {
+  constructor({ number, wanted, among, link, session }: Parts) {
     this.number = number
     this.wanted = wanted
-    this.#peer = peer
+    this.#among = among
+    this.#link = link
     this.#session = session
   }
 
@@ -50,44 +65,44 @@ export class PeerInterest implements SourceReader {
   }
 
   selects(view: SelectedView): SessionRefusal | undefined {
-    const refusal = this.#peer.selections.enter(view)
+    const refusal = this.#among.selections.enter(view)
     if (refusal === undefined) this.#selected = view
-    else if (refusal.reason !== 'busy') this.#peer.refused(this.wanted.name, refusal.sentence)
+    else if (refusal.reason !== 'busy') this.#among.refused(this.wanted.name, refusal.sentence)
     return refusal
   }
 
   looked(objects: number, found: number): void {
-    this.#peer.selections.looked(objects, found)
+    this.#among.selections.looked(objects, found)
   }
 
   opened(view: InterestView): void {
     if (this.#isOver) return
     this.source = view.source
     this.#session.opened(this.number, view)
-    this.#peer.wake()
+    this.#link.wake()
   }
 
   event(event: LinkEvent): void {
     try {
       this.#session.event(this.number, event)
     } catch (error) {
-      this.#peer.broke(error)
+      this.#link.broke(error)
     }
-    this.#peer.told()
+    this.#link.told()
   }
 
   refused(refusal: SessionRefusal): void {
     if (this.#isOver) return
     this.#session.refuse(this.number, sayable(refusal))
-    this.#peer.forget(this)
-    this.#peer.wake()
+    this.#among.forget(this)
+    this.#link.wake()
   }
 
   release(): void {
     this.#isOver = true
     this.#opened?.leave(this.wanted, this)
     this.#opened = undefined
-    if (this.#selected !== undefined) this.#peer.selections.leave(this.#selected)
+    if (this.#selected !== undefined) this.#among.selections.leave(this.#selected)
     this.#selected = undefined
   }
 }

@@ -19,6 +19,9 @@ import { decodeMessage } from './messages.ts'
 import { type ReplicaAddress, ReplicaSockets } from './replicasockets.ts'
 
 const state = makeState(Date.now())
+/** As if so much more time had passed for all replicas. */
+const passed = { ms: 0 }
+const clock = { ...systemClock, steady: () => systemClock.steady() + passed.ms }
 
 function peer(name: string, issuedAtMs: number): EdgePeer {
   const times = { endsAtMs: 0, issuedAtMs, vouchedAtMs: issuedAtMs }
@@ -32,7 +35,7 @@ async function open(hub: string, addresses: ReplicaAddress[], own = state) {
   const held = { state: own }
   const log = createLog({ level: 'debug', write: (line) => void lines.push(line) })
   const replicas = new ReplicaSockets({
-    ...{ hub, addresses: () => addresses, state: () => held.state, clock: systemClock, log },
+    ...{ hub, addresses: () => addresses, state: () => held.state, clock, log },
     replaced: (edge, { sentence, isHandOver }) => {
       replaced.push(`${edge.name}: ${sentence}${isHandOver ? ', handed over' : ''}`)
       replicas.gone(edge)
@@ -47,19 +50,22 @@ async function open(hub: string, addresses: ReplicaAddress[], own = state) {
     await running
     await server.close()
   }
-  return { replicas, replaced, lines, server, held, close }
+  return { replicas, replaced, lines, server, held, close, [Symbol.asyncDispose]: close }
 }
 
 test('a name at two replicas is at one: the newer certificate stays, then the newer link; each knows whom the others hold', async () => {
   const addresses: ReplicaAddress[] = []
-  const [a, b] = [await open('a', addresses), await open('b', addresses)]
+  await using a = await open('a', addresses)
+  await using b = await open('b', addresses)
   a.replicas.came(peer('old', 1))
   a.replicas.came(peer('new', 2))
   a.replicas.came(peer('moved', 1))
   await until(() => a.replicas.others.length === 1 && b.replicas.others.length === 1)
   b.replicas.came(peer('old', 2))
   b.replicas.came(peer('new', 1))
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  await until(() => a.replaced.length === 1 && b.replaced.length === 1)
+  // Which link is newer is known as far as a question takes on its way.
+  passed.ms += 5_000
   b.replicas.came(peer('moved', 1))
   b.replicas.came(peer('alone', 1))
   await until(() => a.replaced.length === 2 && b.replaced.length === 1)
@@ -82,12 +88,11 @@ test('a name at two replicas is at one: the newer certificate stays, then the ne
     held.state = switched
     server.adopt(switched)
   }
-  await Promise.all([a.close(), b.close()])
 })
 
 test('who is no replica is refused: an edge, another authority, no certificate; what else answers there learns nothing', async () => {
   const addresses: ReplicaAddress[] = []
-  const a = await open('a', addresses)
+  await using a = await open('a', addresses)
   a.replicas.came(peer('n1', 1))
   const dial = (pair: { cert: string; key: string } | object) =>
     new Promise<string>((resolve) => {
@@ -124,16 +129,18 @@ test('who is no replica is refused: an edge, another authority, no certificate; 
     { name: self, key: privateKey },
   )
   for (const pair of [edgePair(state, 'n1', Date.now()), { cert: forged, key }]) {
+    using ends = new DisposableStack()
     const server = createServer(pair)
+    ends.defer(() => {
+      server.closeAllConnections()
+      server.close()
+    })
     new WebSocketServer({ server }).on('connection', (line) => line.on('message', (data) => heard.push(String(data))))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
-    const b = await open('b', [{ host: '127.0.0.1', port }])
+    await using b = await open('b', [{ host: '127.0.0.1', port }])
     b.replicas.came(peer('n1', 1))
     await until(() => b.lines.some((line) => line.includes('replica.unreached')))
-    await b.close()
-    server.closeAllConnections()
-    server.close()
   }
   assert.deepEqual(heard, [])
   assert.equal(new X509Certificate(replicaPair(state, Date.now()).cert).subject, 'O=ake:hubs\nCN=ake-hub-replica')

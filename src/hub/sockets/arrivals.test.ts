@@ -45,10 +45,14 @@ class Crowd {
     await settle(6)
     return ends
   }
+
+  [Symbol.dispose](): void {
+    this.arrivals.end()
+  }
 }
 
 test('[L22] invented tickets of one source: so many are tried, then it waits with full handshakes, and edges from elsewhere get through', async () => {
-  const crowd = new Crowd()
+  using crowd = new Crowd()
   const { fullPerSecond, ticketsOnTrialMax, lineMsMax } = crowd.limits
   await crowd.come('stranger', 1_500, helloOf(true))
   await crowd.come('edge', 1, helloOf(true))
@@ -60,11 +64,10 @@ test('[L22] invented tickets of one source: so many are tried, then it waits wit
   const most = ticketsOnTrialMax + (fullPerSecond * lineMsMax) / 1_000 + fullPerSecond / 10
   assert.ok(crowd.count('stranger') <= most, `${crowd.count('stranger')} of ${most}`)
   assert.ok(crowd.arrivals.turnedAway > 0)
-  crowd.arrivals.end()
 })
 
 test('[L22] tickets that were worth something leave their source as it was, those that were not do for some seconds', async () => {
-  const crowd = new Crowd()
+  using crowd = new Crowd()
   const { ticketsOnTrialMax } = crowd.limits
   const resume = async (source: string, isWorth: boolean) => {
     await crowd.come(source, 1, helloOf(true))
@@ -81,11 +84,10 @@ test('[L22] tickets that were worth something leave their source as it was, thos
   assert.ok(await full(), 'they took nothing from full handshakes')
   for (let at = 0; at < ticketsOnTrialMax; at++) await resume('rotated', false)
   assert.ok(!(await full()), 'they cost as much as full handshakes')
-  crowd.arrivals.end()
 })
 
 test('[L22] connections that say nothing: of the source that has the most the oldest goes', async () => {
-  const crowd = new Crowd()
+  using crowd = new Crowd()
   const [edge] = await crowd.come('edge', 1, undefined)
   const strangers = await crowd.come('stranger', 3_000, undefined)
   assert.equal(crowd.arrivals.size, 2_000)
@@ -93,5 +95,4 @@ test('[L22] connections that say nothing: of the source that has the most the ol
   edge?.write(helloOf(false))
   await settle(6)
   assert.equal(crowd.count('edge'), 1)
-  crowd.arrivals.end()
 })

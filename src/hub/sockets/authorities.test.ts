@@ -30,7 +30,7 @@ function joined(
 }
 
 test('a certificate of the cluster counts once its authority is known, also for a session that was begun before', async () => {
-  const hub = await startHub()
+  await using hub = await startHub()
   const tickets = new HubTicketPouch()
   const notBefore = Math.floor((Date.now() - 300_000) / 1000) * 1000
   const credential = credentialWith(hub.state, joined('edge-1', { notBefore }))
@@ -47,12 +47,11 @@ test('a certificate of the cluster counts once its authority is known, also for 
   }
   hub.listener.setClusterAuthorities([])
   await assert.rejects(dial, /\(401\).*not signed by/, 'resumed, and its authority is gone')
-  await hub.close()
 })
 
 test("while the cluster's authorities are not read, what none here has signed is told to come back, and what the hub signed is let in", async () => {
   let unread: string | undefined = 'not read yet: try again'
-  const hub = await startHub({ clusterUnread: () => unread })
+  await using hub = await startHub({ clusterUnread: () => unread })
   const credential = credentialWith(hub.state, joined('edge-1'))
   const dial = () => connect(hub.state, { address: hub.address(), credential })
   await assert.rejects(dial, (error: Error) => {
@@ -63,22 +62,20 @@ test("while the cluster's authorities are not read, what none here has signed is
   await connect(hub.state, { address: hub.address(), credential: credentialOf(hub.state) })
   unread = undefined
   await assert.rejects(dial, /\(401\).*not signed by an authority of this hub or its cluster/)
-  await hub.close()
 })
 
 test('what an edge is told whose certificate has ended goes by who signed it', async () => {
-  const hub = await startHub({ clusterAuthorities: [clusterAuthority] })
+  await using hub = await startHub({ clusterAuthorities: [clusterAuthority] })
   const ended = joined('edge-1', { notAfter: Date.now() - 1_000 })
   const credential = credentialWith(hub.state, ended)
   await assert.rejects(
     connect(hub.state, { address: hub.address(), credential }),
     /\(401\): the certificate has expired: join again with "ake join"/,
   )
-  await hub.close()
 })
 
 test('[L23] authorities are announced, switched and retired: certificates of the old one count until it is retired, resumed sessions included', async () => {
-  const hub = await startHub()
+  await using hub = await startHub()
   const now = Date.now()
   const tickets = new HubTicketPouch()
   const before = credentialOf(hub.state)
@@ -106,11 +103,10 @@ test('[L23] authorities are announced, switched and retired: certificates of the
   )
   await assert.rejects(connect(hub.state, { address: hub.address(), credential: told }), /\(401\)/)
   await connect(hub.state, { address: hub.address(), credential: renewed })
-  await hub.close()
 })
 
 test('where others have its key an authority counts no more from the step on that replaces it, nor does a session of it; those of the next one do', async () => {
-  const hub = await startHub()
+  await using hub = await startHub()
   const tickets = new HubTicketPouch()
   const forged = credentialOf(hub.state)
   await connect(hub.state, { address: hub.address(), credential: forged, tickets })
@@ -129,7 +125,6 @@ test('where others have its key an authority counts no more from the step on tha
   assert.equal(after.bridge, undefined, 'nothing is vouched for by the old one')
   assert.equal(servingKey.equals(after.servingKey), false)
   assert.equal(before.key.equals(after.tickets.key), false)
-  await hub.close()
 })
 
 test('each step of a rotation is refused out of its order, and adds one to the count of steps', () => {
@@ -163,7 +158,7 @@ test('each step of a rotation is refused out of its order, and adds one to the c
 })
 
 test('an edge that was away while the authority was switched is let in by what vouches for the new one; after that is gone it is told', async () => {
-  const hub = await startHub()
+  await using hub = await startHub()
   const before = credentialOf(hub.state)
   const switched = withSwitched(withNext(hub.state, Date.now()), Date.now())
   hub.adopt(switched)
@@ -178,5 +173,4 @@ test('an edge that was away while the authority was switched is let in by what v
   const stranger = withSwitched(withNext(makeState(Date.now()), Date.now()), Date.now())
   hub.adopt(stranger)
   await assert.rejects(connect(hub.state, { address: hub.address(), credential: before }), /not signed by an authority/)
-  await hub.close()
 })

@@ -10,7 +10,7 @@ import { connect, credentialOf, startHub } from './hub.test-support.ts'
 const edges = 200
 
 test('[L22] 200 full handshakes at once: the rate of them gets through, in line, the others hear when to come back', async () => {
-  const hub = await startHub({ limits: { fullPerSecond: 10, lineMsMax: 1_000 } })
+  await using hub = await startHub({ limits: { fullPerSecond: 10, lineMsMax: 1_000 } })
   const credential = credentialOf(hub.state)
   const startedMs = performance.now()
   const attempts = await Promise.allSettled(
@@ -29,11 +29,10 @@ test('[L22] 200 full handshakes at once: the rate of them gets through, in line,
   assert.equal(hub.listener.arriving.turnedAway, refused.length)
   assert.ok(tookMs >= 900, 'those in line waited for their turn')
   await until(() => hub.listener.arriving.all === 0)
-  await hub.close()
 })
 
 test('[L22] while full handshakes wait in line those with a ticket get through; tickets that are worth nothing do not help', async () => {
-  const hub = await startHub({ limits: { fullPerSecond: 2, lineMsMax: 30_000, arrivalMsMax: 60_000 } })
+  await using hub = await startHub({ limits: { fullPerSecond: 2, lineMsMax: 30_000, arrivalMsMax: 60_000 } })
   const credential = credentialOf(hub.state)
   const tickets = new HubTicketPouch()
   await connect(hub.state, { address: hub.address(), credential, tickets })
@@ -73,5 +72,4 @@ test('[L22] while full handshakes wait in line those with a ticket get through; 
   const got = late.filter(({ status }) => status === 'fulfilled').length
   assert.ok(hub.listener.counts.full > before)
   assert.ok(got <= 1 + 2 * seconds, `${got} links in ${seconds} s`)
-  await hub.close()
 })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
-import { until } from '../../base/until.test-support.ts'
+import { until, untilStill } from '../../base/until.test-support.ts'
 import { frameBytesMax } from '../../link/frames/frames.ts'
 import { connect, credentialOf, type HubParts, startHub } from './hub.test-support.ts'
 
@@ -63,18 +63,13 @@ function spelled(first: number, length: number, payload = Buffer.alloc(Math.max(
   return Buffer.concat([head, Buffer.alloc(masked ? 4 : 0), payload])
 }
 
-/** Sends whenever there is room, until there is none for a while; answers how many frames. */
+/** Sends whenever there is room, until there is no more of it; answers how many frames. */
 async function fill(there: Hub['links'][number]): Promise<number> {
   const frame = Buffer.alloc(frameBytesMax, 1)
-  for (let sent = 0; ; ) {
+  for (let sent = 1; ; sent++) {
     const { readies } = there
-    sent++
     if (there.link.send(frame)) await pause(0)
-    else {
-      const waitedSince = performance.now()
-      while (there.readies === readies && performance.now() - waitedSince < 150) await pause(5)
-      if (there.readies === readies) return sent
-    }
+    else if ((await untilStill(() => there.readies)) === readies) return sent
   }
 }
 

@@ -83,7 +83,7 @@ export async function startHub(parts: HubParts = {}) {
   }
   const address = (host = '127.0.0.1') => new URL(`wss://${host}:${at?.port}`)
   const adopt = (other: HubState) => listener.setState(other, hubPair(other, hosts, now))
-  return { state, listener, links, address, adopt, port: at?.port ?? 0, close }
+  return { state, listener, links, address, adopt, port: at?.port ?? 0, close, [Symbol.asyncDispose]: close }
 }
 
 export function credentialOf(state: HubState, name = 'edge-1', now = Date.now()) {

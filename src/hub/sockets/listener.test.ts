@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
-import { until } from '../../base/until.test-support.ts'
+import { until, untilStill } from '../../base/until.test-support.ts'
 import { type CertificateName, issueCertificate } from '../../pki/certificate.ts'
 import { dialTcp } from '../../upstream/dial.ts'
 import { type HubDialParts, HubRefusal } from '../../upstream/linked/hubdial.ts'
@@ -63,11 +63,11 @@ test('frames both ways, who is there, and an end with its reason on both sides',
   }))
 
 test('[L23] a session is resumed after a restart of the hub with the same state, and by another hub with it', async () => {
-  const first = await startHub()
+  await using first = await startHub()
   const { tickets, credential } = await ticketed(first)
   await first.close()
-  const again = await startHub({ state: first.state, port: first.port })
-  const other = await startHub({ state: first.state })
+  await using again = await startHub({ state: first.state, port: first.port })
+  await using other = await startHub({ state: first.state })
   for (const hub of [again, other, again]) {
     const edge = await connect(first.state, { address: hub.address(), tickets, credential })
     assert.equal(edge.link.peer.resumed, true)
@@ -79,12 +79,10 @@ test('[L23] a session is resumed after a restart of the hub with the same state,
     await edge.ended
   }
   assert.deepEqual(other.listener.counts, { full: 0, resumed: 1, refused: 0 })
-  await again.close()
-  await other.close()
 })
 
 test('not where the ticket key or the context is another: a full handshake follows by itself, and is kept', async () => {
-  const first = await startHub()
+  await using first = await startHub()
   const { state } = first
   for (const changed of [{ tickets: makeTickets(0) }, { sessionIdContext: 'ff' }]) {
     const { tickets, credential } = await ticketed(first)
@@ -97,7 +95,6 @@ test('not where the ticket key or the context is another: a full handshake follo
       assert.equal(next.link.peer.resumed, true)
     })
   }
-  await first.close()
 })
 
 test('a hub that rotates its ticket key while it runs, or renews its certificate', () =>
@@ -283,9 +280,8 @@ test('[L5] what is sent in one turn is one record of TLS', () =>
     const [there] = hub.links
     there?.link.send(Buffer.of(1))
     await until(() => edge.frames.length === 1)
-    // Tickets come behind the handshake.
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    const before = lines[0]?.bytesRead ?? 0
+    // Tickets come behind the handshake, when they may.
+    const before = await untilStill(() => lines[0]?.bytesRead ?? 0)
     for (let at = 0; at < 10; at++) there?.link.send(Buffer.of(at))
     await until(() => edge.frames.length === 11)
     assert.equal((lines[0]?.bytesRead ?? 0) - before, 22 + 10 * 3)

@@ -26,14 +26,15 @@ async function world(parts: Pick<HubParts, 'limits' | 'clock' | 'revoked'> = {})
     socket.destroy()
     return heard
   }
-  return { hub, asked, say }
+  return { hub, asked, say, [Symbol.asyncDispose]: hub.close }
 }
 
 const post = (bytes: number, body: string) =>
   `POST /join/v1/requests HTTP/1.1\r\nhost: h\r\ncontent-length: ${bytes}\r\n\r\n${body}`
 
 test('one request to a connection, with where it comes from, and the node of a certificate that counts', async () => {
-  const { hub, asked, say } = await world()
+  await using it = await world()
+  const { hub, asked, say } = it
   const head = 'GET /join/v1/authorities HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n\r\n'
   const heard = await say(head + head)
   assert.equal(heard.match(/HTTP\/1\.1 200/g)?.length, 1)
@@ -46,15 +47,16 @@ test('one request to a connection, with where it comes from, and the node of a c
   })
   await say(head, { pair: credentialOf(hub.state).pair })
   assert.equal(asked.at(-1)?.node, 'edge-1')
-  await say(head, { pair: credentialOf((await world()).hub.state).pair })
+  await using foreign = await world()
+  await say(head, { pair: credentialOf(foreign.hub.state).pair })
   assert.equal(asked.at(-1)?.node, undefined, 'of another authority')
-  await hub.close()
 })
 
 test('of a certificate that has ended it is told whose it was, unless it was revoked', async () => {
   let nowMs = Date.now()
   let revoked: string | undefined
-  const { hub, asked, say } = await world({ clock: { ...systemClock, now: () => nowMs }, revoked: () => revoked })
+  await using it = await world({ clock: { ...systemClock, now: () => nowMs }, revoked: () => revoked })
+  const { hub, asked, say } = it
   const { pair } = credentialOf(hub.state)
   nowMs += 3 * 365 * 24 * 3600_000
   const shown = async () => {
@@ -65,16 +67,15 @@ test('of a certificate that has ended it is told whose it was, unless it was rev
   assert.deepEqual(await shown(), { node: undefined, endedNode: 'edge-1' })
   revoked = 'revoked'
   assert.deepEqual(await shown(), { node: undefined, endedNode: undefined })
-  await hub.close()
 })
 
 test('a body that is too long is refused as soon as it is, one that never ends goes with its connection', async () => {
-  const { hub, asked, say } = await world({ limits: { arrivalMsMax: 700 } })
+  await using it = await world({ limits: { arrivalMsMax: 700 } })
+  const { asked, say } = it
   assert.match(await say(post(4, 'body')), /\{"bytes":4\}$/)
   assert.match(await say(post(1e9, 'x'.repeat(9_000))), /^HTTP\/1\.1 413/)
   const startedMs = performance.now()
   assert.equal(await say(post(100, 'x'), { ends: false }), '')
   assert.ok(performance.now() - startedMs < 5_000)
   assert.equal(asked.length, 1)
-  await hub.close()
 })

@@ -39,7 +39,7 @@ type Following = ViewedSource & {
   readonly views: Map<string, SharedView>
   dispatch: Dispatch<SharedView>
   plan: FieldPlan
-  gapEnd: number
+  knownFrom: number
   readonly stop: () => void
 }
 
@@ -149,9 +149,10 @@ export class HubSource {
     }
   }
 
+  /** What its copy heard before may be of a past that was doubted since: no reader is told of that. */
   #follow(cache: Cache): Following {
     const following: Following = {
-      ...{ number: this.number, cache, plan: cache.plan, gapEnd: 0 },
+      ...{ number: this.number, cache, plan: cache.plan, knownFrom: cache.version },
       ...{ views: new Map(), dispatch: new Dispatch<SharedView>(cache.plan) },
       stop: cache.observe((event) => this.#hear(following, event)),
     }
@@ -160,7 +161,7 @@ export class HubSource {
 
   #hear(following: Following, event: Event): void {
     this.#replan(following)
-    if (event.gap !== undefined) following.gapEnd = Math.max(following.gapEnd, event.gap.to)
+    if (event.gap !== undefined) following.knownFrom = Math.max(following.knownFrom, event.gap.to)
     following.dispatch.send(event)
   }
 

@@ -43,8 +43,8 @@ export interface SourceReader {
 export type ViewedSource = {
   readonly number: number
   readonly cache: Cache
-  /** The end of the last gap in its history that deletions were found by: an edge that stands before it compares. */
-  readonly gapEnd: number
+  /** Where it began to be followed, or the end of the last gap that deletions were found by: an edge that stands before it compares. */
+  readonly knownFrom: number
 }
 
 const nobodyElse: readonly SourceReader[] = []
@@ -110,7 +110,7 @@ export class SharedView implements InterestView, Receiver {
   }
 
   get floor(): number {
-    return Math.max(this.#of.cache.history.window.floor.version, this.#of.gapEnd)
+    return Math.max(this.#of.cache.history.window.floor.version, this.#of.knownFrom)
   }
 
   get digest(): DigestTree {
@@ -197,9 +197,9 @@ export class SharedView implements InterestView, Receiver {
   #see(event: Event): LinkEvent | undefined {
     const type = event.typeFor(this.#filter)
     if (type === undefined) return undefined
-    const { key, version, item, previous } = event
+    const { key, version, item, previous, isRelabelled } = event
     return {
-      ...{ key, version },
+      ...{ key, version, isRelabelled },
       item: type === 'DELETED' ? undefined : item,
       previous: type === 'ADDED' ? undefined : previous,
     }

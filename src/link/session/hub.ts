@@ -4,15 +4,17 @@
  * of the same `receive` or the next `tick`. A frame that is wrong here closes the link with its reason (L8).
  */
 import { LinkFault } from '../frames/bytes.ts'
-import { chooseProtocol, type LinkFrame } from '../frames/frames.ts'
+import type { LinkFrame } from '../frames/frames.ts'
 import { sayAccepted } from './hubaccepted.ts'
 import { ageOf } from './hubage.ts'
+import { InterestsAhead } from './hubahead.ts'
 import { ConfirmedVersion, type UnliveInterests, unliveOf } from './hubconfirmed.ts'
-import { misfitOf, noProtocol, type SessionRefusal } from './hubgreeting.ts'
+import type { SessionRefusal } from './hubgreeting.ts'
 import { HubInterest } from './hubinterest.ts'
 import { HubLabour } from './hublabour.ts'
 import type { HubSessionParts } from './hubparts.ts'
 import { HubSending } from './hubsending.ts'
+import { HubWelcome } from './hubwelcome.ts'
 import { type SessionLimits, sessionLimits } from './limits.ts'
 import { Liveness } from './liveness.ts'
 import type { HubEffect, InterestStart, InterestView, LinkEvent, LinkTerms } from './session.ts'
@@ -24,23 +26,19 @@ export class HubSession {
   readonly #parts: HubSessionParts
   readonly #limits: SessionLimits
   readonly #sending: HubSending
+  readonly #welcome: HubWelcome
   readonly #liveness: Liveness
   readonly #interests = new Map<number, HubInterest>()
-  /** Those that are further than the hub, each with when the API server is asked about it: a moment after it is first looked at. */
-  readonly #waiting = new Map<HubInterest, number>()
-  #aheadAt = Number.POSITIVE_INFINITY
+  readonly #ahead: InterestsAhead
   /** How many interests of this edge each source has. */
   readonly #sources = new Map<number, number>()
   #effects: HubEffect[] = []
   #state: SessionState = 'greeting'
-  #epoch: number
-  #lost: number
   #lastNumber = 0
   #nameBytes = 0
   readonly #labour: HubLabour
   readonly #confirmed = new ConfirmedVersion()
   #leaveAt = Number.POSITIVE_INFINITY
-  #terms: LinkTerms | undefined
   /** Answered behind everything that there is to tell. */
   #pinged: number | undefined
   /** What runs at the other end, as its hello says; '' before that. */
@@ -54,8 +52,8 @@ export class HubSession {
     this.#limits = limits
     this.#labour = new HubLabour({ max: limits.labourMax, perMs: limits.labourPerMs }, parts.now)
     const packing = new HubLabour({ max: limits.packedBytesMax, perMs: limits.packedBytesPerMs }, parts.now)
-    this.#epoch = parts.epoch
-    this.#lost = parts.lost
+    this.#ahead = new InterestsAhead(limits)
+    this.#welcome = new HubWelcome({ own: parts, limits, send: (frame) => this.#send(frame) })
     this.#liveness = new Liveness(limits.keepaliveMsMax + limits.hubPatienceMs, parts.now)
     this.#sending = new HubSending(
       { changes: parts.changes, limits, packing },
@@ -80,7 +78,7 @@ export class HubSession {
 
   /** When `tick` is due if nothing else happens. */
   get nextTick(): number {
-    return Math.min(this.#liveness.next(), this.#leaveAt, this.#aheadAt, this.#sending.nextTick)
+    return Math.min(this.#liveness.next(), this.#leaveAt, this.#ahead.nextTick, this.#sending.nextTick)
   }
 
   /** What this edge makes the hub hold, beside its interests. */
@@ -167,8 +165,8 @@ export class HubSession {
   event(number: number, event: LinkEvent): void {
     const interest = this.#interests.get(number)
     if (interest === undefined) return
-    interest.tell(event)
-    this.#sending.wake(interest)
+    if (interest.tell(event)) this.#sending.wake(interest)
+    else this.#accept(interest, interest.invite())
     if (this.#sending.tally.bytes > this.#limits.waitingBytesMax) this.#relieve()
   }
 
@@ -179,14 +177,13 @@ export class HubSession {
 
   /** Documents of the cluster have changed. */
   signed(): void {
-    if (this.#state === 'open' || this.#state === 'leaving') this.#tellSigns()
+    if (this.#state === 'open' || this.#state === 'leaving') this.#welcome.tellSigns()
   }
 
   /** The cluster was put back: nothing up to this version is true any more, and every interest is compared. */
   lost(epoch: number, version: number): void {
     if (this.#state === 'closed') return
-    this.#epoch = epoch
-    this.#lost = version
+    this.#welcome.putBack(epoch, version)
     this.#confirmed.forget()
     if (this.#state === 'greeting') return
     this.#send({ kind: 'lost', interest: 0, epoch, version })
@@ -205,7 +202,7 @@ export class HubSession {
   measured(number: number, version: number): boolean {
     const interest = this.#interests.get(number)
     if (interest?.phase !== 'waiting' || interest.claimed <= version) return false
-    this.#send({ kind: 'lost', interest: number, epoch: this.#epoch, version: interest.claimed })
+    this.#send({ kind: 'lost', interest: number, epoch: this.#welcome.epoch, version: interest.claimed })
     interest.forgetPast()
     this.#accept(interest, interest.begin())
     return true
@@ -213,8 +210,8 @@ export class HubSession {
 
   /** What policies say of the edge; it is told behind the welcome, or now. */
   terms(terms: LinkTerms): void {
-    this.#terms = terms
-    if (this.#state === 'open' || this.#state === 'leaving') this.#tellTerms()
+    this.#welcome.terms = terms
+    if (this.#state === 'open' || this.#state === 'leaving') this.#welcome.tellTerms()
   }
 
   /** The edge is asked to go elsewhere; the link ends when the time is over. */
@@ -247,37 +244,16 @@ export class HubSession {
   }
 
   #greet(hello: FrameFor<'hello'>): void {
-    const { hub, release, cluster, digestKey, trustsEdges = false, admit, areStreamsWaiting } = this.#parts
-    const protocol = chooseProtocol(hello)
-    const fitting = { cluster, epoch: this.#epoch, limits: this.#limits }
-    const refusal = protocol === undefined ? noProtocol : (misfitOf(hello, fitting) ?? admit(hello.edge))
-    if (protocol === undefined || refusal !== undefined) {
-      this.#refuse(refusal ?? noProtocol)
+    const isStreamPaced = hello.counts === 1 && this.#parts.areStreamsWaiting !== undefined
+    const refusal = this.#welcome.greet(hello, isStreamPaced)
+    if (refusal !== undefined) {
+      this.#refuse(refusal)
       return
     }
     this.#state = 'open'
     this.release = hello.release
     this.#sending.window = hello.window
-    const window = this.#limits.windowWanted
-    this.isStreamPaced = hello.counts === 1 && areStreamsWaiting !== undefined
-    const [trusts, counts] = [trustsEdges ? 1 : 0, this.isStreamPaced ? 1 : 0]
-    const own = { protocol, hub, release, cluster, epoch: this.#epoch, window, digestKey, trusts, counts }
-    this.#send({ kind: 'welcome', ...own })
-    if (hello.cluster !== '' && hello.epoch < this.#epoch)
-      this.#send({ kind: 'lost', interest: 0, epoch: this.#epoch, version: this.#lost })
-    this.#tellTerms()
-    this.#tellSigns()
-  }
-
-  #tellTerms(): void {
-    const terms = this.#terms
-    if (terms !== undefined) this.#send({ kind: 'terms', ...terms, trusts: terms.trusts ? 1 : 0 })
-  }
-
-  /** An edge that has its documents by these asks for none of them. */
-  #tellSigns(): void {
-    const { signs = noSigns } = this.#parts
-    if (signs().length > 0) this.#send({ kind: 'documents', signs: signs() })
+    this.isStreamPaced = isStreamPaced
   }
 
   #subscribe({ interests, epoch }: FrameFor<'subscribe'>, now: number): void {
@@ -298,7 +274,7 @@ export class HubSession {
       const unfinished = partial > 0 ? { version: partial, after } : undefined
       const interest = new HubInterest(number, { name, version, wish, partial: unfinished }, parts)
       // It was sent before its edge had heard that the cluster was put back.
-      if (epoch !== this.#epoch && (version > 0 || partial > 0)) interest.forgetPast()
+      if (epoch !== this.#welcome.epoch && (version > 0 || partial > 0)) interest.forgetPast()
       this.#interests.set(number, interest)
       this.#effects.push({ effect: 'open', interest: number, name })
     }
@@ -333,8 +309,8 @@ export class HubSession {
 
   #accept(interest: HubInterest, start: InterestStart): void {
     this.#sending.abandon(interest)
-    if (start === 'wait') this.#waiting.set(interest, Number.NaN)
-    else this.#waiting.delete(interest)
+    if (start === 'wait') this.#ahead.wait(interest)
+    else this.#ahead.leave(interest)
     // Said before anything else is sent of it, with others that begin in the same turn.
     const { source } = interest.view as InterestView
     const entry = { interest: interest.number, source, start, version: interest.startVersion }
@@ -360,7 +336,7 @@ export class HubSession {
 
   #forget(interest: HubInterest): void {
     this.#interests.delete(interest.number)
-    this.#waiting.delete(interest)
+    this.#ahead.leave(interest)
     this.#sending.abandon(interest)
     this.#nameBytes -= interest.name.length
     interest.queue.clear()
@@ -374,25 +350,13 @@ export class HubSession {
   }
 
   #flush(now: number): void {
-    for (const interest of this.#waiting.keys()) if (interest.mayBegin) this.#accept(interest, interest.begin())
-    this.#lookAhead(now)
+    for (const interest of this.#ahead.all()) if (interest.mayBegin) this.#accept(interest, interest.begin())
+    this.#ahead.look(now, this.#effects)
     try {
       this.#sending.flush(now)
     } catch (error) {
       if (!(error instanceof LinkFault)) throw error
       this.#refuse({ reason: 'frame', retryAfterMs: this.#limits.busyRetryMs, sentence: error.message })
-    }
-  }
-
-  /** Whether the hub is behind, or the edge is of a past that no longer exists, only the API server can tell. */
-  #lookAhead(now: number): void {
-    this.#aheadAt = Number.POSITIVE_INFINITY
-    for (const [interest, known] of this.#waiting) {
-      const isDue = now >= known
-      if (isDue) this.#effects.push({ effect: 'ahead', interest: interest.number })
-      const at = isDue ? now + this.#limits.aheadAgainMs : Number.isNaN(known) ? now + this.#limits.aheadMs : known
-      this.#waiting.set(interest, at)
-      this.#aheadAt = Math.min(this.#aheadAt, at)
     }
   }
 
@@ -424,5 +388,3 @@ export class HubSession {
     this.#effects.push({ effect: 'close', ...end })
   }
 }
-
-const noSigns = (): readonly Buffer[] => []

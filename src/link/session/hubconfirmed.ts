@@ -25,9 +25,14 @@ export class ConfirmedVersion {
 
   /** `isAll`: nothing else is on its way either. */
   acknowledged(position: number, isAll: boolean): void {
-    const done = this.#frames.findLastIndex((frame) => frame.position <= position)
-    const [last] = this.#frames.splice(0, done + 1).slice(-1)
-    this.#version = isAll ? this.#told : (last?.version ?? this.#version)
+    let done = 0
+    for (const frame of this.#frames) {
+      if (frame.position > position) break
+      this.#version = frame.version
+      done++
+    }
+    if (done > 0) this.#frames.splice(0, done)
+    if (isAll) this.#version = this.#told
   }
 
   /** Versions are given out again. */

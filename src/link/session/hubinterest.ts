@@ -173,13 +173,17 @@ export class HubInterest {
     return this.#phase === 'waiting' && this.claimed <= (this.#view as InterestView).version
   }
 
-  tell(event: LinkEvent): void {
+  /** False where it has to be compared: no event can say what happened. */
+  tell(event: LinkEvent): boolean {
     if (this.#phase === 'live') {
+      // Its edge could tell its own clients neither when it happened nor all that did under one version: it has a gap of its own.
+      if (event.isRelabelled === true) return false
       this.queue.add(event, true)
       // What was too large is gone, or behind a removal: that is an event, as small as any.
       if (this.#isLargeDue && this.queue.first()?.item === undefined) this.#isLargeDue = false
     } else if (this.#phase === 'walking' || this.#phase === 'walked') this.queue.add(event, false)
     else if (this.#phase === 'snapshot' && (this.#isAtEnd || event.key <= this.#cursor)) this.queue.add(event, false)
+    return true
   }
 
   /** A request of the present comparison has come; the last one is empty. */
@@ -260,7 +264,7 @@ export class HubInterest {
     this.#owesRoot = true
     for (const event of view.since(version)) {
       this.queue.add(event, true)
-      if (this.queue.bytes > this.#limits.waitingBytesMax) return this.invite()
+      if (event.isRelabelled === true || this.queue.bytes > this.#limits.waitingBytesMax) return this.invite()
     }
     return 'replay'
   }

@@ -45,6 +45,8 @@ export class HubSending {
   readonly #packing: HubLabour
   readonly #busy = new Set<HubInterest>()
   readonly #marks = new Map<number, SourceMark>()
+  /** One of them is further than what was sent: most events come between marks, which come once a minute. */
+  #isMarkDue = false
   #window = 0
   #position = 0
   #acknowledged = 0
@@ -131,6 +133,7 @@ export class HubSending {
     const known = this.#marks.get(source)
     if (known === undefined) this.#marks.set(source, { wanted: version, sent: 0 })
     else known.wanted = Math.max(known.wanted, version)
+    this.#isMarkDue = true
   }
 
   /** No interest of it is left, or its past is not. */
@@ -340,10 +343,15 @@ export class HubSending {
 
   /** Once for each source, and never past an event of it that was not sent. */
   #sendMarks(): void {
-    if (this.#marks.size === 0) return
+    if (!this.#isMarkDue) return
+    this.#isMarkDue = false
     const marks: { source: number; version: number }[] = []
     for (const [source, mark] of this.#marks) {
-      if (mark.wanted <= mark.sent || marks.length === this.#limits.batchEventsMax) continue
+      if (mark.wanted <= mark.sent) continue
+      if (marks.length === this.#limits.batchEventsMax) {
+        this.#isMarkDue = true
+        continue
+      }
       const concerned = [...this.#busy].filter((interest) => interest.view?.source === source)
       let version = mark.wanted
       // What one interest takes off may bring the mark to where it may not stand for another.
@@ -351,6 +359,7 @@ export class HubSending {
         before = version
         for (const interest of concerned) version = interest.markUpTo(version)
       }
+      if (version < mark.wanted) this.#isMarkDue = true
       if (version <= mark.sent) continue
       mark.sent = version
       marks.push({ source, version })

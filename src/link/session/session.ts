@@ -49,6 +49,8 @@ export type LinkEvent = {
   readonly item: LinkObject | undefined
   /** What the interest had of it before. */
   readonly previous: LinkObject | undefined
+  /** A list told the hub of it and not a watch: the version is not when it happened, and the object may be of an older one. */
+  readonly isRelabelled?: boolean
 }
 
 /**

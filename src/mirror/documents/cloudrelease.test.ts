@@ -29,11 +29,12 @@ function setUp() {
     assert.deepEqual([clock.pending(), observers.size], [0, 0])
   }
   const come = () => [...observers].map((observer) => observer('reachable'))
-  return { clock, cloud, release, come, end }
+  return { clock, cloud, release, come, [Symbol.asyncDispose]: end }
 }
 
 test('a release that is known is no later one, and until it is known it may be', async () => {
-  const { clock, cloud, release, end } = setUp()
+  await using it = setUp()
+  const { clock, cloud, release } = it
   cloud.says = 'unknown'
   await settle()
   assert.equal(release.isLater, true)
@@ -49,11 +50,11 @@ test('a release that is known is no later one, and until it is known it may be',
     await settle()
     assert.equal(release.isLater, isLater, says)
   }
-  await end()
 })
 
 test('a cloud that comes back is asked anew, one that says nothing soon', async () => {
-  const { clock, cloud, release, come, end } = setUp()
+  await using it = setUp()
+  const { clock, cloud, release, come } = it
   cloud.says = 'unknown'
   await settle()
   clock.advance(5_000)
@@ -66,5 +67,4 @@ test('a cloud that comes back is asked anew, one that says nothing soon', async 
   clock.advance(5_000)
   await settle()
   assert.equal(cloud.asked, 3)
-  await end()
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { silentLog } from '../../base/log.ts'
+import { createLog, silentLog } from '../../base/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { DocumentStore } from './documentstore.ts'
@@ -51,9 +51,14 @@ test('[D3] a disk that refuses does not cost the answer, and what it holds stays
     record: over.record.bind(over),
     commit: () => Promise.reject(new StoreRefused('disk full', true)),
   }
-  const documentStore = new DocumentStore({ store: full, log: silentLog })
+  const told: string[] = []
+  const log = createLog({ level: 'info', write: (line) => void told.push(line) })
+  const documentStore = new DocumentStore({ store: full, log })
   await documentStore.load()
+  await documentStore.keep(arrived('/version', 'one and a half'))
   await documentStore.keep(arrived('/version', 'two'))
+  assert.equal(told.length, 1, 'told once, however often it is tried')
+  assert.match(told.join(), /warn document\.unstored why="disk full"/)
   assert.equal(await read(documentStore, '/version'), 'two')
   assert.equal(await read(await loaded(over), '/version'), 'one')
 })

@@ -56,6 +56,8 @@ export class DocumentStore {
   readonly #listeners = new Set<() => void>()
   #bodyBytes = 0
   #heldBytes = 0
+  /** Why the disk refused last: it is asked again and again. */
+  #told = ''
 
   constructor(parts: { store: Pick<Store, 'commit' | 'records' | 'record'>; log: Log; heldBytesMax?: number }) {
     this.#store = parts.store
@@ -242,8 +244,11 @@ export class DocumentStore {
     if (records.length === 0) return
     try {
       await this.#store.commit({ changes: [], synced: false, records })
+      this.#told = ''
     } catch (error) {
-      this.#log.warn('document.unstored', { why: error instanceof Error ? error.message : String(error) })
+      const why = error instanceof Error ? error.message : String(error)
+      if (why !== this.#told) this.#log.warn('document.unstored', { why })
+      this.#told = why
     }
   }
 }

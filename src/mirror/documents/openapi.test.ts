@@ -76,6 +76,7 @@ test('an index that is none, or names what is no document, costs nothing but its
     const world = new World(undefined, true)
     world.cloud.document('/openapi/v3', 'any').body = body
     await world.start()
+    await using _ = world
     await world.pass(5_000)
     assert.deepEqual(
       world.cloud.asked.filter((path) => isOpenApi(path) && path !== '/openapi/v3'),
@@ -83,6 +84,5 @@ test('an index that is none, or names what is no document, costs nothing but its
       body,
     )
     assert.ok(!world.cloud.asked.includes('/api/v1/secrets'))
-    await world.stop()
   }
 })

@@ -1,7 +1,8 @@
 /**
  * Where the truth about one interest comes from, as one call: `follow` yields what brings a copy to the present, then what
  * keeps it there, until the signal, an end or an error with a name. How it finds that out is its own affair: `direct.ts`
- * lists in pages and watches; a link to a hub will be the second. `contract.test-support.ts` is what each has to pass.
+ * lists in pages and watches, `../linked/followlinked.ts` follows over the link to a hub. `contract.test-support.ts` is what each
+ * has to pass.
  */
 import type { CloudState } from '../../cache/cloudstate.ts'
 import type { Difference } from '../../cache/intake.ts'

@@ -23,7 +23,10 @@ function filled(objects: number, pageMax: number): ApiServer {
 }
 
 /** Reads a list and lets time pass until it is there, or is not to be had. */
-async function read(server: Upstream & { clock: ApiServer['clock'] }, options: Options = {}): Promise<CloudListing> {
+async function read(
+  server: Upstream & { clock: ApiServer['clock'] },
+  options: Options = {},
+): Promise<CloudListing & Disposable> {
   const { wish = {}, exactly, limits = { objects: 1_000, bytes: 1 << 20 }, standing = () => undefined } = options
   const { source = new Source({ upstream: server, clock: server.clock, scope: scopeOf(wish) }) } = options
   const { signal } = new AbortController()
@@ -42,7 +45,8 @@ async function read(server: Upstream & { clock: ApiServer['clock'] }, options: O
     await settle()
     server.clock.advance(250)
   }
-  return await reading
+  const listing = await reading
+  return { ...listing, [Symbol.dispose]: () => listing.watch?.close() }
 }
 
 function contents(server: ApiServer, { objects }: CloudListing): Map<string, string> {
@@ -88,14 +92,13 @@ test('what is kept of a large page is whole, and the page itself takes no memory
   const value = 'v'.repeat(10_000)
   for (let i = 0; i < 31; i++) server.put('pods', `a/k${i}`, { value: `${i} ${value}` })
   const source = new WatchedSource({ upstream: server, clock: server.clock, scope: scopeOf({}) })
-  const listing = await read(server, { source })
+  using listing = await read(server, { source })
   const [large, small] = source.pages
   assert.deepEqual([large?.items.length, large?.items[0]?.buffer.byteLength], [30, 0])
   assert.equal(small?.items[0]?.length, small && server.get('pods', 'a/k9')?.text.length)
   const texts = [...contents(server, listing)]
   assert.equal(texts.length, 31)
   for (const [key, text] of texts) assert.ok(text.includes(`"${key.slice('a/k'.length)} ${value}"`))
-  listing.watch?.close()
 })
 
 test('[A5] a list in pages at one version, with the watch open before the second page', async () => {
@@ -105,7 +108,7 @@ test('[A5] a list in pages at one version, with the watch open before the second
     server.put('pods', 'a/k6', { value: 'second' })
     server.put('pods', 'a/new')
   })
-  const listing = await read(server)
+  using listing = await read(server)
   assert.deepEqual([listing.version, listing.listKind, listing.objects.size], [8, 'PodList', 7])
   assert.ok([...contents(server, listing).values()].every((text) => text.includes('first')))
   assert.deepEqual(
@@ -119,7 +122,7 @@ test('[A5] a list in pages at one version, with the watch open before the second
 
 test('a list that fits into one page opens no watch', async () => {
   const server = filled(3, 3)
-  const listing = await read(server)
+  using listing = await read(server)
   assert.equal(listing.watch, undefined)
   assert.equal(server.count('watch'), 0)
 })
@@ -128,7 +131,7 @@ test('[A5] what the copy holds with the same uid and version is only named', asy
   const server = filled(3, 9)
   const { uid, version } = server.get('pods', 'a/k1') ?? assert.fail()
   const named = async (held: { uid: string; version: number }) => {
-    const listing = await read(server, { standing: (key) => (key === 'a/k1' ? held : undefined) })
+    using listing = await read(server, { standing: (key) => (key === 'a/k1' ? held : undefined) })
     return [...listing.objects.values()].map((one) => one === 'same')
   }
   assert.deepEqual(await named({ uid, version }), [false, true, false])
@@ -144,7 +147,7 @@ test('[D5] of what is held for others in these very bytes nothing is kept twice'
   const other = Buffer.from(bytes.toString().replace('first', 'fir5t'))
   for (const held of [itemOf('a/k1'), makeItem(other, version, known().plan)]) {
     const asked: string[] = []
-    const listing = await read(server, {
+    using listing = await read(server, {
       known: (key, at) => {
         asked.push(`${key} ${at}`)
         return key === 'a/k1' ? held : undefined
@@ -167,10 +170,9 @@ test('a page that breaks off is asked for again, from where it broke off', async
     if (broken === 1) return { kind: 'cut', after: 40 }
     return broken === 2 ? { kind: 'refuse' } : { kind: 'status', code: 502 }
   }
-  const listing = await read(server)
+  using listing = await read(server)
   assert.equal(listing.objects.size, 9)
   assert.deepEqual([server.count('list'), server.count('page')], [1, 5])
-  listing.watch?.close()
 })
 
 test('a cut connection takes page and watch: the pages go on all the same, and a watch from the same version', async () => {
@@ -179,9 +181,8 @@ test('a cut connection takes page and watch: the pages go on all the same, and a
     server.put('pods', 'a/k0', { value: 'second' })
     server.cutWatches()
   })
-  const listing = await read(server)
+  using listing = await read(server)
   assert.deepEqual([listing.version, listing.objects.size, server.count('list')], [10, 9, 1])
-  listing.watch?.close()
   const other = filled(9, 3)
   let cut = false
   other.fault = ({ what }) => {
@@ -213,11 +214,10 @@ test('an expired token is followed by the inconsistent one, and the watch makes 
     server.put('pods', 'a/k8', { value: 'second' })
     server.compact()
   })
-  const listing = await read(server)
+  using listing = await read(server)
   assert.equal(server.count('list'), 1)
   assert.equal(listing.version, server.version)
   assert.deepEqual(contents(server, listing), server.listed('pods'))
-  listing.watch?.close()
 })
 
 test('what happened after the newest listed object stays with the watch', async () => {
@@ -227,11 +227,10 @@ test('what happened after the newest listed object stays with the watch', async 
     server.remove('pods', 'a/k0')
     server.compact()
   })
-  const listing = await read(server)
+  using listing = await read(server)
   // Nothing listed is newer than the first page: at its version k0 was there, and its deletion comes next.
   assert.deepEqual([listing.version, listing.objects.has('a/k0'), listing.objects.has('a/k8')], [10, true, false])
   assert.deepEqual(await frameTypes(listing, 2), ['DELETED', 'DELETED'])
-  listing.watch?.close()
 })
 
 test('an inconsistent rest without a living watch is of no use: the list is given up', async () => {
@@ -248,9 +247,8 @@ test('an inconsistent rest without a living watch is of no use: the list is give
 test('the version of a list can be a certain one; what is too old or ahead is told apart', async () => {
   const server = filled(5, 2)
   server.put('pods', 'a/k0', { value: 'second' })
-  const listing = await read(server, { exactly: 4 })
+  using listing = await read(server, { exactly: 4 })
   assert.deepEqual([listing.version, listing.objects.size], [4, 3])
-  listing.watch?.close()
   await assert.rejects(read(server, { exactly: 99 }), Ahead)
   server.compact()
   await assert.rejects(read(server, { exactly: 4 }), Expired)
@@ -313,13 +311,12 @@ test('lists are asked for packed, watches are not; nothing is asked for at versi
       return { ...answer, headers, body: Object.assign(body, { [Symbol.asyncIterator]: () => body }) }
     },
   })
-  const listing = await read(packing)
+  using listing = await read(packing)
   assert.equal(listing.objects.size, 5)
   for (const one of asked) {
     assert.equal(one.startsWith(one.includes('watch=') ? 'identity' : 'gzip'), true, one)
     assert.ok(!/resourceVersion=0(&|$)/.test(one), one)
   }
-  listing.watch?.close()
 })
 
 test('an object scanned once, as it came, is the same as its kept form scanned', () => {

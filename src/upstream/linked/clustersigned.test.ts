@@ -48,11 +48,12 @@ function world(
     ending.abort()
     await running
   }
-  return { cluster, clock, kept, pass, end }
+  return { cluster, clock, kept, pass, [Symbol.asyncDispose]: end }
 }
 
 test('where there is none one is asked for, then another at seven tenths of its life, with another key', async () => {
-  const { cluster, kept, pass, end } = world()
+  await using it = world()
+  const { cluster, kept, pass } = it
   await pass(20_000)
   assert.equal(kept.length, 1)
   await pass(yearMs * 0.69)
@@ -63,30 +64,30 @@ test('where there is none one is asked for, then another at seven tenths of its 
   assert.notEqual(kept[0]?.key, kept[1]?.key)
   assert.equal(cluster.requests.size, 2)
   assert.ok([...cluster.requests.keys()].every((name) => /^ake-client-[0-9a-f]{40}$/.test(name)))
-  await end()
 })
 
 test('what no authority of the cluster has signed does not take the place of what is there', async () => {
   let known: readonly X509Certificate[] = []
-  const { cluster, kept, pass, end } = world(undefined, () => known)
+  await using it = world(undefined, () => known)
+  const { cluster, kept, pass } = it
   await pass(60_000)
   assert.ok(cluster.requests.size > 0)
   assert.equal(kept.length, 0)
   known = [new X509Certificate(cluster.ca.cert)]
   await pass(2 * hourMs)
   assert.equal(kept.length, 1)
-  await end()
 })
 
 test('what the hub renews is left alone', async () => {
-  const { cluster, kept, pass, end } = world(() => 'foreign')
+  await using it = world(() => 'foreign')
+  const { cluster, kept, pass } = it
   await pass(2 * yearMs)
   assert.deepEqual([kept.length, cluster.asked.length], [0, 0])
-  await end()
 })
 
 test('what is not signed in time is asked for again with the same key; what was denied with another', async () => {
-  const { cluster, kept, pass, end } = world()
+  await using it = world()
+  const { cluster, kept, pass } = it
   cluster.judge = () => undefined
   await pass(2 * 60_000)
   assert.equal(cluster.requests.size, 1)
@@ -97,11 +98,11 @@ test('what is not signed in time is asked for again with the same key; what was 
   await pass(2 * 60_000)
   assert.equal(kept.length, 1)
   assert.equal(cluster.requests.size, 2)
-  await end()
 })
 
 test('a cloud that is away, and a certificate of another cluster’s making, leave what is there', async () => {
-  const { cluster, kept, pass, end } = world()
+  await using it = world()
+  const { cluster, kept, pass } = it
   cluster.isAway = true
   await pass(60_000)
   cluster.isAway = false
@@ -111,5 +112,4 @@ test('a cloud that is away, and a certificate of another cluster’s making, lea
   cluster.judge = (request) => cluster.sign(request)
   await pass(60_000)
   assert.equal(kept.length, 1)
-  await end()
 })

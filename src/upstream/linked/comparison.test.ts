@@ -10,15 +10,8 @@ import { LinkedWorld } from './linkedworld.test-support.ts'
 
 const interest = 'v1/pods'
 
-type Opened = {
-  readonly linked: LinkedWorld
-  readonly world: MirrorWorld
-  readonly client: Client
-  readonly lines: string[]
-}
-
 /** An edge that is in step with its hub, and a client that watches it. */
-async function open(): Promise<Opened> {
+async function open() {
   const linked = new LinkedWorld()
   for (let i = 0; i < 5; i++) linked.put(`a/k${i}`, `${i}`)
   await settle(20)
@@ -30,7 +23,7 @@ async function open(): Promise<Opened> {
   world.begin({}, { standing: true })
   const client = new Client(world, {})
   await stepping(world, [client], () => client.idle && client.isRight())
-  return { linked, world, client, lines }
+  return { linked, world, client, lines, [Symbol.asyncDispose]: () => world.stop() }
 }
 
 /** What happens at the API server and the hub, and what the copy of an edge that never hears of it has wrong. */
@@ -46,7 +39,8 @@ const silences: Record<string, (linked: LinkedWorld) => void> = {
 
 for (const [name, act] of Object.entries(silences)) {
   test(`[L6] over a link a copy with ${name} is found by digests, said, healed and counted once, and no client lists again`, async () => {
-    const { linked, world, client, lines } = await open()
+    await using it = await open()
+    const { linked, world, client, lines } = it
     act(linked)
     // What is told goes past what was not: nothing but a comparison can tell.
     linked.put('a/k0', 'told')
@@ -69,7 +63,6 @@ for (const [name, act] of Object.entries(silences)) {
     // Healed is healed: later rounds find nothing.
     await world.pass(600_000, 400)
     assert.equal(world.comparison.found, 1)
-    await world.stop()
   })
 }
 
@@ -92,7 +85,8 @@ const damages: Record<string, (was: string) => Omit<Change, 'interest' | 'positi
 
 for (const [name, damage] of Object.entries(damages)) {
   test(`[L6] a store with ${name} is found by the root at the end of the first catch-up, and healed over the link`, async () => {
-    const { linked, world } = await open()
+    await using it = await open()
+    const { linked, world } = it
     const { server } = linked
     world.crash()
     const was = server.get('pods', 'a/k1')?.text as string
@@ -106,6 +100,5 @@ for (const [name, damage] of Object.entries(damages)) {
     linked.put('a/k0', 'later')
     await world.until(isRight)
     assert.deepEqual([server.count('identities'), server.count('list')], [0, 0])
-    await world.stop()
   })
 }

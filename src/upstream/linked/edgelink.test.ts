@@ -42,6 +42,7 @@ function open(
     lived: () => void events.push('lived'),
     moveOn: () => void events.push('moveOn'),
     leaveAlone: (address: string, ms: number) => void events.push(`leave ${address} for ${ms}`),
+    hurry: (address: string) => void events.push(`hurry ${address}`),
   }
   const log = createLog({ level: 'info', write: (line) => void told.push(line) })
   const epochs = new Map<string, number>()
@@ -62,6 +63,10 @@ function open(
   })
   const ending = new AbortController()
   const running = link.run(ending.signal)
+  const end = async () => {
+    ending.abort()
+    await running
+  }
   const { follow } = followLinked({
     epochs: { of: (name) => epochs.get(name), reached: (name, epoch) => void epochs.set(name, epoch) },
     ...{
@@ -86,10 +91,8 @@ function open(
     },
     frames: (kind: LinkFrame['kind']) =>
       hub.ends.flatMap(({ frames }) => frames.filter((frame) => frame.kind === kind)),
-    end: async () => {
-      ending.abort()
-      await running
-    },
+    [Symbol.asyncDispose]: end,
+    end,
   }
 }
 
@@ -101,7 +104,8 @@ async function kindsOf(steps: AsyncIterator<Followed>, count: number): Promise<s
 }
 
 test('[L4] it connects again after each end; only a hub that welcomes it ends the series of waits', async () => {
-  const { link, lines, events, end } = open()
+  await using it = open()
+  const { link, lines, events, end } = it
   await settle(20)
   assert.notEqual(link.current, undefined)
   lines[0]?.cut('the line broke')
@@ -114,7 +118,8 @@ test('[L4] it connects again after each end; only a hub that welcomes it ends th
 })
 
 test('[L3] a hub that falls silent on an idle link is given up 5 s after it was asked for a sign of life, and what is followed hears it', async () => {
-  const { link, hub, clock, follow, put, end, state } = open()
+  await using it = open()
+  const { link, hub, clock, follow, put, state } = it
   put('a/1', 'x')
   await settle(20)
   const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
@@ -129,11 +134,11 @@ test('[L3] a hub that falls silent on an idle link is given up 5 s after it was 
   await next
   await settle(4)
   assert.deepEqual([link.current, link.why], [undefined, 'no sign of life'])
-  await end()
 })
 
 test('[L2] a position is acknowledged when the step that brought it is taken over, and not before', async () => {
-  const { follow, put, frames, end } = open()
+  await using it = open()
+  const { follow, put, frames } = it
   put('a/1', 'x')
   await settle(20)
   const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
@@ -153,11 +158,11 @@ test('[L2] a position is acknowledged when the step that brought it is taken ove
   await settle(20)
   assert.equal(Math.max(...positions()), 2)
   assert.equal(frames('unsubscribe').length, 1)
-  await end()
 })
 
 test('[L7] a hub that asks its edges to move is left in the first half of its time, in order', async () => {
-  const { hub, clock, follow, put, events, end, link } = open()
+  await using it = open()
+  const { hub, clock, follow, put, events, link } = it
   put('a/1', 'x')
   await settle(20)
   const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
@@ -170,11 +175,11 @@ test('[L7] a hub that asks its edges to move is left in the first half of its ti
   assert.deepEqual(await kindsOf(steps, 2), ['over', 'end'])
   await settle(20)
   assert.deepEqual(events.slice(-2), ['connect', 'lived'])
-  await end()
 })
 
 test('[L8] what is no frame closes the link with its reason, and a hub that wants to be left alone is', async () => {
-  const { lines, hub, events, told, end } = open()
+  await using it = open()
+  const { lines, hub, events, told } = it
   await settle(20)
   lines[0]?.hub.send(Buffer.from([0x3f, 1]))
   await settle(20)
@@ -183,11 +188,11 @@ test('[L8] what is no frame closes the link with its reason, and a hub that want
   hub.ends[0]?.tick()
   await settle(20)
   assert.ok(events.includes('leave wss://hub for 7000'), events.join())
-  await end()
 })
 
 test('[A3] what came while a link was away is replayed over the next one; other bytes under a base are found and healed', async () => {
-  const { follow, put, hub, lines, end } = open()
+  await using it = open()
+  const { follow, put, hub, lines } = it
   put('a/1', 'x')
   put('a/2', 'x')
   await settle(20)
@@ -218,27 +223,24 @@ test('[A3] what came while a link was away is replayed over the next one; other 
     [['a/1'], ['a/2']],
   )
   assert.ok(hub.counts.sent > 0)
-  await end()
 })
 
 test('a refusal, and more than there is room for, are told as such', async () => {
-  const other = open({ name: 'v1/secrets' })
+  await using other = open({ name: 'v1/secrets' })
   await settle(20)
   await assert.rejects(Array.fromAsync(other.follow(anew, new AbortController().signal)), Refused)
-  await other.end()
-  const long = open({ name: `v1/pods?${'x'.repeat(5_000)}` })
+  await using long = open({ name: `v1/pods?${'x'.repeat(5_000)}` })
   await settle(20)
   await assert.rejects(Array.fromAsync(long.follow(anew, new AbortController().signal)), TooLarge)
-  await long.end()
-  const small = open({ bytesMax: 100 })
+  await using small = open({ bytesMax: 100 })
   small.put('a/1', 'x'.repeat(200))
   await settle(20)
   await assert.rejects(Array.fromAsync(small.follow(anew, new AbortController().signal)), TooLarge)
-  await small.end()
 })
 
 test('[L1] a large first snapshot that is cut goes on over the next link where it ended', async () => {
-  const { follow, put, hub, lines, end } = open({ bytesMax: 64 << 20 })
+  await using it = open({ bytesMax: 64 << 20 })
+  const { follow, put, hub, lines } = it
   for (let at = 10; at < 30; at++) put(`a/${at}`, randomBytes(60_000).toString('base64'))
   await settle(20)
   // More than a block, and not all of it.
@@ -251,7 +253,6 @@ test('[L1] a large first snapshot that is cut goes on over the next link where i
   const [subscribed] = hub.ends.flatMap(({ frames }) => frames.filter((frame) => frame.kind === 'subscribe'))
   assert.ok(subscribed?.kind === 'subscribe' && (subscribed.interests[0]?.after ?? '') !== '')
   assert.equal(steps.flatMap((step) => (step.kind === 'snapshot' ? step.items : [])).length, 20)
-  await end()
 })
 
 async function* takeUntil(steps: AsyncIterable<Followed>, kind: Followed['kind']): AsyncGenerator<Followed> {
@@ -276,11 +277,20 @@ test('[L7] a hub of another cluster is asked which, and used only once that clus
   await until(() => events.includes('leave wss://hub for 10000'))
   await until(() => told.some((line) => line.includes('another cluster answers')))
   state.isBelieved = true
+  link.reconsider()
+  assert.equal(events.filter((event) => event === 'hurry wss://hub').length, 1, 'what it was left alone for is over')
   await until(() => link.current !== undefined)
+  link.reconsider()
+  assert.equal(
+    events.filter((event) => event === 'hurry wss://hub').length,
+    1,
+    'a hub of the copy’s cluster was not left alone',
+  )
 })
 
 test('[A6] how fresh a copy is, is asked of the hub: as of the question, less what the hub has not heard for, and behind what it had to tell', async () => {
-  const { clock, hub, link, put, follow, end } = open()
+  await using it = open()
+  const { clock, hub, link, put, follow, end } = it
   put('a/1', 'x')
   await settle(20)
   const steps = follow(anew, new AbortController().signal)[Symbol.asyncIterator]()
@@ -317,7 +327,8 @@ test('[A6] how fresh a copy is, is asked of the hub: as of the question, less wh
 })
 
 test('[L5] what is asked for in one round of the loop is asked for in one frame', async () => {
-  const { link, frames, end } = open()
+  await using it = open()
+  const { link, frames } = it
   await settle(20)
   const listener = { held: () => undefined, told: () => {}, changed: () => {}, broken: () => {} }
   const held = { epoch: 1, version: 0, wish: 'resume' } as const
@@ -326,11 +337,11 @@ test('[L5] what is asked for in one round of the loop is asked for in one frame'
   await settle(20)
   const [frame, ...more] = frames('subscribe') as Extract<LinkFrame, { kind: 'subscribe' }>[]
   assert.deepEqual([frame?.interests.length, more.length], [5, 0])
-  await end()
 })
 
 test('[L4] a link is handed over to another without a moment in which there is none, and not while none comes about', async () => {
-  const { clock, link, lines, state, events, told, end } = open()
+  await using it = open()
+  const { clock, link, lines, state, events, told } = it
   await settle(20)
   const [before, gaps] = [link.current, [] as string[]]
   link.observe(() => void (link.current === undefined && gaps.push('none')))
@@ -365,5 +376,4 @@ test('[L4] a link is handed over to another without a moment in which there is n
   lines[4]?.cut('the line broke')
   await settle(20)
   assert.equal(lines.length, 6, 'the life of the last is looked after as any')
-  await end()
 })

@@ -11,7 +11,7 @@ import type { Hubs } from './hubs.ts'
 import { isIdle } from './idle.ts'
 import { type LinkWire, LiveLink } from './livelink.ts'
 
-type HubsOfLink = Pick<Hubs, 'lived' | 'moveOn' | 'leaveAlone'> & {
+type HubsOfLink = Pick<Hubs, 'lived' | 'moveOn' | 'leaveAlone' | 'hurry'> & {
   connect(signal: AbortSignal): Promise<LinkWire | undefined>
   beside?(signal: AbortSignal): Promise<LinkWire | undefined>
 }
@@ -46,6 +46,8 @@ export class EdgeLink {
   #keepaliveMs = sessionLimits.keepaliveMsMax
   /** The last hub is of another cluster: which, the next one is asked without saying whose copy this is. */
   #isEstranged = false
+  /** Addresses of hubs that were left alone for being of another cluster than the copy. */
+  readonly #strange = new Set<string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -76,6 +78,12 @@ export class EdgeLink {
   observeSigns(listener: () => void): () => void {
     this.#signListeners.add(listener)
     return () => void this.#signListeners.delete(listener)
+  }
+
+  /** The copy is of another cluster from here on, so that hubs of that need not be left alone: nothing is held until one of them is asked. */
+  reconsider(): void {
+    for (const address of this.#strange) this.#parts.hubs.hurry(address)
+    this.#strange.clear()
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -155,10 +163,12 @@ export class EdgeLink {
     const why = await admit({ address, cluster: link.welcome?.cluster ?? '' })
     if (why !== undefined) {
       hubs.leaveAlone(address, strangeRetryMs)
+      this.#strange.add(address)
       link.leave(why)
       return
     }
     this.#isEstranged = false
+    this.#strange.delete(address)
     if (!link.isOpen) return
     hubs.lived()
     const before = this.#current

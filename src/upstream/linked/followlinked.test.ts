@@ -42,7 +42,7 @@ test('[L1] a mirror over a link has what the cluster has, after cuts, a lost his
   const { server } = world
   for (let at = 0; at < 20; at++) world.put(`a/${at}`, 'first')
   await settle(20)
-  const mirror = await MirrorWorld.open({ server, follow: world.follow })
+  await using mirror = await MirrorWorld.open({ server, follow: world.follow })
   const held = () => {
     const { caches } = mirror.copy
     return [...(caches.get('v1/pods')?.cloud.all() ?? [])].map(({ bytes }) => bytes.toString()).sort()
@@ -76,5 +76,4 @@ test('[L1] a mirror over a link has what the cluster has, after cuts, a lost his
   await upToDate('a cluster that was put back')
   world.put('a/8', 'at last')
   await upToDate('changes after all that')
-  await mirror.stop()
 })

@@ -12,9 +12,9 @@ import type { ListingLimits } from '../follow/listing.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
 import type { EdgeLink } from './edgelink.ts'
 import type { InterestProofs } from './interestproofs.ts'
-import { LinkedCopy } from './linkedcopy.ts'
-import { type CopyEpochs, LinkedFollowing, type LinkedMemory } from './linkedfollowing.ts'
+import { type CopyEpochs, LinkedFollowing } from './linkedfollowing.ts'
 import { identitiesOf } from './linkedidentities.ts'
+import { LinkedMemory } from './linkedmemory.ts'
 
 type Parts = {
   readonly link: Pick<EdgeLink, 'current' | 'why'>
@@ -38,7 +38,7 @@ export function followLinked(parts: Parts): OpenFollow {
   }
   return (collection) => {
     const name = parts.nameOf(collection.scope)
-    const memory: LinkedMemory = { unfinished: undefined, copy: new LinkedCopy() }
+    const memory = new LinkedMemory()
     return {
       follow: async function* (from, signal) {
         const link = linked()

@@ -39,7 +39,7 @@ async function nowhere(): Promise<URL> {
 }
 
 test('of several addresses the next is tried at once; the one that was good is tried first again, and resumes', async () => {
-  const hub = await startHub()
+  await using hub = await startHub()
   const { hubs, lines, ending } = hubsOf(hub, [await nowhere(), hub.address()])
   for (const resumed of [false, true]) {
     const link = await hubs.connect(ending.signal)
@@ -54,7 +54,6 @@ test('of several addresses the next is tried at once; the one that was good is t
   }
   assert.equal(lines.length, 1)
   assert.match(lines[0]!, /hub\.unreached address=wss:\/\/127\.0\.0\.1:\d+\/ why="connection refused"/)
-  await hub.close()
 })
 
 test('[L4] a hub that is away is tried again with waits that grow, until it is there or the signal', async () => {
@@ -72,7 +71,7 @@ test('[L4] a hub that is away is tried again with waits that grow, until it is t
   const { hubs, lines, ending } = hubsOf(hub, [hub.address()], { clock, wait: { firstMs: 10, maxMs: 80 } })
   const connecting = hubs.connect(ending.signal)
   await until(() => lines.length >= 5)
-  const again = await startHub({ state: hub.state, port })
+  await using again = await startHub({ state: hub.state, port })
   const link = await connecting
   assert.equal(link?.peer.resumed, false)
   for (const [at, step] of [10, 20, 40, 80].entries())
@@ -84,7 +83,8 @@ test('[L4] a hub that is away is tried again with waits that grow, until it is t
 })
 
 test('a hub that asks to be left alone is, while another is asked; an edge that is told to move begins elsewhere', async () => {
-  const [full, other] = [await startHub({ limits: { linksMax: 0 } }), await startHub()]
+  await using full = await startHub({ limits: { linksMax: 0 } })
+  await using other = await startHub()
   const { hubs, lines, ending } = hubsOf(other, [full.address(), other.address()], {
     credential: { current: credentialOf(full.state) },
   })
@@ -95,18 +95,28 @@ test('a hub that asks to be left alone is, while another is asked; an edge that 
   assert.equal(full.listener.counts.refused, 1)
   ending.abort()
   await waiting
-  const two = await startHub({ state: other.state })
+  await using two = await startHub({ state: other.state })
   const both = hubsOf(other, [other.address(), two.address()])
   await both.hubs.connect(both.ending.signal)
   both.hubs.moveOn()
   await both.hubs.connect(both.ending.signal)
   assert.deepEqual([other.links.length, two.links.length], [1, 1])
-  for (const hub of [full, other, two]) await hub.close()
+})
+
+test('a hub that is to be left alone, and is not any more, is tried at once', async () => {
+  const hub = await startHub()
+  const { hubs, ending } = hubsOf(hub, [hub.address()], { wait: { firstMs: 60_000, maxMs: 60_000 } })
+  await hubs.connect(ending.signal)
+  hubs.leaveAlone(hub.address().href, 60_000)
+  const connecting = hubs.connect(ending.signal)
+  hubs.hurry(hub.address().href)
+  assert.equal((await connecting)?.peer.address, hub.address().href)
+  await hub.close()
 })
 
 test('through a proxy with CONNECT, whose name is told where it fails; a variable that names none is refused', async () => {
-  const hub = await startHub({ hosts: ['hub.example'] })
-  const proxy = await TestProxy.start('http', () => hub.port)
+  await using hub = await startHub({ hosts: ['hub.example'] })
+  await using proxy = await TestProxy.start('http', () => hub.port)
   const environment = { HTTPS_PROXY: proxy.url('user:pass@') }
   const { hubs, lines, ending } = hubsOf(hub, [new URL('wss://hub.example')], { environment })
   const link = await hubs.connect(ending.signal)
@@ -120,7 +130,6 @@ test('through a proxy with CONNECT, whose name is told where it fails; a variabl
   assert.match(lines[0]!, /why="the proxy http:\/\/127\.0\.0\.1:\d+: connection refused"/)
   ending.abort()
   await waiting
-  await hub.close()
   assert.throws(
     () => hubsOf(hub, [new URL('wss://hub.example')], { environment: { HTTPS_PROXY: 'ftp://x' } }),
     /HTTPS_PROXY/,
@@ -128,15 +137,12 @@ test('through a proxy with CONNECT, whose name is told where it fails; a variabl
 })
 
 test('something else that listens there, and a hub that says nothing, end within the time of a dial', async () => {
-  const silent = createServer((socket) => void socket.on('error', () => {}).resume())
-  ended.signal.addEventListener('abort', () => silent.close())
+  await using silent = createServer((socket) => void socket.on('error', () => {}).resume())
   await new Promise<void>((resolve) => void silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as { port: number }
-  const hub = await startHub()
+  await using hub = await startHub()
   const limits = { dialMsMax: 1_000 }
   const { hubs, lines, ending } = hubsOf(hub, [new URL(`wss://127.0.0.1:${port}`), hub.address()], { limits })
   assert.equal((await hubs.connect(ending.signal))?.peer.address, hub.address().href)
   assert.match(lines[0]!, /no connection within 1000 ms/)
-  await hub.close()
-  await new Promise((resolve) => silent.close(resolve))
 })

@@ -3,7 +3,7 @@
  * hub that asks to be left alone is; the others are asked meanwhile.
  */
 import { type Backoff, backoff } from '../../base/backoff.ts'
-import { sleep } from '../../base/clock.ts'
+import { Bell } from '../../base/bell.ts'
 import type { Log } from '../../base/log.ts'
 import type { LinkSocket } from '../../link/socket/linksocket.ts'
 import type { HubCredential } from '../../pki/credentialfile.ts'
@@ -34,6 +34,8 @@ export class Hubs {
   /** Of the certificate that was shown when they were given out: an edge resumes a session under the certificate with which it began. */
   #ticketsOf = ''
   readonly #backoff: Backoff
+  /** Rings where there is nothing more to wait for. */
+  readonly #hurried: Bell
   readonly #proxies: ReadonlyMap<string, ForwardProxy | undefined>
   /** By address, when each may be asked again, by the steady clock. */
   readonly #notBefore = new Map<string, number>()
@@ -46,14 +48,15 @@ export class Hubs {
     this.#parts = parts
     this.#proxies = new Map(addresses.map((address) => [address.href, proxyFor(address, { environment })]))
     this.#backoff = backoff(parts.wait ?? standardWait)
+    this.#hurried = new Bell(parts.clock)
   }
 
   /** Resolves with a link, however long that takes; undefined at the signal. */
   async connect(signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {
-    const { clock, addresses } = this.#parts
+    const { addresses } = this.#parts
     while (!signal.aborted) {
       // Nor at once after a link was lost: every edge of that hub has just lost it.
-      if (!this.#isFirst) await sleep(clock, this.#backoff.next(), signal)
+      if (!this.#isFirst) await this.#hurried.wait(signal, this.#backoff.next())
       this.#isFirst = false
       for (let tried = 0; tried < addresses.length && !signal.aborted; tried++) {
         const link = await this.#try(addresses[this.#current] as URL, signal)
@@ -82,6 +85,13 @@ export class Hubs {
   /** What answers at this address asks for that; the others may be tried meanwhile. */
   leaveAlone(address: string, ms: number): void {
     this.#notBefore.set(address, this.#parts.clock.steady() + ms)
+  }
+
+  /** What it was left alone for is no reason any more: it is tried at once. */
+  hurry(address: string): void {
+    this.#notBefore.delete(address)
+    this.#backoff.reset()
+    this.#hurried.ring()
   }
 
   async #try(address: URL, signal: AbortSignal): Promise<LinkSocket<HubPeer> | undefined> {

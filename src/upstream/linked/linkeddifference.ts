@@ -21,7 +21,9 @@ export function differFromTold(held: HeldState, { copy, items, start }: Told): R
     found.set(key, isTold ? item : 'same')
     const before = isTold && !held.isCorrupt(key) ? held.peek(key) : undefined
     // The same version in other bytes, which only the digests of a link tell: nothing has happened that a watch should hear of.
-    if (before !== undefined && isSame(before, item.uid, item.version)) otherwise.push(item)
+    // What is told again as it is held (a snapshot, a change that was taken back meanwhile) stays, with its history.
+    if (before !== undefined && isSame(before, item.uid, item.version) && !before.bytes.equals(item.bytes))
+      otherwise.push(item)
   }
   const { changed, gone, repaired } = differ(held, found, start === 'repair')
   return { changed, gone, repaired: [...repaired, ...otherwise] }

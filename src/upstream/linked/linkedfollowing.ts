@@ -24,9 +24,10 @@ import {
 import type { ListingLimits } from '../follow/listing.ts'
 import { Unreachable, type Upstream } from '../upstream.ts'
 import { itemOfChange, PutAside } from './aside.ts'
-import { isForgotten, listExactly } from './exactly.ts'
+import { listExactly } from './exactly.ts'
 import { entryOf, LinkedCopy } from './linkedcopy.ts'
 import { differFromTold, hasFallen } from './linkeddifference.ts'
+import type { LinkedMemory } from './linkedmemory.ts'
 import type { InterestEffect, InterestListener, LinkedInterest, LiveLink } from './livelink.ts'
 import { refusalOf } from './refusalof.ts'
 import { FollowSteps } from './steps.ts'
@@ -37,15 +38,6 @@ export interface CopyEpochs {
   of(interest: string): number | undefined
   /** What was told of it up to here is taken over. */
   reached(interest: string, epoch: number): void
-}
-
-/** What is remembered of an interest between two links. */
-export type LinkedMemory = {
-  unfinished: { readonly epoch: number; readonly aside: PutAside } | undefined
-  /** Objects were older than a copy of this version has them: whether that version is forgotten is asked, and told. */
-  fallen?: { readonly version: number; isForgotten?: boolean }
-  /** What is followed at the moment. */
-  copy: LinkedCopy
 }
 
 export type LinkedFollowingParts = {
@@ -104,14 +96,14 @@ export class LinkedFollowing implements InterestListener {
   }
 
   async *steps(): AsyncGenerator<Followed> {
-    const { memory, signal, name, link, epochs } = this.#parts
+    const { memory, signal, name, link, epochs, from } = this.#parts
     if (Buffer.byteLength(name) > interestBytesMax)
       throw new TooLarge('a link carries no name as long as its selectors')
     if (this.#hasPast && (epochs.of(name) ?? link.epoch) !== link.epoch) {
       yield { kind: 'lost' }
       return
     }
-    if (await this.#isPutBack()) {
+    if (await memory.isPutBack(this.#hasPast ? from.held?.version : undefined, this.#parts)) {
       yield { kind: 'lost' }
       return
     }
@@ -132,22 +124,8 @@ export class LinkedFollowing implements InterestListener {
       this.#interest?.leave()
       this.#steps.end()
       this.#dropReplay()
-      if (memory.copy === this.#copy) memory.copy = new LinkedCopy()
+      memory.leave(this.#copy)
     }
-  }
-
-  /** Whether the copy was seen to be of a past that no longer exists though the hub knows of no other: no past goes back. */
-  async #isPutBack(): Promise<boolean> {
-    const { memory, from } = this.#parts
-    const { fallen } = memory
-    if (fallen === undefined || fallen.isForgotten === true) return false
-    if (fallen.version !== from.held?.version || !this.#hasPast) {
-      delete memory.fallen
-      return false
-    }
-    fallen.isForgotten = await isForgotten({ ...this.#parts, exactly: fallen.version })
-    if (!fallen.isForgotten) delete memory.fallen
-    return !fallen.isForgotten
   }
 
   /** A version in the past, where the API server still has it; 0 where it begins with the present. */
@@ -333,9 +311,8 @@ export class LinkedFollowing implements InterestListener {
     } else if (isOfUnknownEpoch && hasFallen(held, items)) {
       this.#lost()
       return
-    } else if (memory.fallen?.version !== held.version && hasFallen(held, items)) {
+    } else if (hasFallen(held, items) && memory.fell(held.version)) {
       // Put back while no hub ran; or under versions that went on, which is an ordinary gap: the API server tells.
-      memory.fallen = { version: held.version }
       throw new Expired('objects are older than they were', '')
     } else {
       // Of an unknown epoch: that hub is behind, or the cluster was put back, which only it can tell.

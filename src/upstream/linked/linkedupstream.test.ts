@@ -31,7 +31,11 @@ function openLink(handle: Handle) {
     ...{ observe: () => () => {}, run: () => Promise.resolve() },
   }
   const link = new EdgeLink({
-    ...{ hubs: { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }, edge: 'e1', release: '1' },
+    ...{
+      hubs: { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {}, hurry: () => {} },
+      edge: 'e1',
+      release: '1',
+    },
     ...{ ...knownBy(new Map()), clock: systemClock, log: silentLog },
   })
   const upstream = new LinkedUpstream({
@@ -52,7 +56,7 @@ function openLink(handle: Handle) {
       lines.at(-1)?.cut()
       await until(() => link.current === undefined)
     },
-    end: async () => {
+    async [Symbol.asyncDispose]() {
       ending.abort()
       await running
     },
@@ -61,7 +65,8 @@ function openLink(handle: Handle) {
 
 async function openLinked(leaving: 'the hub' | 'the API server'): Promise<World> {
   const world = await openDirect(true)
-  const { upstream, link, leave, end } = openLink(passOn(world.upstream))
+  const way = openLink(passOn(world.upstream))
+  const { upstream, link, leave } = way
   await until(() => link.current !== undefined)
   return {
     ...world,
@@ -69,7 +74,7 @@ async function openLinked(leaving: 'the hub' | 'the API server'): Promise<World>
     own: 'kubelet',
     leave: leaving === 'the hub' ? leave : () => world.leave(),
     end: async () => {
-      await end()
+      await way[Symbol.asyncDispose]()
       await world.end()
     },
   }
@@ -82,7 +87,8 @@ const ok: Handle = async () => ({ status: 200, headers: [], body: Buffer.from('o
 const get = { method: 'GET', path: '/api', identity: { kind: 'anonymous' } } as const
 
 test('a link that is welcomed is reachable, one that broke is not, with the reason of its end', async () => {
-  const { upstream, state, leave, end } = openLink(ok)
+  await using it = openLink(ok)
+  const { upstream, state, leave } = it
   const { reachability } = upstream
   await until(() => reachability.state === 'reachable')
   assert.ok(reachability.heardAt > 0)
@@ -95,11 +101,11 @@ test('a link that is welcomed is reachable, one that broke is not, with the reas
   state.isThere = true
   await until(() => reachability.state === 'reachable')
   assert.equal((await upstream.ask(get)).status, 200)
-  await end()
 })
 
 test('whether a hub passes on what an administrator asks is what it said of the link that there is', async () => {
-  const { upstream, hub, link, state, leave, end } = openLink(ok)
+  await using it = openLink(ok)
+  const { upstream, hub, link, state, leave } = it
   for (const trustsEdges of [false, true, false]) {
     await until(() => link.current !== undefined)
     assert.equal(upstream.keepsAdministrator, !hub.trustsEdges)
@@ -108,11 +114,11 @@ test('whether a hub passes on what an administrator asks is what it said of the 
     assert.equal(upstream.keepsAdministrator, false)
     state.isThere = true
   }
-  await end()
 })
 
 test('a hub that says nothing is suspected by a probe, before the session gives it up', async () => {
-  const { upstream, hub, end } = openLink(ok)
+  await using it = openLink(ok)
+  const { upstream, hub } = it
   const { reachability } = upstream
   await until(() => reachability.state === 'reachable')
   for (const one of hub.ends) one.isStill = true
@@ -120,16 +126,16 @@ test('a hub that says nothing is suspected by a probe, before the session gives 
   assert.notEqual(reachability.state, 'reachable')
   for (const one of hub.ends) one.isStill = false
   await until(() => reachability.state !== 'suspect')
-  await end()
 })
 
 test('a hub whose API server is gone counts as not reachable until that answers', async () => {
   let isThere = false
-  const { upstream, end } = openLink(async (request) => {
+  await using it = openLink(async (request) => {
     if (!isThere) return { status: 503, headers: [], body: Buffer.from('nobody') }
     assert.ok(request.path === '/api' || request.identity.kind === 'node')
     return await ok(request)
   })
+  const { upstream } = it
   const { reachability } = upstream
   await until(() => reachability.state === 'reachable')
   assert.equal((await upstream.ask(get)).status, 503)
@@ -137,5 +143,4 @@ test('a hub whose API server is gone counts as not reachable until that answers'
   assert.match(reachability.why, /not ready/)
   isThere = true
   await until(() => reachability.state === 'reachable')
-  await end()
 })

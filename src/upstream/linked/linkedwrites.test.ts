@@ -63,7 +63,7 @@ async function opened() {
   const listing = edge.later('GET', '/api/v1/pods?resourceVersion=0')
   await edge.until(() => listing.done)
   assert.equal((await listing.answer).json.items.length, 1)
-  return { cloud, linked, edge }
+  return { cloud, linked, edge, [Symbol.asyncDispose]: () => edge.stop() }
 }
 
 const write = (edge: EdgeWorld, method: string) =>
@@ -78,7 +78,8 @@ test('[A7] over a link a reply that passes its event waits at the edge, and cost
     ['PUT', 'old', 'new'],
     ['DELETE', 'old', 404],
   ] as const) {
-    const { cloud, linked, edge } = await opened()
+    await using it = await opened()
+    const { cloud, linked, edge } = it
     await edge.pass(100)
     const { counts } = linked.hub
     const [sent, received] = [counts.sent, counts.received]
@@ -91,12 +92,12 @@ test('[A7] over a link a reply that passes its event waits at the edge, and cost
     linked.tell('a/p1', cloud.written)
     await edge.until(() => writing.done, 1)
     assert.deepEqual([(await writing.answer).status, await shown(edge)], [200, after], method)
-    await edge.stop()
   }
 })
 
 test('[A7] over a link a reply behind its event goes out at once', async () => {
-  const { cloud, linked, edge } = await opened()
+  await using it = await opened()
+  const { cloud, linked, edge } = it
   cloud.script = (asked) => {
     const answer = cloud.write(asked)
     if (answer !== undefined) linked.tell('a/p1', cloud.written)
@@ -105,11 +106,11 @@ test('[A7] over a link a reply behind its event goes out at once', async () => {
   const writing = write(edge, 'PUT')
   await edge.until(() => writing.done, 1)
   assert.equal(await shown(edge), 'new')
-  await edge.stop()
 })
 
 test('[A7] over a link whose hub lags the reply goes out after its time, and what was written is read back', async () => {
-  const { cloud, linked, edge } = await opened()
+  await using it = await opened()
+  const { cloud, linked, edge } = it
   const writing = write(edge, 'PUT')
   await edge.pass(1_900)
   assert.equal(writing.done, false)
@@ -121,11 +122,11 @@ test('[A7] over a link whose hub lags the reply goes out after its time, and wha
   linked.tell('a/p1', cloud.written)
   await edge.pass(100)
   assert.equal((await edge.get('/api/v1/pods?resourceVersion=0')).json.items[0].value, 'new')
-  await edge.stop()
 })
 
 test('[A6] over a link a most-recent GET is never older than the API server, however far the hub is behind', async () => {
-  const { cloud, linked, edge } = await opened()
+  await using it = await opened()
+  const { cloud, linked, edge } = it
   const version = cloud.server.put('pods', 'a/p1', { value: 'not told yet' })
   const asking = edge.later('GET', p1)
   await edge.until(() => asking.done, 1)
@@ -134,5 +135,4 @@ test('[A6] over a link a most-recent GET is never older than the API server, how
   linked.tell('a/p1', version)
   await edge.pass(100)
   assert.equal(await shown(edge), 'not told yet')
-  await edge.stop()
 })

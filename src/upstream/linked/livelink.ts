@@ -16,6 +16,7 @@ import { standardTunnelLimits } from '../../tunnel/limits.ts'
 import { type IncomingStream, TunnelStreams } from '../../tunnel/streams.ts'
 import { HandedOver } from './handedover.ts'
 import type { HubPeer } from './hubdial.ts'
+import { PingAnswers } from './pinganswers.ts'
 
 /** What a link needs of its socket. */
 export type LinkWire = Pick<LinkSocket<HubPeer>, 'begin' | 'send' | 'close' | 'cut' | 'peer'>
@@ -94,8 +95,7 @@ export class LiveLink {
   #ending: { readonly why: string; readonly reason: EndReason; readonly retryAfterMs: number } | undefined
   #cancelTimer: (() => void) | undefined
   #dueAt = Number.POSITIVE_INFINITY
-  /** Readers that wait for the answer to a ping. */
-  #asking: ((isAnswered: boolean) => void)[] = []
+  readonly #asking: PingAnswers
   #end: (over: LinkOver) => void = () => {}
 
   constructor(parts: LiveLinkParts) {
@@ -103,6 +103,7 @@ export class LiveLink {
     this.#parts = parts
     const now = clock.steady()
     this.#heardAt = now
+    this.#asking = new PingAnswers(clock)
     const held = (interest: number, key: string) => this.#listeners.get(interest)?.held(key)
     const isAwaiting = () => this.#streams?.isAwaiting ?? false
     this.#session = new EdgeSession({ edge, release, cluster, epoch, keepaliveMs, held, isAwaiting, now })
@@ -199,19 +200,10 @@ export class LiveLink {
   /** Whether the hub answers a ping within the time. */
   ask(msMax: number): Promise<boolean> {
     if (this.#isOver) return Promise.resolve(false)
-    return new Promise((resolve) => {
-      const answer = (isAnswered: boolean) => {
-        cancel()
-        resolve(isAnswered)
-      }
-      const cancel = this.#parts.clock.setTimer(msMax, () => {
-        this.#asking = this.#asking.filter((one) => one !== answer)
-        resolve(false)
-      })
-      this.#asking.push(answer)
-      this.#session.ask()
-      this.#poke()
-    })
+    const answered = this.#asking.wait(msMax)
+    this.#session.ask()
+    this.#poke()
+    return answered
   }
 
   /** It ends by our own wish. */
@@ -230,7 +222,7 @@ export class LiveLink {
       this.#fault(error)
       return
     }
-    if (frame?.kind === 'pong') for (const answer of this.#asking.splice(0)) answer(true)
+    if (frame?.kind === 'pong') this.#asking.settle(true)
     if (frame === undefined) this.#session.heard(now)
     else this.#act(this.#session.receive(frame, now))
   }
@@ -373,7 +365,7 @@ export class LiveLink {
     this.#isOver = true
     this.#cancelTimer?.()
     const { why = said, reason, retryAfterMs = 0 } = this.#ending ?? {}
-    for (const answer of this.#asking.splice(0)) answer(false)
+    this.#asking.settle(false)
     this.#streams?.close(why)
     const listeners = [...this.#listeners.values()]
     this.#listeners.clear()

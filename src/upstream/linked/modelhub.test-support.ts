@@ -31,10 +31,13 @@ export type ModelHubParts = {
   readonly newest?: () => number
 }
 
+export type HubState = { readonly cluster: string; readonly epoch: number; readonly lost: number }
+
 export class ModelHub implements InterestView {
   readonly source = modelSource
   version = 1
   floor = 0
+  cluster = 'c1'
   epoch = 1
   /** Said to the next edge that comes. */
   trustsEdges = false
@@ -61,7 +64,7 @@ export class ModelHub implements InterestView {
   accept(wire: HubWire): ModelEnd {
     const { clock, interest, handle, newest } = this.#parts
     const session = new HubSession({
-      ...{ hub: 'model', release: '1', cluster: 'c1', epoch: this.epoch, lost: this.#lost, digestKey: secret },
+      ...{ hub: 'model', release: '1', cluster: this.cluster, epoch: this.epoch, lost: this.#lost, digestKey: secret },
       ...{ now: clock.steady(), changes: this.#changes, admit: () => undefined },
       ...{ ageMs: () => this.ageMs, trustsEdges: this.trustsEdges },
     })
@@ -72,7 +75,7 @@ export class ModelHub implements InterestView {
   }
 
   /** `isTold`: or no link hears of it, as if it had got lost without a sign. */
-  change(key: string, item: LinkObject | undefined, version: number, isTold = true): void {
+  change(key: string, item: LinkObject | undefined, version: number, isTold = true, isRelabelled = false): void {
     const previous = this.#objects.get(key)
     this.version = version
     if (item === undefined) {
@@ -82,9 +85,23 @@ export class ModelHub implements InterestView {
       this.#objects.set(key, item)
       this.digest.put(digestEntry(item))
     }
-    const event = { key, version, item, previous }
+    const event = { key, version, item, previous, isRelabelled }
     this.#history.push(event)
     if (isTold) for (const end of this.#ends) end.event(event)
+  }
+
+  /** A list has told it that these are all there are: as the history of a mirror has such a gap. */
+  differ(objects: readonly LinkObject[], version: number): void {
+    const [from, found] = [this.version, new Map(objects.map((item) => [item.key, item]))]
+    const gone = [...this.#objects.values()].filter(({ key, uid }) => found.get(key)?.uid !== uid)
+    for (const { key } of gone) this.change(key, undefined, from, true, true)
+    const changed = objects.filter((item) => this.#objects.get(item.key)?.version !== item.version)
+    for (const item of changed.sort((a, b) => a.version - b.version)) {
+      const isPutBack = item.version <= from
+      this.change(item.key, item, isPutBack ? from + 1 : item.version, true, isPutBack)
+    }
+    this.version = version
+    if (gone.length > 0) this.floor = version
   }
 
   /** Everything that happened so far, but its result. */
@@ -111,6 +128,18 @@ export class ModelHub implements InterestView {
     this.digest = new DigestTree(secret)
     for (const item of objects) this.digest.put(digestEntry(item))
     this.forget()
+  }
+
+  /** What the hubs of a cluster have written down of it. */
+  get state(): HubState {
+    return { cluster: this.cluster, epoch: this.epoch, lost: this.#lost }
+  }
+
+  /** Another process in its place that stands before another cluster. */
+  stand({ cluster, epoch, lost }: HubState, objects: readonly LinkObject[], version: number): void {
+    Object.assign(this, { cluster, epoch })
+    this.#lost = lost
+    this.restart(objects, version)
   }
 
   progress(): void {

@@ -3,7 +3,7 @@
  * asks a cloud that answers reviews.
  */
 import { FakeCloud, FakeRecords } from '../../access/access.test-support.ts'
-import { openHubCallers } from '../../app/hubcallers.ts'
+import { openHubCallers } from '../../app/hub/callers.ts'
 import { createLog, type Log } from '../../base/log.ts'
 import { NodeRights } from '../../hub/access/noderights.ts'
 import { OwnRights } from '../../hub/access/ownrights.ts'
@@ -128,7 +128,7 @@ export class ProvingWorld {
       this.hub.peers.accept({ ...line.hub, peer, cut, bufferedBytes: 0 })
       return line.edge
     }
-    const hubs = { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {} }
+    const hubs = { connect, lived: () => {}, moveOn: () => {}, leaveAlone: () => {}, hurry: () => {} }
     const { log } = this
     let opened: MirrorWorld | undefined
     const link = new EdgeLink({

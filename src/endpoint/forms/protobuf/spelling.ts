@@ -21,6 +21,12 @@ const turnBytes = 128 * 1024
 /** Messages that a list holds on to until they are sent, as a rule the very ones that are kept anyway. */
 const heldBytesMax = 32 * 1024 * 1024
 
+type ProtobufListParts = {
+  /** Whose turns it takes. */
+  readonly who: string
+  readonly heldBytesMax?: number
+}
+
 type Parts = {
   readonly type: TypeMeta
   readonly listKind: string
@@ -57,7 +63,11 @@ export class ProtobufSpelling implements Form {
    * The first list of thousands has all their messages to make: others get their turn meanwhile. The size of all stands
    * before the first of them; where they are more than is held at once they are made again when they are sent.
    */
-  async list(items: readonly Item[], head: ListHead, limits = { heldBytesMax }): Promise<Buffer[] | LazyBody> {
+  async list(
+    items: readonly Item[],
+    head: ListHead,
+    { who, heldBytesMax: heldMax = heldBytesMax }: ProtobufListParts,
+  ): Promise<Buffer[] | LazyBody> {
     let fields: Buffer[] | undefined = []
     let bytes = 0
     let made = 0
@@ -69,11 +79,11 @@ export class ProtobufSpelling implements Form {
         made += field.length
         if (made > turnBytes) {
           made = 0
-          await turns.take()
+          await turns.take(who)
         }
       }
       bytes += field.length
-      if (bytes > limits.heldBytesMax) fields = undefined
+      if (bytes > heldMax) fields = undefined
       fields?.push(field)
     }
     const around = this.#list.listAround(bytes, head)

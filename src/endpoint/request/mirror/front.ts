@@ -3,7 +3,6 @@
  * exceptions (decision 11 of docs/architecture.md); what was never synced is held for a moment while the cloud is there and
  * refused while it is not, never shown as empty (A1). Whether the caller may read it was settled before.
  */
-import { hash } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
 import type { Cache } from '../../../cache/cache.ts'
 import type { Scope } from '../../../kube/scope.ts'
@@ -17,9 +16,7 @@ import type { MirroredInterest } from '../../../mirror/mirrored.ts'
 import type { Identity, Upstream } from '../../../upstream/upstream.ts'
 import { neverSynced } from '../../forward/offline.ts'
 import { heldOf } from './held.ts'
-
-/** Lists without a version and names that were asked for lately, by caller: the oldest are forgotten first. */
-const repeatsMax = 10_000
+import { Repeats } from './repeats.ts'
 
 export type Read = {
   readonly verb: 'get' | 'list' | 'watch'
@@ -88,7 +85,7 @@ export class Front {
   readonly #clock: Clock
   readonly #contact: Pick<Contact, 'ageMsOf'>
   readonly #proofs: AskedInterests | undefined
-  readonly #repeats = new Map<string, number>()
+  readonly #repeats: Repeats
 
   constructor(parts: Parts) {
     this.#interests = parts.interests
@@ -96,6 +93,7 @@ export class Front {
     this.#clock = parts.clock
     this.#contact = parts.contact
     this.#proofs = parts.proofs
+    this.#repeats = new Repeats(parts.clock)
   }
 
   /** By which way it is answered now; what is worth mirroring begins to be. */
@@ -254,14 +252,7 @@ export class Front {
   }
 
   #isRepeated({ scope, caller }: Read): boolean {
-    // Selectors may be long, and these are many.
-    const key = hash('sha256', `${caller} ${interestOf(scope).name}`, 'base64url')
-    const nowMs = this.#clock.steady()
-    const before = this.#repeats.get(key)
-    this.#repeats.delete(key)
-    this.#repeats.set(key, nowMs)
-    if (this.#repeats.size > repeatsMax) this.#repeats.delete(this.#repeats.keys().next().value as string)
-    return before !== undefined && nowMs - before <= mirrorLimits.repeatedWithinMs
+    return this.#repeats.note(caller, interestOf(scope).name)
   }
 
   /** Whether the copy is as new as its watch, and that is alive. */

@@ -44,7 +44,7 @@ async function watched(world: EdgeWorld, url: string, asking = kubelet) {
   await world.until(() => answer !== undefined)
   const { body } = answer as Response
   const frames: { type: string; object: any }[] = []
-  const state = { frames, done: false, leave }
+  const state = { frames, done: false, leave, [Symbol.dispose]: leave }
   const chunks = (
     Symbol.asyncIterator in body
       ? body
@@ -140,9 +140,9 @@ test('watches tell what is seen: first objects, changes and the end; a resumed o
   await using world = await synced()
   const list = await world.ask('GET', `${named}&resourceVersion=0`, kubelet)
   const watchList = '&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
-  const resumed = await watched(world, `${named}&watch=1&resourceVersion=${list.json.metadata.resourceVersion}`)
-  const initial = await watched(world, `${named}${watchList}`)
-  const plain = await watched(world, `${named}${watchList}`, alice)
+  using resumed = await watched(world, `${named}&watch=1&resourceVersion=${list.json.metadata.resourceVersion}`)
+  using initial = await watched(world, `${named}${watchList}`)
+  using plain = await watched(world, `${named}${watchList}`, alice)
   world.cloud.server.put('configmaps', 'shop/kube-root-ca.crt', {
     more: { data: { 'ca.crt': cluster } },
     labels: { new: 'er' },
@@ -154,7 +154,6 @@ test('watches tell what is seen: first objects, changes and the end; a resumed o
   assert.deepEqual(shown(resumed), [`MODIFIED ${name} true`, `DELETED ${name} true`])
   assert.deepEqual(shown(initial), [`ADDED ${name} true`, `MODIFIED ${name} true`, `DELETED ${name} true`])
   assert.deepEqual(shown(plain), [`ADDED ${name} false`, `MODIFIED ${name} false`, `DELETED ${name} false`])
-  for (const watch of [resumed, initial, plain]) watch.leave()
 })
 
 test('kube-proxy sees us in the slices of the service among all others, by its selector, in lists and watches', async () => {
@@ -185,12 +184,11 @@ test('kube-proxy sees us in the slices of the service among all others, by its s
   assert.deepEqual(addresses(json.items), ['169.254.77.1 10005', '10.0.0.1 6443'])
   const plain = await world.ask('GET', `${all}&resourceVersion=0`, alice)
   assert.deepEqual(addresses(plain.json.items), ['192.0.2.1 6443', '10.0.0.1 6443'])
-  const watch = await watched(world, `${all}&watch=1&resourceVersion=${json.metadata.resourceVersion}`, proxy)
+  using watch = await watched(world, `${all}&watch=1&resourceVersion=${json.metadata.resourceVersion}`, proxy)
   put('default/kubernetes', 'kubernetes', '192.0.2.2')
   put('shop/web-1', 'web', '10.0.0.2')
   await world.pass(1_000)
   assert.deepEqual(addresses(watch.frames.map(({ object }) => object)), ['169.254.77.1 10005', '10.0.0.2 6443'])
-  watch.leave()
 })
 
 test('what is passed on is seen, too, while it is not mirrored yet', async () => {
@@ -219,8 +217,8 @@ test('what the edge may not mirror is passed on, and seen', async () => {
   const { json } = await listing.answer
   assert.equal(json.items[0].data['ca.crt'], cluster + pem('one'))
   const at = json.metadata.resourceVersion
-  const resumed = await watched(world, `${named}&watch=true&allowWatchBookmarks=true&resourceVersion=${at}`)
-  const plain = await watched(world, `${named}&watch=true&resourceVersion=${at}`, alice)
+  using resumed = await watched(world, `${named}&watch=true&allowWatchBookmarks=true&resourceVersion=${at}`)
+  using plain = await watched(world, `${named}&watch=true&resourceVersion=${at}`, alice)
   world.cloud.server.put('configmaps', 'shop/kube-root-ca.crt', {
     more: { data: { 'ca.crt': cluster } },
     labels: { new: 'er' },
@@ -230,11 +228,10 @@ test('what the edge may not mirror is passed on, and seen', async () => {
   await world.pass(2_000)
   assert.deepEqual(shown(resumed), ['MODIFIED kube-root-ca.crt true', 'DELETED kube-root-ca.crt true'])
   assert.deepEqual(shown(plain), ['MODIFIED kube-root-ca.crt false', 'DELETED kube-root-ca.crt false'])
-  for (const watch of [resumed, plain]) watch.leave()
 })
 
 test('[A3] another authority: one 410 for each watch of that object, over a restart, and none for anything else', async () => {
-  const world = await synced()
+  await using world = await synced()
   const version = async (url: string) =>
     (await world.ask('GET', `${url}${url.includes('?') ? '&' : '?'}resourceVersion=0`, kubelet)).json.metadata
       .resourceVersion
@@ -272,20 +269,16 @@ test('[A3] another authority: one 410 for each watch of that object, over a rest
     cluster,
   )
   assert.deepEqual(await resume(named, at), [])
-  await world.stop()
 })
 
 test('an open watch ends with 410 when what it shows becomes something else', async () => {
   await using world = await synced()
   const { json } = await world.ask('GET', `${named}&resourceVersion=0`, kubelet)
   const at = json.metadata.resourceVersion
-  const [seen, plain] = [
-    await watched(world, `${named}&watch=1&resourceVersion=${at}`),
-    await watched(world, `${named}&watch=1&resourceVersion=${at}`, alice),
-  ]
+  using seen = await watched(world, `${named}&watch=1&resourceVersion=${at}`)
+  using plain = await watched(world, `${named}&watch=1&resourceVersion=${at}`, alice)
   world.inCluster = { authority: pem('two') }
   await world.pass(5_000)
   assert.deepEqual([seen.frames.map(({ object }) => object.code), seen.done], [[410], true])
   assert.deepEqual([plain.frames, plain.done], [[], false])
-  plain.leave()
 })
