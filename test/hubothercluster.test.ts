@@ -150,9 +150,10 @@ class SupervisedSite extends HubbedSite {
     const lists = new Set<string>()
     let isOver = false
     const client = this.client()
+    const names = () => this.names(client)
     const probing = (async () => {
       while (!isOver && !this.#isOver) {
-        lists.add(await this.names(client))
+        lists.add(await names())
         for (const asker of this.#askers) for (const path of [both, secret]) await asker.ask(path)
         await pause(askEveryMs)
       }
@@ -163,6 +164,8 @@ class SupervisedSite extends HubbedSite {
       async end() {
         isOver = true
         await probing
+        // A round reads its list first: what its other questions were shown may have come behind that.
+        lists.add(await names())
         return lists
       },
     }
