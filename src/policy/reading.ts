@@ -158,11 +158,16 @@ function named<Key extends string>(key: Key, value: number | undefined): { [name
 
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
-/** As Go writes them, without the smallest units. */
+/** What Go can write, and so the API server: some 292 years. */
+const durationMsMax = 2 ** 63 / 1e6
+
+/** As Go writes them, without the smallest units; in whole milliseconds, since links tell no parts of one, and none would mean that there is no limit. */
 function durationMs(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) return undefined
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)]
-  return parts.reduce((sum, [, number, unit = '']) => sum + Number(number) * (units[unit] ?? 0), 0)
+  const ms = parts.reduce((sum, [, number, unit = '']) => sum + Number(number) * (units[unit] ?? 0), 0)
+  if (ms > durationMsMax) return undefined
+  return ms === 0 ? 0 : Math.max(1, Math.round(ms))
 }
 
 function parsed(text: string): unknown {

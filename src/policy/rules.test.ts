@@ -134,3 +134,28 @@ test('of numbers the lowest counts, also of a policy that allows nothing since s
   assert.deepEqual(rules.offline, { tokenAgeMs: 5_400_000, serveAgeMs: 72 * 3_600_000 })
   assert.equal(rules.trusts, false)
 })
+
+test('[L11] times of a policy are whole milliseconds, whatever fractions it has, and no longer than a frame can say', () => {
+  const table: readonly (readonly [string, number | undefined])[] = [
+    ...([
+      ['1.1h', 3_960_000],
+      ['0.5ms', 1],
+      ['0.0000001s', 1],
+      ['1.005s', 1_005],
+      ['0.1s', 100],
+    ] as const),
+    ...([
+      ['2562047h', 2_562_047 * 3_600_000],
+      ['2562048h', undefined],
+      ['9999999999999999999h', undefined],
+    ] as const),
+    ...([
+      ['0s', undefined],
+      ['0.0h', undefined],
+    ] as const),
+  ]
+  for (const [text, ms] of table) {
+    const { offline } = rulesOf('n1', { p: { offline: { tokenAge: text, serveAge: text } } })
+    assert.deepEqual([offline.tokenAgeMs, offline.serveAgeMs], [ms, ms], text)
+  }
+})

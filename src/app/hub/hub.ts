@@ -282,7 +282,7 @@ async function drained(parts: {
 }): Promise<void> {
   const { listener, peers, withinMs, clock, log } = parts
   log.info('hub.drains', { edges: peers.size, withinMs })
-  listener.drain(withinMs)
+  listener.drain()
   const moved = new AbortController()
   const all = peers.drain(withinMs, 'this hub ends, others are there').then(() => moved.abort())
   await Promise.race([all, sleep(clock, withinMs, moved.signal)])

@@ -25,6 +25,8 @@ export const peerLimits = {
   namedMax: 64,
   /** For an edge whose name another link has, or whose certificate is over: an operator has to act. */
   replacedRetryMs: 60_000,
+  /** For one whose hello comes while the hub ends: another hub may be behind the same address, or begin in its place. */
+  endingRetryMs: 1_000,
   /** For one whose Node was deleted: its kubelet may make another one through it. */
   endedRetryMs: 2_000,
   /**

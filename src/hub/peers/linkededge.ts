@@ -32,6 +32,11 @@ export type PeerSocket = Pick<LinkSocket<EdgePeer>, 'peer' | 'begin' | 'send' | 
 /** What went over links: of one, and of all together. */
 export type PeerTraffic = { sentBytes: number; receivedBytes: number; events: number }
 
+/** For an edge that says hello while its hub ends. */
+export const hubEnds: SessionRefusal = {
+  ...{ reason: 'busy', retryAfterMs: peerLimits.endingRetryMs, sentence: 'this hub ends' },
+}
+
 type LinkedEdgeParts = {
   readonly link: PeerSocket
   readonly session: Omit<HubSessionParts, 'admit' | 'now' | 'ageMs' | 'areStreamsWaiting'>
@@ -163,7 +168,7 @@ export class LinkedEdge {
 
   drain(withinMs: number, sentence: string): void {
     // An edge that has not said hello has nothing here, and is told by a refusal.
-    if (this.#session.state === 'greeting') this.close({ reason: 'busy', retryAfterMs: withinMs, sentence })
+    if (this.#session.state === 'greeting') this.close(hubEnds)
     this.#session.drain(withinMs, sentence, this.#now)
     this.#tick()
   }

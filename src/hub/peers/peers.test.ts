@@ -595,7 +595,11 @@ test('a drained hub asks its edges to move one after the other, and takes none',
   const late = world.edge('n5', 'v1/pods')
   late.connect()
   await world.settle()
-  assert.equal(late.ended?.reason, 'busy')
+  assert.deepEqual(
+    [late.ended?.reason, late.ended?.retryAfterMs],
+    ['busy', 1_000],
+    'another hub may be at that address by then',
+  )
   edges[0]?.line?.lose()
   for (let at = 0; at < 12; at++) {
     await world.pass(1_000)

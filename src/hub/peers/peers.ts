@@ -14,7 +14,7 @@ import type { IncomingStream } from '../../tunnel/streams.ts'
 import type { EdgePeer } from '../sockets/edgepeer.ts'
 import type { HubSources } from '../sources/sources.ts'
 import { peerLimits } from './limits.ts'
-import { LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
+import { hubEnds, LinkedEdge, type PeerSocket, type PeerTraffic } from './linkededge.ts'
 import type { EdgeRights, PeerPolicies } from './rights.ts'
 import { LookingBudgets } from './selections.ts'
 import { Sweep } from './sweep.ts'
@@ -58,7 +58,7 @@ export class HubPeers {
   #written = 0
   #epoch: number
   #lost: number
-  #leaveAt: number | undefined
+  #isEnding = false
   readonly #policing = new Sweep({ links: () => this.#all.keys(), look: (peer) => peer.policed() })
   readonly #certifying = new Sweep({
     links: () => this.#all.keys(),
@@ -176,7 +176,7 @@ export class HubPeers {
   async drain(withinMs: number, sentence: string): Promise<void> {
     const { clock } = this.#parts
     const endsAt = clock.steady() + withinMs
-    this.#leaveAt = endsAt
+    this.#isEnding = true
     const peers = [...this.#all.keys()]
     for (const [at, peer] of peers.entries())
       clock.setTimer((withinMs / 2) * (at / peers.length), () => peer.drain(wholeMs(endsAt - clock.steady()), sentence))
@@ -184,10 +184,7 @@ export class HubPeers {
   }
 
   #admit(peer: LinkedEdge): SessionRefusal | undefined {
-    if (this.#leaveAt !== undefined) {
-      const retryAfterMs = Math.max(1_000, wholeMs(this.#leaveAt - this.#parts.clock.steady()))
-      return { reason: 'busy', retryAfterMs, sentence: 'this hub ends' }
-    }
+    if (this.#isEnding) return hubEnds
     const revoked = this.#revokedOf(peer)
     if (revoked !== undefined) return revoked
     const { name, certificate, from } = peer.edge
@@ -229,7 +226,7 @@ export class HubPeers {
     const { name } = peer.edge
     if (this.#byName.get(name) === peer) this.#byName.delete(name)
     this.#parts.gone?.(peer.edge)
-    if (this.#leaveAt === undefined || this.#all.size > 0) return
+    if (!this.#isEnding || this.#all.size > 0) return
     for (const end of this.#ends) end()
     this.#ends.clear()
   }

@@ -30,6 +30,11 @@ export const standardHubLimits = {
   lastWordsMsMax: 1_000,
   /** How long an edge that is one too many is asked to wait, at least; as much again by chance. */
   crowdedMs: 15_000,
+  /**
+   * How long an edge that comes while the hub ends is asked to wait, at least; as much again by chance. Hubs may be behind one address, where the next
+   * try may reach another or the one that begins in this one's place; an edge that is refused again waits longer each time of its own.
+   */
+  endingMs: 1_000,
   /** How long an edge that comes before the hub can judge edges is asked to wait: the hub reads what it goes by within a moment. */
   unjudgedMs: 2_000,
 }

@@ -263,8 +263,9 @@ test('[L22] a hub that drains, or is full, says when to come back; what it has s
       })
     }
     await refused(8_000)
-    hub.listener.drain(20_000)
-    await refused(40_000)
+    hub.listener.drain()
+    // Behind the same address there may be others by then.
+    await refused(2_000)
     assert.equal(edge.end, undefined)
   }))
 

@@ -67,7 +67,7 @@ export class HubListener {
   readonly #tls
   readonly #listeners: Server[] = []
   #serving: KeyPair
-  #movedWithinMs: number | undefined
+  #isEnding = false
   /** Since it was made. */
   readonly counts = { full: 0, resumed: 0, refused: 0 }
 
@@ -184,8 +184,8 @@ export class HubListener {
   }
 
   /** Edges that come from now on are sent elsewhere; what there is stays. */
-  drain(withinMs: number): void {
-    this.#movedWithinMs = withinMs
+  drain(): void {
+    this.#isEnding = true
   }
 
   async close(why: string): Promise<void> {
@@ -255,8 +255,9 @@ export class HubListener {
 
   /** Undefined: there is room. */
   #laterMs(): number | undefined {
-    const ms = this.#movedWithinMs ?? (this.#links.size >= this.#limits.linksMax ? this.#limits.crowdedMs : undefined)
-    return ms === undefined ? undefined : ms * (1 + Math.random())
+    const { linksMax, crowdedMs, endingMs } = this.#limits
+    if (!this.#isEnding && this.#links.size < linksMax) return undefined
+    return (this.#isEnding ? endingMs : crowdedMs) * (1 + Math.random())
   }
 
   #accept(webSocket: WebSocket, socket: TLSSocket, peer: EdgePeer): void {

@@ -33,6 +33,8 @@ type Parts = { readonly store: StateStore; readonly clock: Clock; readonly log: 
 /** As long as a ticket lives at most. */
 const ticketDays = 7
 const ticketMsMax = ticketDays * 24 * 3600 * 1000
+/** How soon one process makes a key again, by its steady clock: replicas whose clocks are weeks apart would each find the key of the other too old. */
+const rotationMsMin = 24 * 3600 * 1000
 /** How long replicas may hold different ticket keys: an edge that moves then shakes hands in full, no more. */
 const lookEveryMs = 10_000
 /** Several processes start at once: each loses to one that got further. */
@@ -43,6 +45,7 @@ export class KeptState {
   readonly #listeners = new Set<() => void>()
   #state: HubState
   #told = ''
+  #rotatedAt = Number.NEGATIVE_INFINITY
   /** It was not there, and is now. */
   readonly isNew: boolean
 
@@ -92,9 +95,11 @@ export class KeptState {
       if (stored === undefined) throw new UsageError(`the hub's state in ${store.name} is gone: restore it`)
       let state = this.#checked(stored.texts)
       // A clock that was set back a long way counts as well, or the key would live until that time comes again.
-      if (Math.abs(clock.now() - state.tickets.madeAtMs) >= ticketMsMax) {
+      const isDue = Math.abs(clock.now() - state.tickets.madeAtMs) >= ticketMsMax
+      if (isDue && clock.steady() - this.#rotatedAt >= rotationMsMin) {
         const tickets = makeTickets(clock.now())
         if (await store.replace(stored, { ...stored.texts, ...ticketTexts(tickets) })) {
+          this.#rotatedAt = clock.steady()
           state = { ...state, tickets }
         } else {
           stored = await store.read()

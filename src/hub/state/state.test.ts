@@ -189,6 +189,24 @@ test('the ticket key is another after a week, at all replicas; what a later rele
   }
 })
 
+test('replicas whose clocks are weeks apart do not make a ticket key each against the other', async () => {
+  const folder = newFolder()
+  const [clock, far] = [fakeClock(), fakeClock()]
+  far.jump(30 * day)
+  const one = await open(new FolderState(folder), clock)
+  const other = await open(new FolderState(folder), far)
+  const keys = new Set<string>()
+  for (let at = 0; at < 20; at++) {
+    for (const replica of [other, one]) {
+      await replica.look()
+      keys.add(replica.current.tickets.key.toString('hex'))
+    }
+    clock.advance(10_000)
+    far.advance(10_000)
+  }
+  assert.ok(keys.size <= 3, `${keys.size} keys in 200 s`)
+})
+
 test('a state that is lost or replaced while a hub runs leaves that hub as it is, and is said once', async () => {
   const lines: string[] = []
   const upstream = new Secrets()
