@@ -15,6 +15,11 @@ export class Bell {
     this.#wake()
   }
 
+  /** What rang before counts no more. */
+  still(): void {
+    this.#rung = false
+  }
+
   /** Without a time only a ring or the end of the signal ends it. One loop waits at a bell. */
   async wait(signal: AbortSignal, ms?: number): Promise<void> {
     if (!this.#rung && !signal.aborted) {

@@ -103,7 +103,7 @@ export class Budget {
   /** What has to go now because all of it weighs too much, after the first sync of one or because it has grown. */
   overweight(synced?: MirroredInterest): readonly MirroredInterest[] {
     const { bytes } = this
-    if (bytes <= this.bytesMax || !this.#mayEvict) return []
+    if (bytes <= this.bytesMax || !this.#mayEvict || !this.#mayAnyGo) return []
     const held = this.#held(this.#weigh())
     const newcomer = held.find(({ mirrored }) => mirrored === synced)
     return overweight(held, this.#limits, bytes, newcomer).map(({ mirrored }) => mirrored)
@@ -155,7 +155,8 @@ export class Budget {
   /** How many bytes a first list may bring now: what is free, and what would go for it. */
   roomOf(interest: Interest, record: InterestRecord): number {
     const newcomer = this.#newcomerOf(interest, record)
-    const room = this.#mayEvict ? this.#roomFor(newcomer) : Math.max(0, this.bytesMax - this.bytes)
+    const isGiven = this.#mayEvict && this.#mayAnyGo
+    const room = isGiven ? this.#roomFor(newcomer) : Math.max(0, this.bytesMax - this.bytes)
     // What other interests of its resource hold may be all it brings: whether it is, only the list can tell.
     const shared = newcomer.isBack ? 0 : (this.#parts.copy()?.bytesLike(interest.name) ?? 0)
     return Math.min(this.bytesMax, room + shared)
@@ -175,9 +176,15 @@ export class Budget {
     return this.#parts.upstream.reachability.state === 'reachable'
   }
 
+  /** Where all are the node's own, as at a hub, nothing has to be weighed: that is a look at every object. */
+  get #mayAnyGo(): boolean {
+    for (const { record } of this.#parts.all()) if (!isOwn(record)) return true
+    return false
+  }
+
   #newcomerOf(interest: Interest, record: InterestRecord) {
     return {
-      isOwn: record.standing || record.node,
+      isOwn: isOwn(record),
       isStanding: record.standing,
       isName: isByName(interest, record),
       isBack:
@@ -235,6 +242,10 @@ export class Budget {
 }
 
 const weightless: Holdings = new Map()
+
+function isOwn({ standing, node }: InterestRecord): boolean {
+  return standing || node
+}
 
 /** What is decided alike. */
 function kindOf({ isOwn, isName, isBack, callers }: Newcomer): string {

@@ -84,3 +84,36 @@ for (const [where, harm] of Object.entries(harms)) {
     })
   }
 }
+
+for (const isWritten of [false, true]) {
+  const when = isWritten ? 'also where a write comes before there is room' : 'also where nothing is written'
+  test(`[D3] [D4] what a full disk cannot note at a start is noted once there is room, ${when}`, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ake-full-'))
+    try {
+      const world = open(folder)
+      for (let version = 1; version <= 18; version++) await write(world, version)
+      world.follow()
+      await world.close()
+      harms['at its end']?.(folder)
+      fill()
+      const full = open(folder)
+      const { raised } = full.index
+      assert.ok(raised > 18)
+      if (isWritten) await write(full, 19)
+      full.follow()
+      assert.match(String(full.index.behind), /no space/)
+      assert.ok(full.index.raised >= raised, 'versions above what may be lost stay above')
+      empty()
+      full.follow()
+      assert.equal(full.index.behind, undefined, 'it heals by itself')
+      await full.close()
+      const again = open(folder)
+      assert.ok(again.index.raised >= raised)
+      assert.equal(again.index.losses.length, 1)
+      await again.close()
+    } finally {
+      empty()
+      rmSync(folder, { recursive: true })
+    }
+  })
+}

@@ -12,7 +12,7 @@ import { Bodies } from './bodies.ts'
 import { LogRewritten } from './chain.ts'
 import type { LogEnd } from './commitlog.ts'
 import { isDamage } from './connection.ts'
-import { IndexFile } from './indexfile.ts'
+import { IndexFile, type Note } from './indexfile.ts'
 import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readInterest, readObjects, readPage, readRecords } from './reading.ts'
 import { recoverEnd } from './recovery.ts'
@@ -150,28 +150,31 @@ export class Index {
     }
   }
 
-  /** The same, and a power cut does not take it back. Where it is held, this is so once it is committed. */
+  /** Changes what is noted besides the log's content; a power cut does not take it back. Where it is held, this is so once it is committed. */
   #noteSynced(change: (applier: Applier) => void): void {
-    this.#file.commitsSynced(true)
-    this.#note(change)
-    if (this.#file.held === undefined) this.#file.commitsSynced(false)
-  }
-
-  /** Changes what is noted besides the log's content. */
-  #note(change: (applier: Applier) => void): void {
-    const to = this.applied
-    if (this.#file.held === undefined) this.#file.db.exec('BEGIN IMMEDIATE')
-    change(this.#file.applier)
-    if (this.#file.held !== undefined || this.#file.commit()) return
-    this.#hold(to)
-    change(this.#file.applier)
+    const at = this.applied
+    if (this.#file.held === undefined) {
+      this.#file.commitsSynced(true)
+      this.#file.begin()
+      change(this.#file.applier)
+      if (this.#file.commit()) {
+        this.#file.commitsSynced(false)
+        return
+      }
+    }
+    this.#hold(at, { at, change })
   }
 
   /** No later frame refers to bodies by these names. What cannot be noted now goes at the next start. */
   release(names: readonly number[]): void {
     if (names.length === 0 || !this.#file.isOpen) return
     try {
-      this.#note((applier) => applier.bodies.release(names))
+      const to = this.applied
+      this.#file.begin()
+      this.#file.applier.bodies.release(names)
+      if (this.#file.held !== undefined || this.#file.commit()) return
+      this.#hold(to)
+      this.#file.applier.bodies.release(names)
     } catch {
       this.#file.takeBack()
     }
@@ -240,8 +243,8 @@ export class Index {
   }
 
   /** All of it in one transaction, whatever its size: no part of it can be committed. */
-  #hold(to: Position | undefined): void {
-    this.#file.hold(() => this.#applyFrames(to, Number.POSITIVE_INFINITY))
+  #hold(to: Position | undefined, note?: Note): void {
+    this.#file.hold((until) => this.#applyFrames(until, Number.POSITIVE_INFINITY), to, note)
   }
 
   /** Gives some space back to the disk; true when there is more to do. */

@@ -15,7 +15,11 @@ import { IndexDamaged, isDamage, open, prepare, type Statements } from './connec
 import { hasRoom } from './disk.ts'
 import { Reads } from './reads.ts'
 import { openSound, type RemakeParts, remake } from './remake.ts'
+import type { Position } from './segment.ts'
 import type { TailFrame } from './tail.ts'
+
+/** A change of what is noted besides the log's content, and how far that was applied before it. */
+export type Note = { readonly at: Position; readonly change: (applier: Applier) => void }
 
 type Parts = RemakeParts & { readonly aside: Aside; readonly bodies: Bodies; readonly base: Base | undefined }
 
@@ -28,6 +32,8 @@ export class IndexFile {
   /** Since the last commit. */
   readonly #reads: Reads
   #held: Error | undefined
+  /** What no frame of the log says again, of what is held. */
+  #heldNotes: Note[] = []
   /** Why it had to be made again, until its owner has heard of it. */
   remade: string | undefined
 
@@ -78,6 +84,7 @@ export class IndexFile {
     if (this.#db.isOpen) this.#db.close()
     this.#parts.bodies.closeAll()
     this.#held = undefined
+    this.#heldNotes = []
     this.remade = why.message
     const { db, statements, applier } = remake(this.#parts, this.#parts.aside)
     this.#db = db
@@ -135,6 +142,7 @@ export class IndexFile {
       this.#db.exec('COMMIT')
       if (this.#held !== undefined) this.commitsSynced(false)
       this.#held = undefined
+      this.#heldNotes = []
       return true
     } catch (error) {
       this.#held = error as Error
@@ -142,12 +150,21 @@ export class IndexFile {
     }
   }
 
-  /** Applies again what could not be committed, to be read until it can. */
-  hold(applyAgain: () => void): void {
+  /** Applies again what could not be committed, up to there, to be read until it can; with it what was noted meanwhile, then synced. */
+  hold(applyTo: (to: Position | undefined) => void, to: Position | undefined, note?: Note): void {
     const why = this.#held
     this.takeBack()
     this.#held = why
-    applyAgain()
+    if (note !== undefined) this.#heldNotes.push(note)
+    if (this.#heldNotes.length > 0) {
+      this.commitsSynced(true)
+      this.begin()
+    }
+    for (const { at, change } of this.#heldNotes) {
+      applyTo(at)
+      change(this.#applier)
+    }
+    applyTo(to)
     this.#applier.finish()
   }
 

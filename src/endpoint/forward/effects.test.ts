@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeMessage, messageOf, wrap } from '../../kube/protobuf/protobuf.ts'
+import { tooManyRequests } from '../../kube/status.ts'
+import { Unreachable, Unspoken } from '../../upstream/upstream.ts'
 import { type Asking, aliceToken, answered, EdgeWorld, statusText, whole } from '../edgeworld.test-support.ts'
 
 const pods = '/api/v1/namespaces/a/pods'
@@ -135,6 +137,41 @@ test('[A7] a write in one version of a resource is waited for in the others', as
   await world.until(() => put.done, 1)
 })
 
+test('[A7] where the edge may not look, as a node behind a hub, it looks in the name of who has written', async () => {
+  await using world = await synced()
+  const { server } = world.cloud
+  lag(world, 500)
+  server.put('pods', 'a/p1', { value: 'bound', node: 'n1' })
+  world.cloud.script = ({ method, path, identity }) => {
+    if (method === 'POST' && path.endsWith('/binding')) return answered(201, done)
+    const isLook = method === 'GET' && path === `${pods}/p1`
+    return isLook && identity.kind === 'edge' ? answered(403, statusText(403, 'no')) : undefined
+  }
+  const post = write(world, 'POST', `${pods}/p1/binding`)
+  await world.pass(100)
+  assert.equal(post.done, false)
+  await world.until(() => post.done, 2)
+  assert.deepEqual(await listed(world), ['p1 bound', 'p2 one'])
+  assert.deepEqual(
+    world.cloud.passed('GET', `${pods}/p1`).map(({ identity }) => identity.kind),
+    ['edge', 'token'],
+  )
+})
+
+test('[I1] a write that its caller makes in the name of another is not looked at in the name of who has written', async () => {
+  await using world = await synced()
+  world.cloud.script = ({ method, path }) => {
+    if (method === 'POST' && path.endsWith('/binding')) return answered(201, done)
+    return method === 'GET' && path === `${pods}/p1` ? answered(403, statusText(403, 'no')) : undefined
+  }
+  const post = write(world, 'POST', `${pods}/p1/binding`, { headers: { 'impersonate-user': 'bob' } })
+  assert.equal((await post.answer).status, 201)
+  assert.deepEqual(
+    world.cloud.passed('GET', `${pods}/p1`).map(({ identity }) => identity.kind),
+    ['edge'],
+  )
+})
+
 test('[A7] where the edge may not look, or what it sees is what the copy shows, nobody waits', async () => {
   await using world = await synced()
   for (const status of [403, 500, 200]) {
@@ -147,6 +184,19 @@ test('[A7] where the edge may not look, or what it sees is what the copy shows, 
     const post = write(world, 'POST', `${pods}/p1/binding`)
     await world.pass(1)
     assert.equal(post.done, true, String(status))
+  }
+})
+
+test('[A7] a look that the line turns away fails no write', async () => {
+  await using world = await synced()
+  const failures = [tooManyRequests('too many', 1), new Unspoken('not for alice'), new Unreachable('broke off', false)]
+  for (const failure of failures) {
+    world.cloud.script = ({ method, path }) => {
+      if (method === 'POST' && path.endsWith('/binding')) return answered(201, done)
+      if (path === `${pods}/p1`) throw failure
+      return undefined
+    }
+    assert.equal((await write(world, 'POST', `${pods}/p1/binding`).answer).status, 201, failure.message)
   }
 })
 

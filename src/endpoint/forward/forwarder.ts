@@ -70,7 +70,7 @@ export class Forwarder {
       const body = isAsked ? replayed(await call.body()) : (tap ?? request)
       const answer = await this.#ask(call, { ...options, gone, body })
       if (isAsked && answer.status === 201) await heedReview(this.#parts.reviews, call)
-      return await this.#reply(api, answer, tap?.sent)
+      return await this.#reply(call, answer, tap?.sent)
     } catch (error) {
       if (gone?.aborted === true) throw hasLeft()
       if (error instanceof Unspoken && options.isRouted !== true) return await answerAlone(this.#parts, call)
@@ -95,13 +95,13 @@ export class Forwarder {
   ): Promise<Response | 'same' | undefined> {
     const { clock, upstream } = this.#parts
     const { reachability } = upstream
-    const { api, request } = call
+    const { request } = call
     const gone = request.gone?.()
     const doubt = doubtWithin({ clock, reachability }, withinMs)
     try {
       const answer = await this.#ask(call, { ...options, gone, body: request, withinMs })
       if (answer.isSame === true) return same(answer)
-      if (!gatewayCodes.has(answer.status)) return await this.#reply(api, answer)
+      if (!gatewayCodes.has(answer.status)) return await this.#reply(call, answer)
       void answer.body.return?.()
       reachability.suspect(`the API server answered ${answer.status}`)
     } catch (error) {
@@ -213,13 +213,14 @@ export class Forwarder {
     return identity.kind === 'edge' && state !== 'unreachable' && refusesEdge
   }
 
-  async #reply(api: ApiRequest, answer: UpstreamResponse, sent?: Sent): Promise<Response> {
+  async #reply(call: Call, answer: UpstreamResponse, sent?: Sent): Promise<Response> {
+    const { api } = call
     const { status, headers } = answer
     const isWatch = api.verb === 'watch'
     const isDone = status >= 200 && status <= 299 && !api.query.has('dryRun')
     const isEnd = isDone && this.#parts.tokens.endsAccount(api)
     if (isEnd && !(await isTried(sent))) this.#parts.tokens.ended(api)
-    const body = isDone && this.#isHeld(api, answer) ? await this.#held(api, answer, sent) : answer.body
+    const body = isDone && this.#isHeld(api, answer) ? await this.#held(call, answer, sent) : answer.body
     return { status, headers, body, passedThrough: true, ...(isWatch ? { cutCleanly: true } : {}) }
   }
 
@@ -246,7 +247,11 @@ export class Forwarder {
     return headers['content-encoding'] === undefined && this.#mayBeHeld(api)
   }
 
-  async #held(api: ApiRequest, answer: UpstreamResponse, sent?: Sent): Promise<Buffer | AsyncIterable<Buffer>> {
+  async #held(
+    { api, impersonates, identity }: Call,
+    answer: UpstreamResponse,
+    sent?: Sent,
+  ): Promise<Buffer | AsyncIterable<Buffer>> {
     const chunks: Buffer[] = []
     let size = 0
     for (;;) {
@@ -268,7 +273,8 @@ export class Forwarder {
     const reply = verb === 'deletecollection' ? undefined : replyVersion(contentType, bytes)
     const effects = effectsOf({ verb, namespace, name, objectKind: known?.resource.kind, contentType, bytes, reply })
     const body = { contentType, bytes, kind: reply?.kind ?? '' }
-    await readYourWrites.hold({ resource: { group, version, resource }, known, effects, reply: body })
+    const writer = impersonates ? undefined : identity
+    await readYourWrites.hold({ resource: { group, version, resource }, known, effects, reply: body, writer })
     return bytes
   }
 }

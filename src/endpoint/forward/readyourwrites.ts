@@ -1,8 +1,8 @@
 /**
  * Read your writes (A7): the reply to a write is held until the copies it concerns show what it did, so that its client never
- * reads an older state from us afterwards. Where the reply does not tell what that is, the edge looks in its own name. After
- * a while, or when the link dies, the reply goes out all the same, and its object answers reads of that key, outside every
- * history, until the copy has passed it.
+ * reads an older state from us afterwards. Where the reply does not tell what that is, the edge looks in its own name, or in
+ * the caller's where it may not (behind a hub an edge is its node); a look that fails fails no write. After a while, or when the link dies, the
+ * reply goes out all the same, and its object answers reads of that key, outside every history, until the copy has passed it.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Cache } from '../../cache/cache.ts'
@@ -11,10 +11,11 @@ import { noFields } from '../../kube/object.ts'
 import { replyVersion } from '../../kube/replies.ts'
 import { objectKey } from '../../kube/resource.ts'
 import { pathOf, type Scope } from '../../kube/scope.ts'
+import { StatusError } from '../../kube/status.ts'
 import type { KnownResource } from '../../mirror/documents/catalog.ts'
 import { resourceName, scopeOfName } from '../../mirror/interest.ts'
 import type { Interests } from '../../mirror/interests.ts'
-import { Unreachable, type Upstream } from '../../upstream/upstream.ts'
+import { type Identity, Unreachable, Unspoken, type Upstream } from '../../upstream/upstream.ts'
 import { AnswerTooLarge, readWhole } from '../../upstream/whole.ts'
 import { type Hearing, isConcerned, isWithin, needsObject, type ScopedEffect } from './concerned.ts'
 import type { Effect } from './effects.ts'
@@ -23,6 +24,8 @@ import { formOf, type ReplyBody } from './writtenform.ts'
 
 /** How long a reply waits for the copy: far beyond any live watch, short of any client's patience. */
 const heldMsMax = 2_000
+/** What a look may meet: no answer, one too large, a line that has too many requests, a hub that does not speak for the caller. */
+const lookFailures = [Unreachable, AnswerTooLarge, StatusError, Unspoken]
 /** Objects kept aside until the copy has passed them: writes whose watch lags, which are few. */
 const asideMax = 256
 /** Objects that are looked at for one reply: what a deletion of a collection met that was being deleted already. */
@@ -37,7 +40,11 @@ export type Replied = {
   readonly known: KnownResource | undefined
   readonly effects: readonly Effect[]
   readonly reply: ReplyBody
+  /** In whose name a look may go up; undefined where the write went up in another's than its credential's. */
+  readonly writer: Identity | undefined
 }
+
+type Look = Pick<Replied, 'known' | 'writer'> & { readonly endMs: number }
 
 export class ReadYourWrites {
   readonly #interests: Interests
@@ -60,7 +67,7 @@ export class ReadYourWrites {
   }
 
   /** Resolves when the reply may go out. */
-  async hold({ resource, known, effects, reply }: Replied): Promise<void> {
+  async hold({ resource, known, effects, reply, writer }: Replied): Promise<void> {
     const endMs = this.#clock.steady() + heldMsMax
     const hearing = this.#hearing(resource)
     // A first list may have been read before the write, and be served after it.
@@ -73,7 +80,7 @@ export class ReadYourWrites {
       const scope = scopeOfName({ ...resource, namespace: effect.namespace }, effect.name)
       const one: ScopedEffect = { effect, scope, object: once(() => itemOf(effect, reply, known)) }
       const isTold = !isHeard || (effect.kind !== 'unknown' && !hearing.some((mirrored) => needsObject(mirrored, one)))
-      const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, known, endMs)
+      const seen = isTold || looks++ >= looksMax ? undefined : await this.#look(effect, scope, { known, writer, endMs })
       told.push(seen ?? one)
     }
     const shown = Promise.all(effects.map(tell)).then(() => this.#shown(hearing, told, known, endMs))
@@ -151,24 +158,19 @@ export class ReadYourWrites {
   }
 
   /** What the object is after the write; undefined where the edge cannot see it, or not in time. */
-  async #look(
-    effect: Effect,
-    scope: Scope,
-    known: KnownResource | undefined,
-    endMs: number,
-  ): Promise<ScopedEffect | undefined> {
+  async #look(effect: Effect, scope: Scope, { known, writer, endMs }: Look): Promise<ScopedEffect | undefined> {
     const { namespace, name, key } = effect
     const at = { namespace, name, key }
     const over = new AbortController()
     const cancel = this.#clock.setTimer(Math.max(0, endMs - this.#clock.steady()), () => over.abort())
     try {
-      const answer = await this.#upstream.ask({
-        method: 'GET',
-        path: `${pathOf(placeOf(scope), {})}/${encodeURIComponent(name)}`,
-        headers: { accept: 'application/json' },
-        identity: { kind: 'edge' },
-        signal: over.signal,
-      })
+      const path = `${pathOf(placeOf(scope), {})}/${encodeURIComponent(name)}`
+      const look = { method: 'GET', path, headers: { accept: 'application/json' }, signal: over.signal } as const
+      let answer = await this.#upstream.ask({ ...look, identity: { kind: 'edge' } })
+      if (answer.status === 403 && writer !== undefined) {
+        void answer.body.return?.()
+        answer = await this.#upstream.ask({ ...look, identity: writer, passedOn: true })
+      }
       const bytes = await readWhole(answer, objectBytesMax)
       if (answer.status === 404) return { effect: { ...at, kind: 'gone', uid: '' }, scope, object: () => undefined }
       const contentType = String(answer.headers['content-type'] ?? '')
@@ -178,7 +180,7 @@ export class ReadYourWrites {
       const reached = { ...at, kind: 'reached' as const, version }
       return { effect: reached, scope, object: once(() => itemOf(reached, reply, known)) }
     } catch (error) {
-      if (error instanceof Unreachable || error instanceof AnswerTooLarge) return undefined
+      if (lookFailures.some((failure) => error instanceof failure)) return undefined
       throw error
     } finally {
       cancel()

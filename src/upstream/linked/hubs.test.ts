@@ -114,6 +114,28 @@ test('a hub that is to be left alone, and is not any more, is tried at once', as
   await hub.close()
 })
 
+test('[L4] who is hurried while a link is made waits after the end of that link as any other', async () => {
+  await using hub = await startHub()
+  const waits: number[] = []
+  const setTimer = (ms: number, call: () => void) => {
+    waits.push(ms)
+    return systemClock.setTimer(ms, call)
+  }
+  const clock = Object.assign(Object.create(systemClock), { setTimer })
+  const { hubs, ending } = hubsOf(hub, [hub.address()], { clock, wait: { firstMs: 77_000, maxMs: 77_000 } })
+  const connecting = hubs.connect(ending.signal)
+  hubs.hurry(hub.address().href)
+  assert.ok(await connecting)
+  waits.splice(0)
+  const again = hubs.connect(ending.signal)
+  assert.ok(
+    waits.some((ms) => ms > 30_000),
+    `${waits}`,
+  )
+  ending.abort()
+  assert.equal(await again, undefined)
+})
+
 test('through a proxy with CONNECT, whose name is told where it fails; a variable that names none is refused', async () => {
   await using hub = await startHub({ hosts: ['hub.example'] })
   await using proxy = await TestProxy.start('http', () => hub.port)

@@ -60,7 +60,11 @@ export class Hubs {
       this.#isFirst = false
       for (let tried = 0; tried < addresses.length && !signal.aborted; tried++) {
         const link = await this.#try(addresses[this.#current] as URL, signal)
-        if (link !== undefined) return link
+        if (link !== undefined) {
+          // What hurried it is fulfilled: the wait after the end of this link is no shorter for it.
+          this.#hurried.still()
+          return link
+        }
         this.#current = (this.#current + 1) % addresses.length
       }
     }
