@@ -19,8 +19,8 @@ const jobMsMax = 420_000
 const lastWordsMs = 5_000
 /** From its start, with nothing compiled yet, to its end. */
 const roleMsMax = 60_000
-/** Scenarios mostly wait for processes and lines, and so do some rooms: with three more than cores a sixth lay idle. */
-const atOnce = availableParallelism() + 4
+/** Scenarios mostly wait for processes and lines, and so do some rooms: with four more than cores a fifth lay idle in the first half. */
+const atOnce = availableParallelism() + 6
 const slowestShown = 10
 /** The part of random lives that a run of everything lives; a chosen test lives all of them, and so does the gate. */
 const livesOfAll = '0.1'
@@ -33,27 +33,28 @@ const memoryBytesMin = 2 * 2 ** 30
  */
 const longest = [
   'src/upstream',
-  'src/endpoint',
-  'test/edge.test',
-  'test/fleet',
-  'test/(short, of an edge',
   'test/hubothercluster',
+  'test/edge.test',
+  'test/(short, of an edge',
+  'test/fleet',
+  'test/disk',
+  'src/hub',
+  'src/endpoint',
   'test/othercluster',
   'test/hubbed',
-  'src/store',
-  'test/disk',
-  'test/demo',
-  'test/hub.test',
   'src/mirror',
   'test/(short',
+  'test/demo',
+  'src/store',
+  'test/hub.test',
+  'test/sealed',
   'test/pressure',
-  'test/sealed.test',
-  'src/hub',
   'test/node',
   'test/budget',
   'test/edgefaults',
   'test/serve.test',
   'test/peers',
+  'test/incluster',
   'test/hostile',
   'test/crash',
   'test/c',
