@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type AkeProgram, startProgram } from './ake.ts'
 import type { EdgeWay } from './edge/edge.ts'
-import type { Link } from './link.ts'
+import { type Link, startLink } from './link.ts'
 import { freePorts } from './ports.ts'
 
 const run = promisify(execFile)
@@ -125,6 +125,21 @@ export async function putBetween({ dir, oracle, link, rights, signal }: Between)
   const hub = await Hub.start({ dir: at, kubeconfig, args, signal }, 'hub-1')
   link.lead({ host: '127.0.0.1', port: hub.port })
   return { way: { hub: [`wss://127.0.0.1:${link.port}`], credential: await issueEdge(at, 'edge-1') }, hub }
+}
+
+/** The same behind a line of its own, for a proof that cuts none. */
+export async function standBetween(
+  parts: Omit<Between, 'link' | 'oracle'> & { readonly oracle: { readonly kubeconfig: string; readonly port: number } },
+): Promise<{ way: EdgeWay; stop(): Promise<void> }> {
+  const link = await startLink({ target: { host: '127.0.0.1', port: parts.oracle.port } })
+  const { way, hub } = await putBetween({ ...parts, link })
+  return {
+    way,
+    stop: async () => {
+      await hub.end('kill')
+      await link.close()
+    },
+  }
 }
 
 /** Hubs of one folder are one hub to their edges. */

@@ -15,13 +15,13 @@ import { step as contrast } from './contrast.ts'
 import { step as cuts } from './cuts.ts'
 import { step as differential } from './differential.ts'
 import { step as edgecoredns, hubStep as hubcoredns } from './edge/coredns.ts'
-import { step as edgecuts } from './edge/cuts.ts'
-import { step as edgedocuments } from './edge/documents.ts'
+import { step as edgecuts, hubStep as hubcuts } from './edge/cuts.ts'
+import { step as edgedocuments, hubStep as hubdocuments } from './edge/documents.ts'
 import { step as edgeinformers, hubStep as hubinformers } from './edge/informers.ts'
 import { step as edgekubectl, hubStep as hubkubectl } from './edge/kubectl.ts'
 import { step as edgeprometheus } from './edge/prometheus.ts'
 import { step as edgereads, hubStep as hubreads } from './edge/reads.ts'
-import { step as edgewrites } from './edge/writes.ts'
+import { step as edgewrites, hubStep as hubwrites } from './edge/writes.ts'
 import { step as faults } from './faults.ts'
 import { step as fleetcallers } from './fleet/callers.ts'
 import { step as fleetjoin } from './fleet/join.ts'
@@ -92,13 +92,16 @@ const steps: readonly Step[] = [
   fleetstorm,
   fleetrotation,
   edgecuts,
+  hubcuts,
   soak,
   edgereads,
   hubreads,
   edgedocuments,
+  hubdocuments,
   edgekubectl,
   hubkubectl,
   edgewrites,
+  hubwrites,
   rbac,
   serverbac,
   edgerights,

@@ -7,11 +7,15 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../../src/base/until.test-support.ts'
 import { type Answer, Side } from '../exchange.ts'
+import { standBetween } from '../hubs.ts'
 import { ask, type Oracle } from '../oracle.ts'
 import type { Step, StepContext, StepResult } from '../step.ts'
 import { startEdge } from './edge.ts'
 
-export const step: Step = { name: 'edge-documents', tier: 'default', minutes: 2, run }
+export const step: Step = { name: 'edge-documents', tier: 'default', minutes: 2, run: (context) => run(context, false) }
+
+/** The same through a hub. */
+export const hubStep: Step = { name: 'hub-documents', tier: 'all', minutes: 3, run: (context) => run(context, true) }
 
 const group = 'moments.example.com'
 const rounds = 3
@@ -50,9 +54,11 @@ const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 /** What one side said about one document, in order; `edge` entries follow the direct one that was there before them. */
 type Seen = { readonly edge: boolean; readonly state: string; readonly warned: boolean }
 
-async function run({ dir, signal, oracle: started }: StepContext): Promise<StepResult> {
+async function run({ dir, signal, oracle: started }: StepContext, isBehindHub: boolean): Promise<StepResult> {
   const oracle = await started()
-  const edge = await startEdge({ dir: join(dir, 'edge'), server: oracle.url, kubeconfig: oracle.kubeconfig, signal })
+  const between = isBehindHub ? await standBetween({ dir, oracle, signal }) : undefined
+  const way = between?.way ?? { server: oracle.url, kubeconfig: oracle.kubeconfig }
+  const edge = await startEdge({ dir: join(dir, 'edge'), ...way, signal })
   const sides = [new Side(oracle), new Side(edge)] as const
   try {
     await untilReachable(sides[1])
@@ -79,6 +85,7 @@ async function run({ dir, signal, oracle: started }: StepContext): Promise<StepR
   } finally {
     for (const side of sides) side.close()
     await edge.kill()
+    await between?.stop()
   }
 }
 
