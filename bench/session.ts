@@ -4,6 +4,8 @@
  * 26 for each message.
  */
 
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { constants, gzipSync } from 'node:zlib'
 import { chanceOf } from '../src/base/seeded.test-support.ts'
 import { DigestTree } from '../src/link/digest/digest.ts'
@@ -267,7 +269,8 @@ function liveHub(view: InterestView, changes: SharedChanges, interests: number):
 function memoryFigure(): Figure {
   const pods = new Pods()
   const changes = new SharedChanges()
-  const collect = globalThis.gc ?? (() => undefined)
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
   collect()
   const before = process.memoryUsage().heapUsed
   const hubs = Array.from({ length: edgesTold }, () => liveHub(pods, changes, interestsHeld))

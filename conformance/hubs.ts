@@ -113,18 +113,27 @@ type Between = {
   readonly link: Pick<Link, 'lead' | 'port'>
   /** Of a hub that does not trust its edge; without them it does, and may everything: its clients are administrators. */
   readonly rights?: { readonly kubeconfig: string }
+  /** Of the edge. */
+  readonly node?: string
   readonly signal: AbortSignal
 }
 
 /** A hub of its own between an edge and its API server. */
-export async function putBetween({ dir, oracle, link, rights, signal }: Between): Promise<{ way: EdgeWay; hub: Hub }> {
+export async function putBetween({
+  dir,
+  oracle,
+  link,
+  rights,
+  node = 'edge-1',
+  signal,
+}: Between): Promise<{ way: EdgeWay; hub: Hub }> {
   const at = join(dir, 'hub')
   const rates = ['--edge-requests-per-second', '1000', '--caller-requests-per-second', '1000']
   const args = rights === undefined ? ['--trust-edges', ...rates] : []
   const { kubeconfig } = rights ?? oracle
   const hub = await Hub.start({ dir: at, kubeconfig, args, signal }, 'hub-1')
   link.lead({ host: '127.0.0.1', port: hub.port })
-  return { way: { hub: [`wss://127.0.0.1:${link.port}`], credential: await issueEdge(at, 'edge-1') }, hub }
+  return { way: { hub: [`wss://127.0.0.1:${link.port}`], credential: await issueEdge(at, node) }, hub }
 }
 
 /** The same behind a line of its own, for a proof that cuts none. */

@@ -13,6 +13,7 @@ import { step as attacks } from './attacks.ts'
 import { step as clientnode } from './clientnode.ts'
 import { step as contrast } from './contrast.ts'
 import { step as cuts } from './cuts.ts'
+import { step as demo } from './demo.ts'
 import { step as differential } from './differential.ts'
 import { step as edgecoredns, hubStep as hubcoredns } from './edge/coredns.ts'
 import { step as edgecuts, hubStep as hubcuts } from './edge/cuts.ts'
@@ -33,7 +34,7 @@ import { step as fleetrotation } from './fleet/rotation.ts'
 import { step as fleetstolen } from './fleet/stolen.ts'
 import { step as fleetstorm } from './fleet/storm.ts'
 import { step as gettingstarted } from './gettingstarted/gettingstarted.ts'
-import { step as hollow } from './hollow/hollow.ts'
+import { step as hollow, hubStep as hubhollow } from './hollow/hollow.ts'
 import { step as hubeviction } from './hub/eviction.ts'
 import { step as hubidentity } from './hub/identity.ts'
 import { step as hubnode } from './hub/node.ts'
@@ -113,8 +114,10 @@ const steps: readonly Step[] = [
   hubcoredns,
   edgeprometheus,
   hollow,
+  hubhollow,
   incluster,
   gettingstarted,
+  demo,
   edgenight,
   node,
   nodeidentity,

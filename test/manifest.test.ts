@@ -16,6 +16,8 @@ type Manifest = {
   readonly rules?: readonly Rule[]
 }
 
+type Mount = { readonly mountPath: string; readonly readOnly?: boolean }
+
 const manifestsOf = (file: string) =>
   loadAll(readFileSync(join(import.meta.dirname, '..', 'deploy', file), 'utf8')) as Manifest[]
 const impersonating = (file: string) =>
@@ -35,4 +37,27 @@ test('what an older API server needs besides names no group but that of nodes, a
     groups.map(({ resourceNames }) => resourceNames),
     [['system:nodes']],
   )
+})
+
+test('the credential of an edge lies where its pod or its unit may write: the edge renews it', () => {
+  const textOf = (file: string) => readFileSync(join(import.meta.dirname, '..', ...file.split('/')), 'utf8')
+  const credentialsIn = (text: string) =>
+    [...text.matchAll(/\bcredential:? (\/[^\s`]+)/g)].map(([, path]) => path ?? '')
+  const [pod] = loadAll(textOf('deploy/edge-pod.yaml')) as [{ spec: { containers: { volumeMounts: Mount[] }[] } }]
+  const written = pod.spec.containers.flatMap(({ volumeMounts }) =>
+    volumeMounts.filter(({ readOnly }) => readOnly !== true).map(({ mountPath }) => `${mountPath}/`),
+  )
+  for (const [file, folders] of [
+    ['deploy/edge-pod.yaml', written],
+    ['deploy/edge.service', [`/var/lib/${/^StateDirectory=(.+)$/m.exec(textOf('deploy/edge.service'))?.[1]}/`]],
+    ['docs/operations.md', ['/var/lib/ake/']],
+  ] as const) {
+    const paths = credentialsIn(textOf(file))
+    assert.ok(paths.length > 0, file)
+    for (const path of paths)
+      assert.ok(
+        folders.some((folder) => path.startsWith(folder)),
+        `${file}: ${path}`,
+      )
+  }
 })

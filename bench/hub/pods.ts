@@ -21,8 +21,11 @@ const settleMs = 10_000
 const mirroredMsMax = 300_000
 const pollMs = 500
 
+const nameOf = (pods: number) => `hub, ${pods.toLocaleString('en')} pods`
+
 export const hubpods: Question = {
   name: 'hubpods',
+  keeps: ({ name }) => !podCounts.some((pods) => name.startsWith(`${nameOf(pods)},`)),
   ask: async ({ say }) => {
     if (!(await isBuilt('kube-apiserver', 'etcd'))) return []
     const dir = await mkdtemp(join(tmpdir(), 'ake-hubpods-'))
@@ -52,7 +55,7 @@ export const hubpods: Question = {
         say(
           `  ${pods} pods: ${JSON.stringify(measured)} MB, all of them were mirrored after ${(mirroredMs / 1e3).toFixed(1)} s`,
         )
-        const name = `hub, ${pods.toLocaleString('en')} pods`
+        const name = nameOf(pods)
         figures.push(
           { name: `${name}, memory`, unit: 'MB RssAnon', measured },
           {

@@ -9,8 +9,7 @@ import type { Ake } from '../ake.ts'
 import { Seat } from '../asking.ts'
 import { type Coredns, startCoredns } from '../coredns.ts'
 import { Findings } from '../findings.ts'
-import { applyManifest } from '../hub/objects.ts'
-import { putBetween } from '../hubs.ts'
+import { hubBetween } from '../hub/between.ts'
 import { writeKubeconfig } from '../kubeconfig.ts'
 import { startLink } from '../link.ts'
 import { type Oracle, startOracle } from '../oracle.ts'
@@ -102,16 +101,6 @@ async function run(context: StepContext, isBehindHub: boolean): Promise<StepResu
     await link.close()
     if (isBehindHub) oracle.stop()
   }
-}
-
-/** With the rights of `deploy/hub.yaml` and no more. */
-async function hubBetween(parts: Omit<Parameters<typeof putBetween>[0], 'rights'> & { readonly oracle: Oracle }) {
-  const { dir, oracle } = parts
-  await applyManifest(oracle)
-  const kubeconfig = join(dir, 'hub.kubeconfig')
-  const token = await oracle.tokenFor('ake-system', 'ake-hub')
-  await writeKubeconfig(kubeconfig, { url: oracle.url, ca: oracle.ca, token })
-  return await putBetween({ ...parts, rights: { kubeconfig } })
 }
 
 async function checkNames(dns: Coredns, findings: Findings, when: string): Promise<void> {

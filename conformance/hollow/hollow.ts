@@ -6,8 +6,9 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Ake } from '../ake.ts'
-import { startEdge } from '../edge/edge.ts'
+import { type EdgeWay, startEdge } from '../edge/edge.ts'
 import { Findings } from '../findings.ts'
+import { hubBetween } from '../hub/between.ts'
 import { writeKubeconfig } from '../kubeconfig.ts'
 import { type Link, startLink } from '../link.ts'
 import { type Credential, type Oracle, startOracle } from '../oracle.ts'
@@ -18,9 +19,12 @@ import { type Hollow, prepareHollow } from './node.ts'
 import { HollowScene } from './scene.ts'
 import { node } from './view.ts'
 
-export const step: Step = { name: 'hollow', tier: 'default', minutes: 4, run }
+export const step: Step = { name: 'hollow', tier: 'default', minutes: 4, run: (context) => run(context, false) }
 
-async function run(context: StepContext): Promise<StepResult> {
+/** The same through a hub that does not trust its edge: what kube-proxy wants stands by its token, what the kubelet wants by its node. */
+export const hubStep: Step = { name: 'hub-hollow', tier: 'all', minutes: 5, run: (context) => run(context, true) }
+
+async function run(context: StepContext, isBehindHub: boolean): Promise<StepResult> {
   await mkdir(context.dir, { recursive: true })
   const { signal, progress } = context
   const oracle = await startOracle({ dir: join(context.dir, 'oracle'), controllers: true, signal, progress })
@@ -31,7 +35,12 @@ async function run(context: StepContext): Promise<StepResult> {
     await applyRbac(oracle)
     await makeProxyAccount(make)
     const credential = await oracle.nodeCredential(node)
-    const edge = await edgeOf(context, oracle, link, credential)
+    const between = isBehindHub ? await hubBetween({ dir: context.dir, oracle, link, node, signal }) : undefined
+    if (between !== undefined) ended.push(() => between.hub.end('kill'))
+    const edge =
+      between === undefined
+        ? await edgeOf(context, oracle, link, credential)
+        : await edgeBehind(context, oracle, between.way)
     ended.push(() => edge.kill())
     const kubelet = await hollowOf(context, 'kubelet', edge, credential)
     const proxy = await hollowOf(context, 'proxy', edge, { token: await oracle.tokenFor('kube-system', 'kube-proxy') })
@@ -71,6 +80,15 @@ async function edgeOf(context: StepContext, oracle: Oracle, link: Link, kubelet:
         ...['--client-credential', `system:node:${node}=${kubelet.certFile},${kubelet.keyFile}`],
       ],
     })
+  const edge = await start()
+  await untilDiscovered(new Edge(edge, { dir, start }), signal)
+  return edge
+}
+
+/** It has no certificate to compare with: its kubelet is whom the cluster's authority vouches for as its node. */
+async function edgeBehind({ dir: at, signal }: StepContext, oracle: Oracle, way: EdgeWay): Promise<Ake> {
+  const dir = join(at, 'edge')
+  const start = () => startEdge({ ...way, dir, signal, args: ['--client-ca', join(oracle.dir, 'ca.crt')] })
   const edge = await start()
   await untilDiscovered(new Edge(edge, { dir, start }), signal)
   return edge

@@ -96,6 +96,19 @@ test('an empty interest in a namespace that is no more ends within minutes, once
   assert.deepEqual(names(world), ['v1/configmaps?app=none&', 'v1/pods@a'])
 })
 
+test('where the edge may not ask for a namespace, as a node behind a hub, it goes by the namespaces that it mirrors', async () => {
+  await using world = await opened()
+  const { server } = world
+  await synced(world, { resource: 'namespaces' })
+  server.fault = ({ resource }) => (resource === 'namespaces' ? { kind: 'status', code: 403 } : undefined)
+  for (const namespace of ['a', 'b', 'gone']) await synced(world, { namespace })
+  await world.pass(mirrorLimits.emptyUnaskedMsMax + 2 * minuteMs)
+  assert.deepEqual(names(world), ['v1/namespaces', 'v1/pods@a', 'v1/pods@b'])
+  server.remove('namespaces', '/b')
+  await world.pass(11 * minuteMs, 200)
+  assert.deepEqual(names(world), ['v1/namespaces', 'v1/pods@a'])
+})
+
 test('[L4] a resource that is no more is said once, asked for ever more rarely, and at once when it is back', async () => {
   const lines: string[] = []
   await using world = await opened(lines)

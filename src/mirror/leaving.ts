@@ -5,10 +5,11 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { objectKey } from '../kube/resource.ts'
 import { neverKept } from '../upstream/follow/follow.ts'
 import { Source } from '../upstream/follow/source.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type Interest, scopeOfName } from './interest.ts'
+import { covers, type Interest, scopeOfName } from './interest.ts'
 import { mirrorLimits } from './mirror.ts'
 import type { MirroredInterest } from './mirrored.ts'
 import { isNode } from './records.ts'
@@ -68,18 +69,22 @@ export class Leaving {
       else if (interest.namespace !== '')
         empty.set(interest.namespace, [...(empty.get(interest.namespace) ?? []), mirrored])
     }
-    await this.#endGone(empty, signal)
+    await this.#endGone(empty, all, signal)
   }
 
   /** Of those that hold nothing and that no caller asks for: the ones whose namespace is no more. */
-  async #endGone(empty: ReadonlyMap<string, readonly MirroredInterest[]>, signal: AbortSignal): Promise<void> {
+  async #endGone(
+    empty: ReadonlyMap<string, readonly MirroredInterest[]>,
+    all: readonly MirroredInterest[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const nowMs = this.#parts.clock.steady()
     for (const namespace of this.#asksAt.keys()) if (!empty.has(namespace)) this.#asksAt.delete(namespace)
     const due = [...empty.keys()].filter((namespace) => (this.#asksAt.get(namespace) ?? 0) <= nowMs)
     for (const namespace of due.slice(0, namespacesPerTick)) {
       this.#asksAt.set(namespace, nowMs + namespaceEveryMs)
       // An API server that may not be asked, or does not answer, has not said that it is gone.
-      if (!(await this.#isGone(namespace, signal).catch(() => false))) continue
+      if (!(await this.#isGone(namespace, all, signal).catch(() => false))) continue
       for (const mirrored of empty.get(namespace) ?? [])
         if (isLeft(mirrored)) await this.#parts.end(mirrored, 'its namespace is no more')
       // One that was fed by what ended here has to show first that it is empty on its own: it ends at a later tick.
@@ -87,8 +92,11 @@ export class Leaving {
     }
   }
 
-  async #isGone(namespace: string, signal: AbortSignal): Promise<boolean> {
+  /** By what is mirrored of namespaces, as kube-proxy or an operator has it: behind a hub the edge's node may not ask. */
+  async #isGone(namespace: string, all: readonly MirroredInterest[], signal: AbortSignal): Promise<boolean> {
     const scope = scopeOfName({ group: '', version: 'v1', resource: 'namespaces', namespace: '' }, namespace)
+    const covering = all.find(({ interest, state }) => isSynced(state) && covers(interest, scope))
+    if (covering?.readable !== undefined) return covering.readable.peek(objectKey('', namespace)) === undefined
     const source = new Source({ ...this.#parts, scope, kind: 'Namespace' })
     const { items, continueToken } = await source.page({ objects: 1 }, signal)
     return items.length === 0 && continueToken === ''
@@ -101,7 +109,7 @@ export class Leaving {
     if (state.kind !== 'refused') {
       // A cut line takes back nothing that the cloud has said.
       if (state.kind !== 'waiting') mirrored.withdrawnAtMs = undefined
-      if (state.kind === 'synced' || state.kind === 'fed') mirrored.isEmptied = false
+      if (isSynced(state)) mirrored.isEmptied = false
       return
     }
     // A policy forbids to keep it, which takes no time to believe; it may be wanted for other reasons all the same.
@@ -155,5 +163,9 @@ export class Leaving {
 /** Whether it holds nothing, as far as the cloud tells now, and no caller has asked for it lately. */
 function isLeft({ record, readable, state }: MirroredInterest): boolean {
   if (record.unaskedMs < mirrorLimits.emptyUnaskedMsMax) return false
-  return (state.kind === 'synced' || state.kind === 'fed') && readable?.size === 0 && !readable.isDamaged
+  return isSynced(state) && readable?.size === 0 && !readable.isDamaged
+}
+
+function isSynced({ kind }: MirroredInterest['state']): boolean {
+  return kind === 'synced' || kind === 'fed'
 }

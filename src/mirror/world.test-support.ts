@@ -37,7 +37,7 @@ export type Wish = {
 }
 
 const catalog = new Map<string, Mirrored>(
-  ['pods', 'configmaps', 'secrets', 'nodes', 'leases', 'events'].map((name) => {
+  ['pods', 'configmaps', 'secrets', 'nodes', 'leases', 'events', 'namespaces'].map((name) => {
     const facts = builtinFacts().resources.find((one) => one.resource === name && one.version === 'v1') as Resource
     const fields = selectableFields(facts)
     return [name, { resource: facts, fields, plan: planFor([fields.paths]), mirrorable: name !== 'events' }]

@@ -133,3 +133,24 @@ test('any text either fails to compile or finds something without throwing', () 
     { numRuns: 2000 },
   )
 })
+
+test('[A8] what multiplies its findings is given up, whatever it is spelled with', () => {
+  const nested = (depth: number): unknown => (depth === 0 ? 'x' : [nested(depth - 1), nested(depth - 1)])
+  const spelled = {
+    unions: `.a${'[0,0]'.repeat(16)}`,
+    wildcards: `.a${'[*]'.repeat(16)}`,
+    slices: `.a${'[0:2]'.repeat(16)}`,
+    descents: `.a${'..[*]'.repeat(8)}`,
+    'unions of what is there once': `.a${'[0,0]'.repeat(40)}`,
+    'a filter': `.a${'[?(@[0,0,0,0][0,0,0,0][0,0,0,0][0,0,0,0][0,0,0,0][0,0,0,0][0,0,0,0][0,0,0,0])]'}`,
+  }
+  let once: unknown = 'x'
+  for (let depth = 0; depth < 40; depth++) once = [once]
+  const wide = { a: nested(16) }
+  for (const [what, path] of Object.entries(spelled)) {
+    const find = compileJsonPath(path)
+    assert.ok(find, what)
+    assert.deepEqual(find(what.includes('once') ? { a: once } : wide), [], what)
+  }
+  assert.deepEqual(compileJsonPath('.a[0,0][0,0][*]')?.({ a: nested(3) }).length, 8)
+})

@@ -22,8 +22,11 @@ type PathStep =
 /** Everything the path finds in a value; nothing where it does not fit the value's shape. */
 export type JsonPath = (root: unknown) => readonly unknown[]
 
-/** `..` repeated in one path multiplies its findings; no column needs more than this. */
-const MOST_FINDINGS = 100_000
+/**
+ * What all steps of a path together may find in one object: `..`, `[*]` or `[0,0]` repeated multiply. No column needs more, and it is
+ * made in some ms, for as long as which every other client waits.
+ */
+const MOST_FINDINGS = 20_000
 
 class PathError extends Error {}
 
@@ -38,7 +41,7 @@ export function compileJsonPath(text: string): JsonPath | undefined {
   }
   return (root) => {
     try {
-      return walk(steps, [root])
+      return walk(steps, [root], { left: MOST_FINDINGS })
     } catch (error) {
       if (error instanceof PathError) return []
       throw error
@@ -159,13 +162,24 @@ function parseFilter(text: string, start: number, steps: PathStep[]): number {
   return at + 2
 }
 
-function walk(steps: readonly PathStep[], input: readonly unknown[]): readonly unknown[] {
+/** What may still be found: by all parts of one path. */
+type Findings = { left: number }
+
+function spend(budget: Findings, findings: number): void {
+  budget.left -= findings
+  if (budget.left < 0) throw new PathError('too many findings')
+}
+
+function walk(steps: readonly PathStep[], input: readonly unknown[], budget: Findings): readonly unknown[] {
   let current = input
-  for (const step of steps) current = take(step, current)
+  for (const step of steps) {
+    current = take(step, current, budget)
+    spend(budget, 1 + current.length)
+  }
   return current
 }
 
-function take(step: PathStep, input: readonly unknown[]): readonly unknown[] {
+function take(step: PathStep, input: readonly unknown[], budget: Findings): readonly unknown[] {
   switch (step.is) {
     case 'field':
       return input
@@ -174,15 +188,15 @@ function take(step: PathStep, input: readonly unknown[]): readonly unknown[] {
     case 'wildcard':
       return input.flatMap(childrenOf)
     case 'recursive':
-      return descend(input)
+      return descend(input, budget)
     case 'literal':
       return input.map(() => step.value)
     case 'slice':
       return input.filter((value) => value !== null).flatMap((value) => sliceOf(value, step))
     case 'union':
-      return step.of.flatMap((branch) => walk(branch, input))
+      return step.of.flatMap((branch) => walk(branch, input, budget))
     case 'filter':
-      return input.flatMap((value) => arrayOf(value).filter((item) => passes(item, step)))
+      return input.flatMap((value) => arrayOf(value).filter((item) => passes(item, step, budget)))
     case 'unknown':
       throw new PathError('unrecognized identifier')
   }
@@ -203,14 +217,14 @@ function childrenOf(value: unknown): readonly unknown[] {
 }
 
 /** Everything below, what lies first first; of any depth. */
-function descend(input: readonly unknown[]): unknown[] {
+function descend(input: readonly unknown[], { left: most }: Findings): unknown[] {
   const found: unknown[] = []
   const left = [...input].reverse()
   while (left.length > 0) {
     const value = left.pop()
     const children = childrenOf(value)
     if (children.length === 0) continue
-    if (found.length >= MOST_FINDINGS) throw new PathError('too many findings')
+    if (found.length >= most) throw new PathError('too many findings')
     found.push(value)
     for (let at = children.length - 1; at >= 0; at--) left.push(children[at])
   }
@@ -230,11 +244,11 @@ function sliceOf(value: unknown, step: PathStep & { is: 'slice' }): readonly unk
   return items.slice(from, to).filter((_, index) => index % step.by === 0)
 }
 
-function passes(item: unknown, step: PathStep & { is: 'filter' }): boolean {
-  const left = walk(step.left, [item])
+function passes(item: unknown, step: PathStep & { is: 'filter' }, budget: Findings): boolean {
+  const left = walk(step.left, [item], budget)
   if (step.operator === 'exists') return left.length > 0
   if (left.length === 0) return false
-  const right = walk(step.right, [item])
+  const right = walk(step.right, [item], budget)
   if (right.length === 0) return false
   if (left.length > 1 || right.length > 1) throw new PathError('only one element can be compared at a time')
   return compare(left[0], step.operator, right[0])

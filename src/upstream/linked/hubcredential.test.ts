@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -79,4 +80,34 @@ test('authorities and a certificate that are kept at once are both kept, beside 
   writeFileSync(path, textOf('n2'))
   await assert.rejects(credential.keep({ ca }), /is the credential of node n2 now/)
   assert.equal(nodeNamedBy(there().certificate), 'n2')
+})
+
+test('what a hub told and cannot be written down is complained of until it can, and does not count', async () => {
+  const path = join(dir, 'mounted', 'edge.pem')
+  mkdirSync(join(dir, 'mounted'))
+  writeFileSync(path, textOf('n1'))
+  const credential = await FollowedHubCredential.open({ path, clock: fakeClock(), log: silentLog })
+  const { pair } = credential.current
+  const told = { pair: edgePair(state, 'n1', Date.now()) }
+  const refuse = () => {
+    throw Object.assign(new Error('read-only file system'), { code: 'EROFS' })
+  }
+  const { promises } = fs
+  const real = { open: promises.open, writeFile: promises.writeFile }
+  Object.assign(promises, { open: refuse, writeFile: refuse })
+  syncBuiltinESMExports()
+  try {
+    await assert.rejects(credential.keep(told), /cannot write .*edge\.pem \(read-only file system\)/)
+  } finally {
+    Object.assign(promises, real)
+    syncBuiltinESMExports()
+  }
+  assert.match(
+    credential.complaints.join(),
+    /cannot write .*: check the folder's owner .*; what the hub tells counts once it is written there/,
+  )
+  assert.equal(credential.current.pair.cert, pair.cert)
+  await credential.keep(told)
+  assert.deepEqual(credential.complaints, [])
+  assert.equal(credential.current.pair.cert, told.pair.cert)
 })

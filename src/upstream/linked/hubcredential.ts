@@ -24,6 +24,8 @@ export class FollowedHubCredential {
   #text: string
   #current: HubCredential
   #complaint: string | undefined
+  /** What the hub told could not be written down. */
+  #unwritten: string | undefined
   /** The file is of another node now. */
   #isOfAnother = false
   /** Ends with the last that was told to keep. */
@@ -53,7 +55,7 @@ export class FollowedHubCredential {
 
   /** What is wrong with the file as it is now. */
   get complaints(): readonly string[] {
-    return this.#complaint === undefined ? [] : [this.#complaint]
+    return [this.#complaint, this.#unwritten].filter((one) => one !== undefined)
   }
 
   get life(): CredentialLife {
@@ -91,8 +93,19 @@ export class FollowedHubCredential {
     const text = credentialText({ ca, pair, title })
     // What cannot be read again is not written.
     parseCredential(text, path)
-    await writePrivateFile(path, text)
+    await this.#write(text)
     await this.#reread()
+  }
+
+  async #write(text: string): Promise<void> {
+    const { path } = this.#parts
+    try {
+      await writePrivateFile(path, text)
+      this.#unwritten = undefined
+    } catch (error) {
+      this.#unwritten = `${reasonOf(error)}; what the hub tells counts once it is written there`
+      throw error
+    }
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -19,7 +19,8 @@ async function open(): Promise<{ linked: LinkedWorld; world: MirrorWorld; client
 }
 
 test('[L1] a cluster that is put back under versions that go on, while its hub runs, ends no link and makes no client list again', async () => {
-  const { linked, world, client, kept } = await open()
+  const { linked, client, kept, ...opened } = await open()
+  await using world = opened.world
   linked.put('a/k1', 'lost')
   linked.put('a/ghost', 'lost')
   linked.put('a/k3', `lost ${'x'.repeat(30_000)}`)
@@ -29,11 +30,11 @@ test('[L1] a cluster that is put back under versions that go on, while its hub r
   await stepping(world, [client], () => client.isRight() && client.idle)
   assert.deepEqual([client.lists, client.expired, linked.lines.length], [1, [], 1])
   assert.equal(world.mirrored({})?.cache?.version, linked.server.version)
-  await world.stop()
 })
 
 test('[L1] a client hears of every deletion that the hub found by a list, also when it is cut after the first', async () => {
-  const { linked, world } = await open()
+  const { linked, ...opened } = await open()
+  await using world = opened.world
   const { server } = linked
   const from = linked.hub.version
   for (const at of [1, 2, 3]) server.remove('pods', `a/k${at}`)
@@ -49,5 +50,4 @@ test('[L1] a client hears of every deletion that the hub found by a list, also w
   const [first] = told
   const gap = history.gapAt(first?.version as number) ?? assert.fail('a version that hides two deletions')
   assert.equal((await history.gapDeletions(gap, gap.from)).length, 3)
-  await world.stop()
 })

@@ -115,3 +115,23 @@ test('[A8] others are let in between two readings of a text, and a long one is n
   await parseYaml('a: 1', between)
   assert.equal(pauses, 2)
 })
+
+test('[A8] a small text stays small: what aliases make of it is in proportion to it', async () => {
+  const tens = (levels: number, leaf: string) => {
+    const lines = [`a0: &a0 [${Array(10).fill(leaf)}]`]
+    for (let at = 1; at < levels; at++) lines.push(`a${at}: &a${at} [${Array(10).fill(`*a${at - 1}`)}]`)
+    return lines.join('\n')
+  }
+  const long = 'x'.repeat(20_000)
+  const keys = Array.from({ length: 100 }, (_, at) => `a-long-key-by-the-name-of-${at}: 1`)
+  for (const source of [
+    tens(6, 'x'),
+    `a: &a ${long}\nb: [${Array(900).fill('*a')}]`,
+    `? &a ${long}\n: 1\nb: [${Array(900).fill('{*a : 1}')}]`,
+    `a: &a {${keys}}\nb: [${Array(900).fill('*a')}]`,
+  ]) {
+    await assert.rejects(parseYaml(source), /excessive aliasing/, source.slice(0, 40))
+  }
+  for (const source of [tens(4, 'x'), `a: &a ${long}\nb: [*a, *a, *a]`, `a: ${'x'.repeat(1 << 20)}`])
+    assert.ok(await parseYaml(source))
+})

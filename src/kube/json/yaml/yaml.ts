@@ -10,8 +10,14 @@ import { plainValue } from './scalar.ts'
 
 export { printYaml, yamlPieces } from './print.ts'
 
-/** Aliases can make a small text expand without end; more nodes than this cannot come from a body of legal size. */
+/** More nodes than this cannot come from a body of legal size. */
 const NODES_MAX = 2_000_000
+
+/**
+ * Aliases make a small text expand: so many nodes and characters for each of its own, and some more for a short one. What is done with a
+ * document takes time by its size, and goes by that of its text: a body of little is not much.
+ */
+const expansionMax = { times: 10, more: 128 * 1024 }
 
 /** More complaints than this help no reader, and each costs a reading of the text. */
 const REPEATED_MAX = 20
@@ -31,9 +37,10 @@ let loading: Promise<Load> | undefined
 export async function parseYaml(source: Buffer | string, between?: Between): Promise<Json> {
   loading ??= loader()
   const load = await loading
-  const document = await load(typeof source === 'string' ? source : source.toString('utf8'), between)
+  const text = typeof source === 'string' ? source : source.toString('utf8')
+  const document = await load(text, between)
   await between?.()
-  return converter()(document, 0)
+  return converter(text.length * expansionMax.times + expansionMax.more)(document, 0)
 }
 
 /** The keys that stand twice in a document that can be read, as Go complains: `line 3: key "a" already set in map`. */
@@ -102,16 +109,24 @@ async function loader(): Promise<Load> {
 }
 
 /** To Json: keys become strings as in JSON, shared nodes are copied, and what is no JSON is refused. */
-function converter(): (value: unknown, depth: number) => Json {
+function converter(sizeMax: number): (value: unknown, depth: number) => Json {
   let nodes = 0
+  let size = 0
+  const count = (text: unknown) => {
+    size += typeof text === 'string' ? text.length + 1 : 1
+  }
   return function convert(value: unknown, depth: number): Json {
-    if (++nodes > NODES_MAX || depth > DEPTH_MAX) {
+    count(value)
+    if (++nodes > NODES_MAX || size > sizeMax || depth > DEPTH_MAX) {
       throw new JsonError('error converting YAML to JSON: yaml: document contains excessive aliasing')
     }
     if (Array.isArray(value)) return value.map((element) => convert(element, depth + 1))
     if (value instanceof Map) {
       const members = new Map<string, unknown>()
-      for (const [key, member] of value) members.set(keyText(key), member)
+      for (const [key, member] of value) {
+        count(key)
+        members.set(keyText(key), member)
+      }
       const keys = [...members.keys()].sort(bytewise)
       return new Map(keys.map((key) => [key, convert(members.get(key), depth + 1)]))
     }
