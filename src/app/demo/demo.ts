@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DemoConfig } from '../config.ts'
 import { seconds } from './figures.ts'
+import { takeKeys } from './keys.ts'
 import { DemoScreen } from './screen.ts'
 import { DemoShow } from './show.ts'
 import { type DemoServers, DemoSite, edgeNames } from './site.ts'
@@ -60,28 +61,18 @@ async function shown(servers: DemoServers, { folder, screen, signal, stop }: Sho
   const hasKeys = screen.isLive && process.stdin.isTTY
   const show = new DemoShow({ ...servers, screen, hasKeys })
   const door = await openSwitch(folder, (word) => show.turn(word))
-  if (hasKeys) takeKeys(show, stop)
+  const release = hasKeys
+    ? takeKeys(process.stdin, { turn: (word) => show.turn(word), end: () => stop.abort() })
+    : undefined
   try {
     screen.say(introduction(servers, folder))
     await show.run(signal)
   } finally {
     screen.draw('')
     screen.say(show.summary())
-    if (hasKeys) process.stdin.setRawMode(false).pause()
+    release?.()
     door.close()
   }
-}
-
-function takeKeys(show: DemoShow, stop: AbortController): void {
-  process.stdin.setRawMode(true).setEncoding('utf8')
-  process.stdin.on('data', (typed: string) => {
-    for (const key of typed) {
-      if (key === 'c') show.turn('cut')
-      else if (key === 'm') show.turn('mend')
-      // Ctrl-C and Ctrl-D, which are no signals while keys are read one by one.
-      else if (key === 'q' || key === '\x03' || key === '\x04') stop.abort()
-    }
-  })
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {
