@@ -2,14 +2,19 @@
  * Who may import whom: checks every import between the folders of src (type imports too) against the table in
  * docs/architecture.md, so that the table cannot lie. A folder is `kube`, and each folder in it is one too, `kube/json`;
  * what lies deeper belongs to that. Who may import `kube` from outside may import all that is in it; among the
- * rooms of one folder each has to be named. Also: one form of path, and no cycles between files or folders. Tests may compose
- * what they need; for them only the form is checked.
+ * rooms of one folder each has to be named. Also: one form of path, no cycles between files or folders, and sockets only where
+ * they are known. Tests may compose what they need; for them only the form is checked.
  */
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { readTexts, report, root } from './tree.ts'
 
 type Graph = Map<string, Set<string>>
+
+/** Who may listen and dial, as docs/architecture.md says above its table. */
+const socketRooms = ['app', 'upstream', 'link/socket', 'endpoint/sockets', 'hub/sockets', 'hub/replicas']
+/** Of their modules what only reads an address. */
+const addressWords = ['isIP', 'isIPv4', 'isIPv6', 'BlockList']
 
 /** `files`: path → text of everything below src; `document`: Markdown with a table `| folder | may import |`. */
 export function checkImports(files: ReadonlyMap<string, string>, document: string): string[] {
@@ -19,6 +24,9 @@ export function checkImports(files: ReadonlyMap<string, string>, document: strin
   const fileGraph: Graph = new Map()
   for (const [path, text] of files) {
     const from = folderOf(path)
+    const mayKnowSockets = socketRooms.some((room) => from === room || from.startsWith(`${room}/`))
+    if (!isTest(path) && !mayKnowSockets)
+      for (const name of socketNamesOf(text)) faults.push(`${path}: ${from} may not know sockets (${name})`)
     for (const specifier of importsOf(text)) {
       if (specifier === '../../package.json') continue // the version, which has no other home
       const target = posix.join(posix.dirname(path), specifier)
@@ -79,6 +87,15 @@ function importsOf(text: string): string[] {
     /\bnew URL\(\s*['"](\.[^'"]+\.ts)['"],\s*import\.meta\.url/g,
   ]
   return forms.flatMap((form) => [...text.matchAll(form)].map((match) => match[1] ?? ''))
+}
+
+/** What a module takes, not as a type, of those that open connections. */
+function socketNamesOf(text: string): string[] {
+  const taken = /^import (?!type\b)([^'"]*?)\s*from '(?:node:(?:net|tls|http|https|http2|dgram)|ws)'/gm
+  const names = [...text.matchAll(taken)].flatMap(([, found = '']) => found.replace(/[{}]/g, '').split(','))
+  return names
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && !name.startsWith('type ') && !addressWords.includes(name))
 }
 
 /** `src/kube/status.ts` → `kube`, `src/kube/schema/cel/cel.ts` → `kube/schema`; files directly in src have none. */

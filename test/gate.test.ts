@@ -55,6 +55,25 @@ test('a direction that the table does not allow is found in every form of import
   assert.match(faults({ 'src/main.ts': "import './kube/kind.ts'" })[0] ?? '', /may not import kube/)
 })
 
+test('sockets are known where the table says, and addresses and types everywhere', () => {
+  const forms = [
+    "import { connect } from 'node:tls'",
+    "import {\n  type Socket,\n  connect,\n} from 'node:net'",
+    "import net from 'node:net'",
+    "import { WebSocket } from 'ws'",
+  ]
+  for (const form of forms) {
+    assert.match(
+      faults({ 'src/kube/more.ts': form }).join(),
+      /^src\/kube\/more\.ts: kube may not know sockets \(/,
+      form,
+    )
+    assert.deepEqual(faults({ 'src/app/more.ts': form, 'src/kube/more.test.ts': form }), [], form)
+  }
+  const harmless = "import { isIP, type Socket } from 'node:net'\nimport type { TLSSocket } from 'node:tls'"
+  assert.deepEqual(faults({ 'src/kube/more.ts': harmless }), [])
+})
+
 test('cycles between files and between folders are found', () => {
   const files = faults({ 'src/app/other.ts': "import { b } from './cli.ts'" })
   assert.deepEqual(files, ['cycle between files: src/app/cli.ts → src/app/other.ts → src/app/cli.ts'])
