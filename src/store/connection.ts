@@ -78,6 +78,24 @@ function keepPrivate(path: string): void {
   }
 }
 
+/** What was committed lately and is not in the file itself. */
+export function besideBytes(path: string): number {
+  try {
+    return statSync(`${path}-wal`).size
+  } catch {
+    return 0
+  }
+}
+
+/** Puts it into the file, and gives its room back to the disk. */
+export function settle(db: DatabaseSync): void {
+  try {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // It stays beside, and is read there; what the disk thinks of writes is told by commits.
+  }
+}
+
 /** No page, free or not, keeps what was once written to it. */
 export function scrub(db: DatabaseSync): void {
   try {

@@ -289,3 +289,30 @@ test('[D3] a disk that is full while bodies are moved: they stay where they are,
     },
     { historyBytesMax: 4_000, segmentBytes: 6_000 },
   ))
+
+test('[D3] at rest what a first sync has left beside the file of the index goes into it; a disk that takes none of it harms nothing', () =>
+  inWorld(async (world, folder) => {
+    const beside = () => fs.statSync(join(folder, 'store', 'ake.db-wal')).size
+    let position = 0
+    const grow = async (count: number) => {
+      for (let i = 0; i < count; i++) await world.commit(put(++position, `n/${'k'.repeat(200)}${position}`))
+      world.follow()
+    }
+    await grow(20)
+    assert.equal(world.index.rest(), false)
+    assert.ok(beside() > 0, 'little may stay')
+    while (beside() < 5_000_000) await grow(500)
+    assert.equal(world.index.rest(), true, 'it has grown')
+    await grow(5)
+    const before = beside()
+    let isFull = true
+    failing((sql) => isFull && sql.includes('wal_checkpoint'))
+    world.index.rest()
+    assert.equal(beside(), before)
+    await check(world)
+    isFull = false
+    assert.equal(world.index.rest(), false)
+    assert.equal(beside(), 0)
+    await grow(5)
+    await check(world)
+  }))

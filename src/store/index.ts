@@ -11,7 +11,7 @@ import { type Base, newestBase } from './base.ts'
 import { Bodies } from './bodies.ts'
 import { LogRewritten } from './chain.ts'
 import type { LogEnd } from './commitlog.ts'
-import { isDamage } from './connection.ts'
+import { besideBytes, isDamage, settle } from './connection.ts'
 import { IndexFile, type Note } from './indexfile.ts'
 import { Ending } from './mark.ts'
 import { type ReadInterest, type ReadObject, readInterest, readObjects, readPage, readRecords } from './reading.ts'
@@ -28,6 +28,11 @@ import type { Cut } from './tidyfiles.ts'
 
 /** One transaction takes at most about so many changes: its pages are held in memory. */
 const transactionChangesMax = 2_048
+/** What may lie beside the file of an index at rest: to put it in costs most of the file's pages once more. */
+const restingBytesMax = 4 * 1024 * 1024
+/** It is at rest if it has grown by less since it was asked last: marks of progress, and not events. */
+const restingGrowthMax = 64 * 1024
+
 /** `seal` opens what is sealed, and seals what is moved: what the log brings is sealed already. */
 export type IndexParts = RemakeParts & { readonly seal?: Seal }
 
@@ -51,6 +56,8 @@ export class Index {
   #proven = 0
   #losses: Loss[] = []
   #cuts: readonly Cut[] = []
+  /** When it was last asked whether it is at rest. */
+  #besideBytes = 0
   readonly #ending: Ending
 
   constructor(parts: IndexParts) {
@@ -254,6 +261,16 @@ export class Index {
       if (done?.base !== undefined) this.#base = done.base
       return done !== undefined
     })
+  }
+
+  /** True where it is to be asked again later: much lies beside the file, and more has come since it was asked last. */
+  rest(): boolean {
+    const before = this.#besideBytes
+    this.#besideBytes = besideBytes(this.#parts.path)
+    if (this.#besideBytes <= restingBytesMax || !this.#file.isOpen) return false
+    if (this.#file.held !== undefined || this.#besideBytes - before > restingGrowthMax) return true
+    settle(this.#file.db)
+    return false
   }
 
   /** Writes a damaged body again; false where that is not what was stored, or the disk does not take it. */

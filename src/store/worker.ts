@@ -16,6 +16,8 @@ const say = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMess
 
 let index: Index
 let tidying: NodeJS.Immediate | undefined
+let resting: NodeJS.Timeout | undefined
+const restMs = 4_000
 let toldLeft = keys.length === 0 ? 0 : -1
 try {
   index = new Index({ ...parts, seal: new Seal(keys) })
@@ -85,6 +87,7 @@ function handle(message: ToWorker): void {
     case 'close':
       if (message.reach !== undefined && apply(message.reach, true)) index.release(message.released)
       clearImmediate(tidying)
+      clearTimeout(resting)
       index.close()
       say({ kind: 'closed' })
       port.close()
@@ -103,6 +106,7 @@ function apply(reach: Reach, triesAgain = false): boolean {
   tellNews()
   say({ kind: 'applied', reach, floors: index.takeFloors(), historyBytes, behind: behind?.message })
   tidyLater()
+  restLater()
   return true
 }
 
@@ -123,6 +127,14 @@ function tidyLater(): void {
     if (index.tidy()) tidyLater()
     tellSealing()
   })
+}
+
+/** A while after something was applied, and again as long as much is. */
+function restLater(): void {
+  resting ??= setTimeout(() => {
+    resting = undefined
+    if (index.rest()) restLater()
+  }, restMs).unref()
 }
 
 /** A file that cannot be read to its end is damaged beyond what checksums of single bodies tell. */
