@@ -7,6 +7,7 @@ import { systemClock } from '../base/clock.ts'
 import { reasonOf, Unavailable, UsageError } from '../base/fault.ts'
 import { createLog } from '../base/log.ts'
 import { type Configs, isNear, readConfig } from './config.ts'
+import { boundHeapGrowth } from './heapgrowth.ts'
 import { hubActionOf, hubActions, optionsName } from './hub/actions.ts'
 import { optionsHelp } from './options.ts'
 
@@ -59,7 +60,7 @@ SIGTERM and Ctrl-C end it in order. Try: kubectl --kubeconfig ./ake-data/admin.k
     run: (args) =>
       untilSignal('serve', args, async (config, parts) => {
         const { serve } = await import('./serve.ts')
-        await serve(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
+        await serve(config, { ...parts, ready: (url) => announce(url, parts) })
       }),
   },
   edge: {
@@ -71,7 +72,7 @@ Try: ake edge --kubeconfig ./edge.kubeconfig --mirror pods@default`,
     run: (args) =>
       untilSignal('edge', args, async (config, parts) => {
         const { edge } = await import('./edge.ts')
-        await edge(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
+        await edge(config, { ...parts, ready: (url) => announce(url, parts) })
       }),
   },
   status: {
@@ -160,6 +161,11 @@ The exit code is 1 where none runs.`,
   },
 }
 
+function announce(url: string, { signal }: { readonly signal: AbortSignal }): void {
+  process.stdout.write(`ready ${url}\n`)
+  boundHeapGrowth(signal)
+}
+
 /** How long a server that was told to end waits for the reader of what it printed, which may not keep it alive that way. */
 const lastWordsMsMax = 2_000
 
@@ -208,7 +214,7 @@ const stop = new AbortController()
 function runHub(args: readonly string[]): Promise<void> {
   return untilSignal('hub', args, async (config, parts) => {
     const { hub } = await import('./hub/hub.ts')
-    await hub(config, { ...parts, ready: (url) => void process.stdout.write(`ready ${url}\n`) })
+    await hub(config, { ...parts, ready: (url) => announce(url, parts) })
   })
 }
 

@@ -106,7 +106,8 @@ test('a hub that says nothing, or not of all, is asked for what it does not spea
     hub.cloud.documents.findIndex(({ path }) => path === '/openid/v1/jwks'),
     1,
   )
-  await hub.pass(60_000)
+  // On a busy machine the answer takes longer than the minute that passes by its clock.
+  for (let minute = 0; minute < 30 && hub.documents.signs.at(-1)?.length !== 0; minute++) await hub.pass(60_000)
   assert.deepEqual(
     hub.documents.signs.map(({ length }) => length),
     [8, 8, 8, 8, 8, 0],
