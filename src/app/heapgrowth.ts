@@ -5,9 +5,14 @@
  */
 import { setFlagsFromString } from 'node:v8'
 
-/** From when a server is ready until its end: what it has compiled is kept then for the flags of that moment. */
+const option = '--heap-growing-percent='
+
+/**
+ * From when a server is ready until its end: what it has compiled is kept then for the flags of that moment. Who starts it with an option
+ * for it (AKE_NODE_OPTIONS) has that.
+ */
 export function boundHeapGrowth(signal: AbortSignal): void {
-  if (signal.aborted) return
-  setFlagsFromString('--heap-growing-percent=100')
-  signal.addEventListener('abort', () => setFlagsFromString('--heap-growing-percent=0'), { once: true })
+  if (signal.aborted || process.execArgv.some((word) => word.startsWith(option))) return
+  setFlagsFromString(`${option}100`)
+  signal.addEventListener('abort', () => setFlagsFromString(`${option}0`), { once: true })
 }
