@@ -13,7 +13,15 @@ import { applyDefaults } from '../kube/schema/defaulting.ts'
 import { prune } from '../kube/schema/prune.ts'
 import { managedText, sameOwners } from './apply/managed/managed.ts'
 import { metaFields, metaOf } from './meta.ts'
+import { plainFailure } from './refusals.ts'
 import type { StoredObject } from './write.ts'
+
+/**
+ * The real server's, whose storage refuses more: whoever reads an object, or adds to it, has all of it in memory. Custom resources are
+ * stored as JSON there, built-ins in protobuf, where a character never takes more than a sixth of what it may in JSON.
+ */
+const customBytesMax = 1.5 * 1024 * 1024
+const builtinBytesMax = 6 * customBytesMax
 
 /** The stored object as the resource's version serves it, with kind and apiVersion in front. */
 export function servedTree(resource: Resource, stored: StoredObject): JsonObject {
@@ -41,7 +49,14 @@ export function storedForm(resource: Resource, definition: Definition | undefine
   }
   return {
     managedFields: meta.get('managedFields'),
-    print: (version: number): Buffer => Buffer.from(printed(labelled(String(version)))),
+    /** Throws what the real server answers where the object is too large to be stored. */
+    print(version: number): Buffer {
+      const bytes = Buffer.from(printed(labelled(String(version))))
+      if (bytes.length > (resource.custom ? customBytesMax : builtinBytesMax)) {
+        throw plainFailure('etcdserver: request is too large')
+      }
+      return bytes
+    },
     /** Whether storing it would change nothing but when something was owned; `before` is the tree of what is stored. */
     isSame: (current: StoredObject, before: JsonObject): boolean => sameBut(labelled(String(current.version)), before),
     /** What is answered when nothing was stored: the version is the one that was there before, or none. */

@@ -108,3 +108,21 @@ test('what a strategic patch cannot be converted to', async () => {
     assert.ok(body.message.endsWith(`": ${why}`), `${patch}: ${body.message}`)
   }
 })
+
+test('[A8] an object that grows with each write ends where the real server’s storage does, and stays as it was', async () => {
+  const world = new FakeWorld()
+  const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  world.serve(...widgets({ schema }))
+  const path = '/apis/we.dev/v1/namespaces/default/widgets'
+  const million = 'x'.repeat(1_000_000)
+  const made = { apiVersion: 'we.dev/v1', kind: 'Widget', metadata: { name: 'a' }, first: million }
+  assert.equal((await world.send('POST', path, made)).code, 201)
+  const before = world.bytes('we.dev/widgets', 'default/a')
+  for (const dryRun of ['', '?dryRun=All']) {
+    const { code, body } = await world.send('PATCH', `${path}/a${dryRun}`, { second: million }, merge)
+    assert.equal(code, dryRun === '' ? 500 : 200)
+    if (code === 500) assert.equal(body.message, 'etcdserver: request is too large')
+  }
+  assert.equal(world.bytes('we.dev/widgets', 'default/a'), before)
+  assert.equal((await world.send('PATCH', `${path}/a`, { second: 'short' }, merge)).code, 200)
+})

@@ -154,3 +154,21 @@ test('[A8] what multiplies its findings is given up, whatever it is spelled with
   }
   assert.deepEqual(compileJsonPath('.a[0,0][0,0][*]')?.({ a: nested(3) }).length, 8)
 })
+
+test('[A8] a step that finds much pays before it has it, and one pass over a large object is nothing much', () => {
+  const numbers = Array.from({ length: 400_000 }, (_, at) => at)
+  const deep: { x?: unknown } = {}
+  let at = deep
+  for (let depth = 0; depth < 60; depth++) at = at.x = {} as { x?: unknown }
+  at.x = numbers
+  const names = Array.from({ length: 10_000 }, (_, number) => ({ m: { name: `n${number}` }, v: number }))
+  const keys = (count: number) => Array(count).fill("'a'").join(',')
+  // Each would be 400,000,000 findings or visits, more than a process has room for.
+  for (const path of [`.spec[${keys(1_000)}][*]`, `.spec[${keys(1_000)}][0:400000]`, '..x..x..x..y']) {
+    const find = compileJsonPath(path)
+    assert.ok(find, path.slice(0, 20))
+    assert.deepEqual(find({ spec: { a: numbers }, deep }), [], path.slice(0, 20))
+  }
+  assert.deepEqual(compileJsonPath('.a[?(@.m.name=="n9999")].v')?.({ a: names }), [9_999])
+  assert.equal(compileJsonPath('.a[*].v')?.({ a: names }).length, 10_000)
+})

@@ -23,10 +23,10 @@ type PathStep =
 export type JsonPath = (root: unknown) => readonly unknown[]
 
 /**
- * What all steps of a path together may find in one object: `..`, `[*]` or `[0,0]` repeated multiply. No column needs more, and it is
- * made in some ms, for as long as which every other client waits.
+ * What all steps of a path together may look at and find in one object: `..`, `[*]` or `[0,0]` repeated multiply. No column needs more,
+ * and it is made in some ms, for as long as which every other client waits.
  */
-const MOST_FINDINGS = 20_000
+const MOST_FINDINGS = 100_000
 
 class PathError extends Error {}
 
@@ -173,8 +173,8 @@ function spend(budget: Findings, findings: number): void {
 function walk(steps: readonly PathStep[], input: readonly unknown[], budget: Findings): readonly unknown[] {
   let current = input
   for (const step of steps) {
-    current = take(step, current, budget)
     spend(budget, 1 + current.length)
+    current = take(step, current, budget)
   }
   return current
 }
@@ -186,20 +186,35 @@ function take(step: PathStep, input: readonly unknown[], budget: Findings): read
         .filter((value) => isObject(value) && Object.hasOwn(value, step.name))
         .map((v) => Object(v)[step.name])
     case 'wildcard':
-      return input.flatMap(childrenOf)
+      return gathered(input, childrenOf, budget)
     case 'recursive':
       return descend(input, budget)
     case 'literal':
       return input.map(() => step.value)
     case 'slice':
-      return input.filter((value) => value !== null).flatMap((value) => sliceOf(value, step))
+      return gathered(input, (value) => (value === null ? [] : sliceOf(value, step)), budget)
     case 'union':
-      return step.of.flatMap((branch) => walk(branch, input, budget))
+      return gathered(step.of, (branch) => walk(branch, input, budget), budget)
     case 'filter':
-      return input.flatMap((value) => arrayOf(value).filter((item) => passes(item, step, budget)))
+      return gathered(input, (value) => arrayOf(value).filter((item) => passes(item, step, budget)), budget)
     case 'unknown':
       throw new PathError('unrecognized identifier')
   }
+}
+
+/** What is found in each value, paid for before it is put beside what the others have. */
+function gathered<Value>(
+  input: readonly Value[],
+  findIn: (value: Value) => readonly unknown[],
+  budget: Findings,
+): readonly unknown[] {
+  const found: unknown[] = []
+  for (const value of input) {
+    const more = findIn(value)
+    spend(budget, more.length)
+    for (const one of more) found.push(one)
+  }
+  return found
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -217,14 +232,14 @@ function childrenOf(value: unknown): readonly unknown[] {
 }
 
 /** Everything below, what lies first first; of any depth. */
-function descend(input: readonly unknown[], { left: most }: Findings): unknown[] {
+function descend(input: readonly unknown[], budget: Findings): unknown[] {
   const found: unknown[] = []
   const left = [...input].reverse()
   while (left.length > 0) {
     const value = left.pop()
     const children = childrenOf(value)
     if (children.length === 0) continue
-    if (found.length >= most) throw new PathError('too many findings')
+    spend(budget, children.length)
     found.push(value)
     for (let at = children.length - 1; at >= 0; at--) left.push(children[at])
   }

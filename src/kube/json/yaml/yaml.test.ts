@@ -123,8 +123,11 @@ test('[A8] a small text stays small: what aliases make of it is in proportion to
     return lines.join('\n')
   }
   const long = 'x'.repeat(20_000)
+  const digits = '1'.repeat(20_000)
   const keys = Array.from({ length: 100 }, (_, at) => `a-long-key-by-the-name-of-${at}: 1`)
   for (const source of [
+    `a: &a ${digits}\nb: [${Array(900).fill('*a')}]`,
+    `? &a ${digits}\n: 1\nb: [${Array(900).fill('{*a : 1}')}]`,
     tens(6, 'x'),
     `a: &a ${long}\nb: [${Array(900).fill('*a')}]`,
     `? &a ${long}\n: 1\nb: [${Array(900).fill('{*a : 1}')}]`,

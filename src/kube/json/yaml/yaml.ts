@@ -112,8 +112,8 @@ async function loader(): Promise<Load> {
 function converter(sizeMax: number): (value: unknown, depth: number) => Json {
   let nodes = 0
   let size = 0
-  const count = (text: unknown) => {
-    size += typeof text === 'string' ? text.length + 1 : 1
+  const count = (value: unknown) => {
+    size += 1 + (value instanceof Spelled ? value.source : typeof value === 'string' ? value : '').length
   }
   return function convert(value: unknown, depth: number): Json {
     count(value)
