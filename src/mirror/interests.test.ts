@@ -271,6 +271,20 @@ test('an interest that is asked for again while it ends is kept', async () => {
   assert.notEqual(world.mirrored({})?.cache, undefined)
 })
 
+test('an interest that has ended already does not take with it what a caller began again', async () => {
+  const world = await opened()
+  const mirrored = world.begin({}) as MirroredInterest
+  await world.until(() => mirrored.state.kind === 'synced')
+  await world.interests.end(mirrored, 'a test')
+  const again = world.begin({}) as MirroredInterest
+  await world.until(() => again.state.kind === 'synced')
+  await world.interests.end(mirrored, 'a test that had waited')
+  assert.equal(world.mirrored({}), again)
+  assert.notEqual(again.cache, undefined)
+  await world.reopen()
+  assert.deepEqual(names(world), ['v1/pods'])
+})
+
 test('[D3] what a full disk refused to write down of an interest is written when there is room', async () => {
   const world = await opened()
   const mirrored = world.begin({}) as MirroredInterest

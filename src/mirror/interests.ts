@@ -330,6 +330,8 @@ export class Interests {
 
   async end(mirrored: MirroredInterest, why: string): Promise<void> {
     const { name, group, version, resource } = mirrored.interest
+    // It has ended for another reason while this one waited, and a caller may have begun it again: that one lives on.
+    if (this.#mirrored.get(name) !== mirrored) return await mirrored.stop()
     this.#parts.log.debug('interest.ended', { interest: name, why })
     this.#mirrored.delete(name)
     this.#byResource.get(resourceName(group, version, resource))?.delete(mirrored)

@@ -44,7 +44,7 @@ export class Aside {
     this.folder = join(logFolder, 'aside')
   }
 
-  /** Takes a file out of the way. On a disk that takes nothing it stays where it is, if it may. */
+  /** Takes a file out of the way; throws on a disk that takes nothing. */
   take(path: string, as = basename(path)): void {
     if (!existsSync(path)) return
     this.#make()
@@ -148,16 +148,23 @@ export class Aside {
     syncFolder(this.#log)
   }
 
+  /** What an operator keeps here besides files, or does not let go, stays: whatever waits for this has more to do. */
   #bound(): void {
-    const files = this.#names().map((name) => {
-      const { size, mtimeMs } = statSync(join(this.folder, name))
-      return { path: join(this.folder, name), size, mtimeMs }
+    const files = this.#names().flatMap((name) => {
+      const found = statSync(join(this.folder, name), { throwIfNoEntry: false })
+      if (found?.isFile() !== true) return []
+      return [{ path: join(this.folder, name), size: found.size, mtimeMs: found.mtimeMs }]
     })
     files.sort((one, another) => another.mtimeMs - one.mtimeMs)
     let bytes = 0
     for (const [index, { path, size }] of files.entries()) {
       bytes += size
-      if (index > 0 && (bytes > asideBytesMax || index >= asideFilesMax)) drop(path)
+      if (index === 0 || (bytes <= asideBytesMax && index < asideFilesMax)) continue
+      try {
+        drop(path)
+      } catch {
+        // The next one that comes tries again.
+      }
     }
   }
 }

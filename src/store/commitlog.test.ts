@@ -55,7 +55,7 @@ function recovered(folder: string): string[] {
 }
 
 const fresh = { isWhole: false, isSynced: true, identity: 7 }
-const begin = (log: CommitLog) => log.start({ ...fresh, end: logStart })
+const begin = (log: CommitLog) => log.start({ ...fresh, end: logStart, last: 0 })
 
 test('what waits goes together in one write, and is answered in order; nothing is written before the end is known', () =>
   inFolder(systemDisk, async (log, told, folder) => {
@@ -323,7 +323,8 @@ test('[D2] a log is continued in the file it ended in', () =>
     await log.close(new Error('closed'))
     await assert.rejects(log.append(put('late')), /closed/)
     const again = new CommitLog({ folder, segmentBytes: 1 << 20, written: () => {}, settled: () => {} })
-    again.start({ ...fresh, end: log.end as Position, isWhole: true })
+    const end = log.end as Position
+    again.start({ ...fresh, end, last: end.segment, isWhole: true })
     await again.append(put('b'))
     await again.close(new Error('closed'))
     assert.equal(readdirSync(folder).length, 1)

@@ -26,6 +26,8 @@ type Unsynced = { readonly buffers: readonly Buffer[]; readonly bytes: number; r
 export type LogEnd = {
   readonly end: Position
   readonly isWhole: boolean
+  /** The newest segment that is there: no other is made under its number or below. */
+  readonly last: number
   readonly isSynced: boolean
   readonly identity: number
 }
@@ -101,10 +103,10 @@ export class CommitLog {
   }
 
   /** The log ends here: from now on it is written, in the same file if that ends here too. */
-  start({ end, isWhole, isSynced, identity }: LogEnd): void {
+  start({ end, isWhole, last, isSynced, identity }: LogEnd): void {
     this.#end = end
     this.#synced = end
-    this.#last = end.segment
+    this.#last = last
     this.#proven = isSynced ? end.sequence : 0
     this.#identity = identity
     this.#mayReopen = isWhole

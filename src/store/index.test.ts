@@ -316,3 +316,39 @@ test('[D3] at rest what a first sync has left beside the file of the index goes 
     await grow(5)
     await check(world)
   }))
+
+test('[D3] names that could not be let go of are tried again, also where nothing is written meanwhile', () =>
+  inWorld(async (world) => {
+    await world.commit(put(1))
+    world.follow()
+    let fails = 1
+    failing((sql) => sql === 'COMMIT' && fails-- > 0)
+    world.index.release([12_345])
+    assert.match(world.index.behind?.message ?? '', /full/)
+    world.follow()
+    assert.equal(world.index.behind, undefined)
+    assert.equal(world.index.tidy(), false)
+    await check(world)
+  }))
+
+test('[D3] a store under load is not at rest, however often SQLite begins anew with what lies beside its file', () =>
+  inWorld(async (world, folder) => {
+    let position = 0
+    const grow = async (count: number) => {
+      for (let i = 0; i < count; i++) await world.commit(put(++position, `n/${'k'.repeat(200)}${position}`))
+      world.follow()
+    }
+    const beside = () => fs.statSync(join(folder, 'store', 'ake.db-wal')).size
+    let before = -1
+    while (before !== beside() || before < 5_000_000) {
+      before = beside()
+      await grow(500)
+    }
+    for (let round = 0; round < 3; round++) {
+      await grow(500)
+      assert.equal(world.index.rest(), true)
+    }
+    assert.ok(beside() >= 5_000_000)
+    assert.equal(world.index.rest(), false)
+    assert.equal(beside(), 0)
+  }))

@@ -30,8 +30,8 @@ import type { Cut } from './tidyfiles.ts'
 const transactionChangesMax = 2_048
 /** What may lie beside the file of an index at rest: to put it in costs most of the file's pages once more. */
 const restingBytesMax = 4 * 1024 * 1024
-/** It is at rest if it has grown by less since it was asked last: marks of progress, and not events. */
-const restingGrowthMax = 64 * 1024
+/** It is at rest if the log has brought less since it was asked last: marks of progress, and not events. */
+const restingNewsMax = 16 * 1024
 
 /** `seal` opens what is sealed, and seals what is moved: what the log brings is sealed already. */
 export type IndexParts = RemakeParts & { readonly seal?: Seal }
@@ -56,8 +56,8 @@ export class Index {
   #proven = 0
   #losses: Loss[] = []
   #cuts: readonly Cut[] = []
-  /** When it was last asked whether it is at rest. */
-  #besideBytes = 0
+  /** How far it had come when it was last asked whether it is at rest. */
+  #restedAt: Position | undefined
   readonly #ending: Ending
 
   constructor(parts: IndexParts) {
@@ -115,7 +115,7 @@ export class Index {
     this.#applyOrRemake()
     // A page that is only read here may be damaged too.
     this.#asking(() => this.release(this.#file.applier.bodies.otherNames()))
-    const { end, isWhole, identity, losses, cuts, lacksBase } = recoverEnd({
+    const { end, isWhole, last, identity, losses, cuts, lacksBase } = recoverEnd({
       folder: this.#parts.folder,
       aside: this.#aside,
       ending: this.#ending,
@@ -131,7 +131,7 @@ export class Index {
     this.#markReached()
     this.#sealing.look(this.#aside)
     const mayExtend = isWhole && !this.#sealing.stale.has(end.segment)
-    return { end, isWhole: mayExtend, isSynced: this.#file.held === undefined, identity }
+    return { end, isWhole: mayExtend, last, isSynced: this.#file.held === undefined, identity }
   }
 
   get sealProgress(): SealProgress {
@@ -214,7 +214,7 @@ export class Index {
 
   #applyAll(to?: Position): void {
     try {
-      if (!this.#applyFrames(to, transactionChangesMax)) this.#hold(to)
+      if (this.#file.lacksNotes || !this.#applyFrames(to, transactionChangesMax)) this.#hold(to)
     } catch (error) {
       this.#file.takeBack()
       throw error
@@ -265,10 +265,13 @@ export class Index {
 
   /** True where it is to be asked again later: much lies beside the file, and more has come since it was asked last. */
   rest(): boolean {
-    const before = this.#besideBytes
-    this.#besideBytes = besideBytes(this.#parts.path)
-    if (this.#besideBytes <= restingBytesMax || !this.#file.isOpen) return false
-    if (this.#file.held !== undefined || this.#besideBytes - before > restingGrowthMax) return true
+    const before = this.#restedAt
+    this.#restedAt = this.applied
+    // Its size alone tells nothing: SQLite writes what lies there over from its beginning, without making it longer.
+    if (besideBytes(this.#parts.path) <= restingBytesMax || !this.#file.isOpen) return false
+    const { segment, offset } = this.applied
+    const isQuiet = before?.segment === segment && offset - before.offset <= restingNewsMax
+    if (this.#file.held !== undefined || !isQuiet) return true
     settle(this.#file.db)
     return false
   }

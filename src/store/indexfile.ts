@@ -32,8 +32,9 @@ export class IndexFile {
   /** Since the last commit. */
   readonly #reads: Reads
   #held: Error | undefined
-  /** What no frame of the log says again, of what is held. */
+  /** What no frame of the log says again, of what is held; and whether it was taken back, and has to be applied again. */
   #heldNotes: Note[] = []
+  #lacksNotes = false
   /** Why it had to be made again, until its owner has heard of it. */
   remade: string | undefined
 
@@ -78,13 +79,17 @@ export class IndexFile {
     return this.#held
   }
 
+  /** Whether notes have to be held again before anything else is applied: what is behind them may be committed with them only. */
+  get lacksNotes(): boolean {
+    return this.#lacksNotes
+  }
+
   /** A new file, from the log, in place of one that cannot be used. */
   remake(why: Error): void {
     this.kept.close()
     if (this.#db.isOpen) this.#db.close()
     this.#parts.bodies.closeAll()
-    this.#held = undefined
-    this.#heldNotes = []
+    this.#lackNotes()
     this.remade = why.message
     const { db, statements, applier } = remake(this.#parts, this.#parts.aside)
     this.#db = db
@@ -156,21 +161,27 @@ export class IndexFile {
     this.takeBack()
     this.#held = why
     if (note !== undefined) this.#heldNotes.push(note)
-    if (this.#heldNotes.length > 0) {
-      this.commitsSynced(true)
-      this.begin()
-    }
+    if (this.#heldNotes.length > 0) this.commitsSynced(true)
+    // Also where there is nothing to apply: what is held is what the next try commits.
+    this.begin()
     for (const { at, change } of this.#heldNotes) {
       applyTo(at)
       change(this.#applier)
     }
+    this.#lacksNotes = false
     applyTo(to)
     this.#applier.finish()
   }
 
+  /** Nothing is held any more, but for what only notes say. */
+  #lackNotes(): void {
+    this.#lacksNotes = this.#heldNotes.length > 0
+    if (!this.#lacksNotes) this.#held = undefined
+  }
+
   /** Back to what the file has. */
   takeBack(): void {
-    this.#held = undefined
+    this.#lackNotes()
     try {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       this.#readTables()

@@ -22,6 +22,7 @@ type RecoveryParts = {
 type Recovered = {
   readonly end: Position
   readonly isWhole: boolean
+  readonly last: number
   readonly identity: number
   readonly losses: readonly Loss[]
   readonly cuts: readonly Cut[]
@@ -43,8 +44,8 @@ export function recoverEnd(parts: RecoveryParts): Recovered {
       noted.identity = identity
     })
   }
-  const isWhole = tidyFiles({ folder, end, counts, aside, base, isRemade })
-  return { end, isWhole, identity, losses, cuts, lacksBase: needsBase({ folder, end, counts, base }) }
+  const tidied = tidyFiles({ folder, end, counts, aside, base, isRemade })
+  return { ...tidied, end, identity, losses, cuts, lacksBase: needsBase({ folder, end, counts, base }) }
 }
 
 /** The log ends before what is known to have been in it. */

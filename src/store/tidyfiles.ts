@@ -25,7 +25,13 @@ export function findCuts(folder: string, end: Position): Cut[] {
   })
 }
 
-/** Answers whether a file ends where the log does. */
+export type Tidied = {
+  /** Whether a file ends where the log does, and may be written on. */
+  readonly isWhole: boolean
+  /** The newest segment that is there, whether it counts or not. */
+  readonly last: number
+}
+
 export function tidyFiles(parts: {
   readonly folder: string
   readonly end: Position
@@ -34,29 +40,39 @@ export function tidyFiles(parts: {
   readonly base: Base | undefined
   /** Whether the index was made from the log just now. */
   readonly isRemade: boolean
-}): boolean {
+}): Tidied {
   const { folder, end, counts, aside, base, isRemade } = parts
+  let last = end.segment
   for (const segment of readSegments(folder)) {
     const path = segmentPath(folder, segment)
     if (segment > end.segment) {
       // Begun, but never synced: nothing in the log goes on from it.
       const { size } = statSync(path)
       if (size <= headerBytes) removeFile(path)
-      else aside.take(path, `torn-${basename(path)}`)
+      else if (!isTaken(aside, path, `torn-${basename(path)}`)) last = segment
     } else if (segment < end.segment && !counts.has(segment)) {
       // What a base does without is not needed, nor is what an index that is whole knows nothing of.
       if (segment > 0 ? segment < (base?.head.segment ?? 0) : base !== undefined || !isRemade) removeFile(path)
-      else aside.take(path)
+      else isTaken(aside, path)
     }
   }
   const path = segmentPath(folder, end.segment)
-  if (end.segment === 0 || !existsSync(path)) return false
+  if (end.segment === 0 || !existsSync(path)) return { isWhole: false, last }
   const { size } = statSync(path)
-  if (size > end.offset) {
-    aside.keepEnd(path, end.offset)
-    return cutBack(path, end.offset)
+  if (size > end.offset) aside.keepEnd(path, end.offset)
+  const isCut = size <= end.offset || cutBack(path, end.offset)
+  // Whatever is written behind a place that a later segment claims to go on from would not count with the next start.
+  return { isWhole: isCut && size >= end.offset && last === end.segment, last }
+}
+
+/** On a disk that takes nothing it stays where it is, and the next start tries again. */
+function isTaken(aside: Aside, path: string, as = basename(path)): boolean {
+  try {
+    aside.take(path, as)
+    return true
+  } catch {
+    return false
   }
-  return size >= end.offset
 }
 
 /** False where that cannot be synced: a power cut would mix what is about to be written there with what was. */
