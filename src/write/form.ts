@@ -17,8 +17,9 @@ import { plainFailure } from './refusals.ts'
 import type { StoredObject } from './write.ts'
 
 /**
- * The real server's, whose storage refuses more: whoever reads an object, or adds to it, has all of it in memory. Custom resources are
- * stored as JSON there, built-ins in protobuf, where a character never takes more than a sixth of what it may in JSON.
+ * The real server's, whose storage refuses more: a reader of an object, and a caller that adds to it, make us hold all of it in memory.
+ * Custom resources are stored as JSON there, built-ins in protobuf, where a character never takes more than a sixth of what it may in
+ * JSON.
  */
 const customBytesMax = 1.5 * 1024 * 1024
 const builtinBytesMax = 6 * customBytesMax
