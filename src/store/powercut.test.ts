@@ -149,8 +149,11 @@ test('[D2] after a power cut at any instant everything synced is there, and ever
           const keys = testKeys.length > 0 ? testKeys : (keysAt[life] ?? [])
           const world = new World({ folder: at, limits: small, disk: faultyDisk(faults, synced), frames, keys })
           await check(world, { atLeast: owed, frames })
-          // What was found is all there is: what it was before is no longer of interest.
-          for (const path of filesIn(logFolder(at))) synced.note(path)
+          // What was found is all there is, under names that the disk has: what it was before is no longer of interest.
+          for (const path of filesIn(logFolder(at))) {
+            synced.note(path)
+            synced.names.add(path)
+          }
           synced.note(join(at, 'ake.db-wal'))
           writer.begin(world)
           await live(world, { writer, random, steps: 5 + random(60) })
