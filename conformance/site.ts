@@ -20,8 +20,8 @@ const discoveredMsMax = 30_000
  * refused), against any server: an edge lives long enough to answer dozens that come at once on a busy machine.
  */
 const lifeMsMin = 3_000
-/** As long as client-go waits at most between two tries, and some more. */
-const backMsMax = 40_000
+/** As long as client-go waits at most between two tries (30 s and as much again by chance), and some more. */
+const backMsMax = 62_000
 /** A watch of client-go that lived for longer may end without an event. */
 const youngMsMax = 1_200
 
@@ -53,7 +53,7 @@ export class Edge {
   #restarts = 0
   #startedMs = performance.now()
   /**
-   * Watches that its clients hold once all have come back: it is not ended before. client-go waits for up to half a minute
+   * Watches that its clients hold once all have come back: it is not ended before. client-go waits for up to a minute
    * before it tries again, and lists by itself where a watch ends in its first second without an event.
    */
   watches = 0
