@@ -131,7 +131,9 @@ class Life {
       const isReached = world.edges.every((edge) =>
         [...edge.copies.values()].every((copy) => copy.version === world.cluster.version && copy.wish === 'resume'),
       )
-      if (isReached && world.isQuiet && world.lines.size === world.edges.length) return
+      // What is asked over a line that died in silence is lost, and its edge seems to be current until it notices.
+      const isHeard = [...world.lines.values()].every(({ silentSince }) => silentSince === undefined)
+      if (isReached && isHeard && world.isQuiet && world.lines.size === world.edges.length) return
     }
   }
 }
