@@ -214,14 +214,17 @@ export class HubSource {
     const following = this.#following
     if (following === undefined) return
     this.#following = undefined
+    const hadReaders = this.readers > 0
     this.#shown = 0
     following.stop()
-    if (this.readers === 0) this.unusedSince = this.#parts.clock.steady()
+    if (hadReaders && this.readers === 0) this.unusedSince = this.#parts.clock.steady()
     for (const view of following.views.values()) view.end(refusal)
   }
 
   #refuseWaiting(refusal: SessionRefusal): void {
     const waiting = [...this.#waiting.keys()]
+    // They left before: it has been unused since then.
+    if (waiting.length === 0) return
     this.#waiting.clear()
     if (this.readers === 0) this.unusedSince = this.#parts.clock.steady()
     for (const reader of waiting) reader.refused(refusal)
