@@ -88,9 +88,12 @@ export class History {
     return this.#gaps.some((gap) => gap.position > position && gap.from <= floor) ? undefined : floor
   }
 
-  /** The gap a watch from version n falls into, if any: from ≤ n < to. */
+  /**
+   * The gap a watch from version n falls into, if any: from ≤ n < to. One that the disk has forgotten counts as well: what came
+   * behind its deletions may still be in memory, and a reader that hears only that would keep what was deleted.
+   */
   gapAt(version: number): Gap | undefined {
-    return this.#gaps.findLast((gap) => gap.from <= version && version < gap.to && gap.from >= this.floor)
+    return this.#gaps.findLast((gap) => gap.from <= version && version < gap.to)
   }
 
   /**

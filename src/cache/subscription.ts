@@ -8,7 +8,7 @@
  * extend it: with thousands of watches every event meets one object for each of them, and not two.
  */
 import { type StatusError, tooOld } from '../kube/status.ts'
-import { afterAll, type Cursor, HistoryGone } from '../store/store.ts'
+import { afterAll, type Cursor, type Gap, HistoryGone } from '../store/store.ts'
 import type { Dispatch, Receiver } from './dispatch.ts'
 import type { Bookmark, Event, SharedEvent, WatchEvent } from './event.ts'
 import { type Filter, mayHave } from './filter.ts'
@@ -139,9 +139,7 @@ export abstract class Subscription implements Receiver {
   /** Labelled with the version its reader is at, not with the gap's: versions never go back, and n brings all of it again. */
   async #readGap(version: number): Promise<readonly StreamEvent[]> {
     const { history } = this.#source
-    const gap = history.gapAt(version)
-    // Forgotten since this was opened: what follows may still be in memory, what the gap deleted is not known any more.
-    if (gap === undefined) throw tooOld(version, history.floor)
+    const gap = history.gapAt(version) as Gap
     const events = await history.gapDeletions(gap, version)
     if (this.#mode.kind !== 'gap') return nothing
     this.#mode = reading
