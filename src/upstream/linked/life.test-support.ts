@@ -49,6 +49,8 @@ export class LinkedLife {
   /** Of copies that were one: past by past. */
   readonly #pastOf = new WeakMap<Cache, number>()
   #copy: Cache | undefined
+  /** The version of a client by a bookmark that a crash took from the disk. */
+  readonly #unwritten = new WeakMap<Client, number>()
   #step = 0
 
   constructor(seed: number) {
@@ -154,13 +156,17 @@ export class LinkedLife {
     return this.#version === 0 ? undefined : this.clients[this.random(this.clients.length || 1)]
   }
 
-  /** A version that was given out in the present past too says nothing of the one that a client has it from: an edge takes it for the present one's. */
+  /**
+   * A version that was given out in the present past too says nothing of the one that a client has it from: an edge takes it for the present one's.
+   * So it does one of which the disk knew nothing when that past was found to be lost.
+   */
   #isMistaken(client: Client): boolean {
     const now = this.#past()
     const cache = this.#copy
     const past = client.from === undefined ? now : this.#pastOf.get(client.from)
     if (client.watcher !== undefined || client.version === 0 || past === now) return false
-    return cache?.isSetBack === true && !cache.isGone(client.version)
+    if (cache === undefined || cache.isGone(client.version)) return false
+    return cache.isSetBack || this.#unwritten.get(client) === client.version
   }
 
   async #isTakenForOwn(client: Client): Promise<boolean> {
@@ -238,6 +244,7 @@ export class LinkedLife {
     if (cache === undefined || this.#copy === undefined) return
     this.#pastOf.set(cache, this.#pastOf.get(this.#copy) as number)
     this.#copy = cache
+    for (const client of this.clients) if (client.version > cache.version) this.#unwritten.set(client, client.version)
   }
 
   /** A copy that began anew is of another past. */
