@@ -23,6 +23,7 @@ const first = pods[0]!
 
 const loads: Record<string, (target: Target, load: Load) => Promise<unknown>> = {
   list: (target, load) => read(target, load, '/api/v1/pods', 1),
+  list1: (target, load) => read(target, load, '/api/v1/pods', 1, 'h1'),
   get: (target, load) => read(target, load, `/api/v1/namespaces/${first.namespace}/pods/${first.name}`, 32),
   get1: (target, load) => read(target, load, `/api/v1/namespaces/${first.namespace}/pods/${first.name}`, 32, 'h1'),
   nodename: (target, load) => read(target, load, '/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-007', 8),
