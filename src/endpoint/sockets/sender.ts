@@ -113,9 +113,13 @@ export class Sender {
     out.uncork()
   }
 
-  /** A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. */
+  /**
+   * A whole list in batches: two buffers take turns, each filled again once the stream has let go of it. Over HTTP/1.1 there is one at a time:
+   * Node would write both together, and for that copy them once more.
+   */
   async #sendPieces(pieces: readonly Buffer[], out: Writable): Promise<void> {
     const packer = new Packer(pieces)
+    if (!('rstCode' in out)) return await this.#sendOneByOne(packer, out)
     const turns = [this.#batches.take(), this.#batches.take()]
     let pending: Promise<boolean> = Promise.resolve(true)
     while (!packer.done) {
@@ -127,6 +131,13 @@ export class Sender {
     }
     if (!(await pending)) return
     for (const buffer of turns) this.#batches.give(buffer)
+    this.#end(out)
+  }
+
+  async #sendOneByOne(packer: Packer, out: Writable): Promise<void> {
+    const buffer = this.#batches.take()
+    while (!packer.done) if (!(await this.#written(out, packer.fill(buffer)))) return
+    this.#batches.give(buffer)
     this.#end(out)
   }
 
