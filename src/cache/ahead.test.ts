@@ -27,6 +27,15 @@ async function begun() {
   return { cache, intake: new Intake({ copy, cache }) }
 }
 
+/** The same after a start, where n/a is web. */
+async function started(store: ReturnType<typeof openMemory>) {
+  await (await opened(store)).begin(name, 10, [item('n/a', 5, 'web')])
+  const copy = await opened(store)
+  const cache = copy.caches.get(name)
+  assert.ok(cache !== undefined)
+  return { cache, intake: new Intake({ copy, cache }) }
+}
+
 test('[A3] a client ahead of the copy is told 410 where a list passes it: what entered its selector and left it again was seen by it alone', async () => {
   const { cache, intake } = await begun()
   // Elsewhere n/a became web at 20, which the client has, and api again at 25.
@@ -74,14 +83,9 @@ test('[A3] a client that comes at a version which the gap passed over gets 410, 
 
 test('[A2] after a start a client is not taken for one of elsewhere: a bookmark that it was given need not be on the disk', async () => {
   const store = openMemory({ historyBytesMax: 1 << 30 })
-  const before = await opened(store)
-  await before.begin(name, 10, [item('n/a', 5, 'web')])
-  const copy = await opened(store)
-  const cache = copy.caches.get(name)
-  assert.ok(cache !== undefined)
+  const { cache, intake } = await started(store)
   const client = new Reader(cache, after(20))
   assert.deepEqual(await client.drain(), [])
-  const intake = new Intake({ copy, cache })
   await intake.differ({ version: 30, changed: [item('n/b', 25, 'web')], gone: ['n/a'] })
   assert.deepEqual(await client.drain(), ['DELETED 20 n/a v5@20', 'ADDED 25 n/b v25@25'])
   const again = (await opened(store)).caches.get(name)
@@ -95,15 +99,9 @@ test('[A2] after a start a client is not taken for one of elsewhere: a bookmark 
 })
 
 test('[A2, A3] where a list is more than history holds, a client that was ahead of the copy hears all of it, deletions too, or 410', async () => {
-  const store = openMemory({ historyBytesMax: 600 })
-  const before = await opened(store)
-  await before.begin(name, 10, [item('n/a', 5, 'web')])
-  const copy = await opened(store)
-  const cache = copy.caches.get(name)
-  assert.ok(cache !== undefined)
+  const { cache, intake } = await started(openMemory({ historyBytesMax: 600 }))
   const waiting = new Reader(cache, after(20))
   assert.deepEqual(await waiting.drain(), [])
-  const intake = new Intake({ copy, cache })
   const changed = Array.from({ length: 20 }, (_, at) => item(`n/b${at}`, 21 + at, 'web'))
   await intake.differ({ version: 50, changed, gone: ['n/a'] })
   assert.ok(cache.history.floor > 20, 'the list is still on the disk')

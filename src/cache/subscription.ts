@@ -34,7 +34,7 @@ type Mode =
   | { readonly kind: 'state'; readonly items: readonly Item[]; next: number; readonly version: number }
   /** The reader saw more elsewhere than we have: silent until we have passed it (decision 3 of docs/architecture.md). */
   | { readonly kind: 'ahead'; readonly version: number }
-  | { readonly kind: 'gap'; readonly version: number }
+  | { readonly kind: 'gap'; readonly version: number; readonly gap: Gap }
   | { readonly kind: 'history' }
   | { readonly kind: 'live' }
   | { readonly kind: 'failing'; readonly error: StatusError }
@@ -70,7 +70,8 @@ export abstract class Subscription implements Receiver {
     const { history, progress } = this.#source
     // Up to date by position too: the deletions of a gap that opens here will have this very label.
     if (version === progress.version) this.#cursor = { version, position: history.window.end.position }
-    return history.gapAt(version) === undefined ? reading : { kind: 'gap', version }
+    const gap = history.gapAt(version)
+    return gap === undefined ? reading : { kind: 'gap', version, gap }
   }
 
   protected get isLive(): boolean {
@@ -91,7 +92,7 @@ export abstract class Subscription implements Receiver {
     const mode = this.#mode
     try {
       if (mode.kind === 'state') return this.#readState(mode)
-      if (mode.kind === 'gap') return await this.#readGap(mode.version)
+      if (mode.kind === 'gap') return await this.#readGap(mode)
       if (mode.kind === 'history') return await this.#readHistory()
     } catch (error) {
       this.leave()
@@ -137,10 +138,8 @@ export abstract class Subscription implements Receiver {
   }
 
   /** Labelled with the version its reader is at, not with the gap's: versions never go back, and n brings all of it again. */
-  async #readGap(version: number): Promise<readonly StreamEvent[]> {
-    const { history } = this.#source
-    const gap = history.gapAt(version) as Gap
-    const events = await history.gapDeletions(gap, version)
+  async #readGap({ version, gap }: Extract<Mode, { kind: 'gap' }>): Promise<readonly StreamEvent[]> {
+    const events = await this.#source.history.gapDeletions(gap, version)
     if (this.#mode.kind !== 'gap') return nothing
     this.#mode = reading
     const { position } = this.#cursor
