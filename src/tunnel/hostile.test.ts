@@ -4,10 +4,13 @@ import fc from 'fast-check'
 import { firstSeed } from '../base/lives.test-support.ts'
 import { LinkFault } from '../link/frames/bytes.ts'
 import { type CarriedFrame, decodeTunnelFrame, encodeTunnelFrame, type TunnelFrame } from './frames.ts'
+import { purposeBytesMax } from './limits.ts'
 import { begun, give, limits, none, sides, some, takeAll } from './oneend.test-support.ts'
 import type { TunnelStream } from './stream.ts'
 
 const word = fc.string({ unit: 'grapheme', maxLength: 15 })
+/** A grapheme can be more bytes than four. */
+const purpose = word.filter((text) => Buffer.byteLength(text) <= purposeBytesMax)
 const number = fc.oneof(fc.nat(9), fc.maxSafeNat())
 const bytes = fc.uint8Array({ maxLength: 200 }).map((found) => Buffer.from(found))
 const fields = <T>(of: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(of, { noNullPrototype: true })
@@ -16,7 +19,7 @@ const credit = fc.oneof(fc.nat(200), fc.nat(64 << 20))
 const arbitraries: { readonly [K in TunnelFrame['kind']]: fc.Arbitrary<Omit<TunnelFrame & { kind: K }, 'kind'>> } = {
   begin: fields({ streams: number, window: credit, credentials: number, contexts: number, certificates: number }),
   credential: fields({ number, token: word, is: fc.constantFrom('token', 'certificate', 'other') }) as never,
-  open: fields({ stream: number, purpose: word, credential: fc.nat(3), last: fc.nat(1), bytes }),
+  open: fields({ stream: number, purpose, credential: fc.nat(3), last: fc.nat(1), bytes }),
   data: fields({ stream: number, bytes }),
   end: fields({ stream: number, bytes }),
   reset: fields({ stream: number, reason, sentence: word }) as never,

@@ -95,13 +95,11 @@ test('a hub that says nothing, or not of all, is asked for what it does not spea
   assert.deepEqual(signs.at(-1), signOf(...openId.map(({ body }) => body)))
   edge.cloud.told = undefined as never
   await edge.restart()
-  await edge.pass(1_000)
-  assert.deepEqual([...new Set(edge.cloud.said)].sort(), [
-    '/api 304',
-    '/apis 304',
-    '/openapi/v2 304',
-    '/openapi/v3 200',
-  ])
+  const expected = ['/api 304', '/apis 304', '/openapi/v2 304', '/openapi/v3 200']
+  const said = () => [...new Set(edge.cloud.said)].sort()
+  // On a busy machine an answer takes longer than the second that passes by its clock.
+  for (let second = 0; second < 30 && said().length < expected.length; second++) await edge.pass(1_000)
+  assert.deepEqual(said(), expected)
   hub.cloud.documents.splice(
     hub.cloud.documents.findIndex(({ path }) => path === '/openid/v1/jwks'),
     1,
