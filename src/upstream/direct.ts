@@ -12,8 +12,9 @@ import { upgrade } from './connect.ts'
 import { type Credential, type CredentialLife, lifeOf, problemOf } from './credential.ts'
 import type { Dial } from './dial.ts'
 import { followFiles } from './files.ts'
-import { FollowedProfile } from './followedprofile.ts'
+import { FollowedProfile, type Renewal } from './followedprofile.ts'
 import { bytesOf, requestHeaders, upgradeHeaders } from './headers.ts'
+import type { KeptBody } from './keptbody.ts'
 import { standardLimits, type UpstreamLimits } from './limits.ts'
 import { Patience } from './patience.ts'
 import { type Ask, Pool } from './pool.ts'
@@ -54,6 +55,13 @@ const strangersPool = 'strangers'
 /** Interests come back together after an outage: one answer is for all that ask within this time. */
 const confirmedMsMax = 500
 
+/** Where a request goes, and with which token; `own`: by a credential that files bring. */
+type Way = {
+  readonly pool: Pool
+  readonly token: string | undefined
+  readonly own?: { readonly name: string; readonly credential: Credential }
+}
+
 export class DirectUpstream implements EdgeUpstream {
   readonly #parts: DirectParts
   readonly #limits: UpstreamLimits
@@ -74,7 +82,8 @@ export class DirectUpstream implements EdgeUpstream {
     const { clock, log, probeEveryMs } = parts
     this.#parts = parts
     this.#limits = { ...standardLimits, ...parts.limits }
-    this.#profile = new FollowedProfile(parts, upstreams)
+    const renewed = (renewal: Renewal) => this.#renewed(renewal)
+    this.#profile = new FollowedProfile({ ...parts, everyMs: this.#limits.rereadEveryMs, renewed }, upstreams)
     this.#addresses = this.#addressesOf(upstreams.urls)
     this.#checker = new Checker({
       probe: () => this.#addresses.probe(),
@@ -112,18 +121,47 @@ export class DirectUpstream implements EdgeUpstream {
   }
 
   async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
-    const { pool, token } = this.#connection(this.#addresses.current, asked)
+    const way = this.#connection(this.#addresses.current, asked)
+    const { body } = asked
+    const kept = body !== undefined && Symbol.asyncIterator in body ? way.pool.keep(body) : undefined
+    try {
+      const answer = await this.#askBy(way, asked, kept)
+      const isRenewed = answer.status === 401 && (await this.#isRenewed(way.own))
+      if (!isRenewed || kept?.isWhole === false || asked.signal?.aborted === true) return answer
+      await answer.body.return?.()
+      return await this.#askBy(this.#connection(this.#addresses.current, asked), asked, kept)
+    } finally {
+      kept?.settle()
+    }
+  }
+
+  async #isRenewed(own: Way['own']): Promise<boolean> {
+    return own !== undefined && (await this.#profile.isRenewed(own.name, own.credential))
+  }
+
+  async #askBy({ pool, token }: Way, asked: UpstreamRequest, kept?: KeptBody): Promise<UpstreamResponse> {
     const headers = requestHeaders(this.#headersOf(asked, token))
-    const answer = await this.#patiently(asked, headers, (sending) => pool.ask(sending))
+    const body = kept ?? (asked.body as Buffer | undefined)
+    const answer = await this.#patiently(asked, (head) => pool.ask({ ...head, headers, body }))
     if (isBalancer(answer)) this.#checker.suspect(`nobody behind the load balancer (${answer.status})`)
     return answer
   }
 
   async connect(asked: UpstreamRequest): Promise<Connected> {
+    const way = this.#connection(this.#addresses.current, asked)
+    const answer = await this.#connectBy(way, asked)
+    const isRenewed = answer.status === 401 && (await this.#isRenewed(way.own))
+    // What comes with an upgrade is sent once.
+    if (!isRenewed || asked.body !== undefined || asked.signal?.aborted === true) return answer
+    answer.socket.destroy()
+    return await this.#connectBy(this.#connection(this.#addresses.current, asked), asked)
+  }
+
+  async #connectBy({ pool, token }: Way, asked: UpstreamRequest): Promise<Connected> {
     const { current } = this.#addresses
-    const { pool, token } = this.#connection(current, asked)
     const headers = upgradeHeaders(this.#headersOf(asked, token))
-    return this.#patiently(asked, headers, async (sending) => {
+    return await this.#patiently(asked, async (head) => {
+      const sending = { ...head, headers, body: asked.body }
       // An upgrade outlives the pool that made its connection, but not this upstream.
       const dialling = pool.dial(['http/1.1'])
       dialling.then(
@@ -145,7 +183,7 @@ export class DirectUpstream implements EdgeUpstream {
     signal.addEventListener('abort', stop, { once: true })
     const { clock } = this.#parts
     const paths = () => this.#upstreams.files
-    const changed = () => this.#reread()
+    const changed = () => this.#profile.reread()
     await Promise.all([
       this.#checker.run(signal),
       followFiles({ paths, everyMs: this.#limits.followEveryMs, clock, changed }, signal),
@@ -154,15 +192,14 @@ export class DirectUpstream implements EdgeUpstream {
 
   async #patiently<T>(
     asked: UpstreamRequest,
-    headers: Sending['headers'],
-    send: (sending: Sending) => Promise<T>,
+    send: (head: Pick<Sending, 'method' | 'path' | 'patience'>) => Promise<T>,
   ): Promise<T> {
     if (this.#stopped.signal.aborted) throw new Unreachable('stopped', false)
-    const { method, body, signal, headMsMax } = asked
+    const { method, signal, headMsMax } = asked
     const patience = new Patience({ clock: this.#parts.clock, signal, headMsMax })
     try {
       const path = withBase(this.#addresses.current.url, asked.path)
-      return await send({ method, path, headers, body, patience })
+      return await send({ method, path, patience })
     } catch (error) {
       patience.done()
       throw error
@@ -177,10 +214,12 @@ export class DirectUpstream implements EdgeUpstream {
   #connection(
     address: Address,
     { identity, byStranger = false }: Pick<UpstreamRequest, 'identity' | 'byStranger'>,
-  ): { pool: Pool; token: string | undefined } {
+  ): Way {
     switch (identity.kind) {
-      case 'edge':
-        return { pool: this.#pool(address, 'edge'), token: this.#credential('edge')?.token }
+      case 'edge': {
+        const credential = this.#credential('edge') ?? {}
+        return { pool: this.#pool(address, 'edge'), token: credential.token, own: { name: 'edge', credential } }
+      }
       case 'token':
         return { pool: this.#pool(address, byStranger ? strangersPool : sharedPool), token: identity.token }
       case 'anonymous':
@@ -195,7 +234,7 @@ export class DirectUpstream implements EdgeUpstream {
         if (credential?.pair === undefined) {
           throw new Unreachable(credential?.missing ?? `no credential is configured for "${identity.name}"`, false)
         }
-        return { pool: this.#pool(address, name), token: undefined }
+        return { pool: this.#pool(address, name), token: undefined, own: { name, credential } }
       }
     }
   }
@@ -342,16 +381,15 @@ export class DirectUpstream implements EdgeUpstream {
     pool.drain(why, () => this.#draining.delete(pool))
   }
 
-  async #reread(): Promise<void> {
-    const renewal = await this.#profile.reread()
-    if (renewal === undefined || this.#stopped.signal.aborted) return
-    const names = renewal.isElsewhere ? [...renewal.names, sharedPool, strangersPool] : renewal.names
-    this.#parts.log.info('upstream.renewed', { names: names.join(' ') })
+  #renewed({ names, isElsewhere, hasOtherUrls, hasOtherWay }: Renewal): void {
+    if (this.#stopped.signal.aborted) return
+    const replaced = isElsewhere ? [...names, sharedPool, strangersPool] : names
+    this.#parts.log.info('upstream.renewed', { names: replaced.join(' ') })
     for (const address of this.#addresses.all) {
-      for (const name of names) this.#replace(address, name, 'the credential was renewed')
+      for (const name of replaced) this.#replace(address, name, 'the credential was renewed')
     }
-    if (renewal.hasOtherUrls) this.#addresses = this.#addressesOf(this.#upstreams.urls)
-    if (renewal.hasOtherWay) this.#sayProxies()
+    if (hasOtherUrls) this.#addresses = this.#addressesOf(this.#upstreams.urls)
+    if (hasOtherWay) this.#sayProxies()
     this.#checker.probeAnew()
     for (const listener of this.#renewals) listener()
   }

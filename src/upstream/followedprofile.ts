@@ -17,13 +17,22 @@ export type Renewal = {
   readonly hasOtherWay: boolean
 }
 
-type Parts = Files & { readonly clock: Clock; readonly log: Log }
+type Parts = Files & {
+  readonly clock: Clock
+  readonly log: Log
+  /** How often, at most, a refused credential makes us look. */
+  readonly everyMs: number
+  readonly renewed: (renewal: Renewal) => void
+}
 
 export class FollowedProfile {
   readonly #parts: Parts
   #upstreams: Upstreams
   /** By what it is about. */
   readonly #complaints = new Map<string, string>()
+  #reading: Promise<void> = Promise.resolve()
+  /** When a refusal last made us look. */
+  #refusedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: Parts, upstreams: Upstreams) {
     this.#parts = parts
@@ -40,8 +49,30 @@ export class FollowedProfile {
     return [...this.#complaints.values()]
   }
 
+  /** Whether the files bring another credential than this one, which was just refused: otherwise they are looked at now and then. */
+  async isRenewed(name: string, refused: Credential): Promise<boolean> {
+    const isOther = () => !isSameCredential(refused, this.#upstreams.credentials.get(name))
+    if (isOther()) return true
+    const { clock, everyMs } = this.#parts
+    if (clock.steady() - this.#refusedAt >= everyMs) {
+      this.#refusedAt = clock.steady()
+      void this.reread()
+    }
+    await this.#reading
+    return isOther()
+  }
+
+  /** One after the other: who has seen a change gets a look that began after it. */
+  reread(): Promise<void> {
+    this.#reading = this.#reading.then(async () => {
+      const renewal = await this.#read()
+      if (renewal !== undefined) this.#parts.renewed(renewal)
+    })
+    return this.#reading
+  }
+
   /** Undefined where nothing has changed that counts. */
-  async reread(): Promise<Renewal | undefined> {
+  async #read(): Promise<Renewal | undefined> {
     let read: Upstreams
     try {
       read = await readUpstreams(this.#parts)

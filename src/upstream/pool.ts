@@ -27,7 +27,10 @@ export type PoolParts = {
   readonly admit?: ((ask: Ask, server: string) => Promise<string | undefined>) | undefined
 }
 
-export type Ask = (sending: Sending) => Promise<UpstreamResponse>
+export type Ask = (sending: Sending & { readonly body: undefined }) => Promise<UpstreamResponse>
+
+/** A body that comes as a stream is kept, so that it can be sent again. */
+export type PoolSending = Omit<Sending, 'body'> & { readonly body: Buffer | KeptBody | undefined }
 
 /** No connection: nothing was sent. */
 export class NotConnected extends Unreachable {
@@ -73,18 +76,15 @@ export class Pool {
     this.#checking = new PlainSessions({ url, clock, limits, dial: () => this.#dial(['http/1.1']) })
   }
 
-  async ask(sending: Sending, urgent = false): Promise<UpstreamResponse> {
-    const { body } = sending
-    if (body === undefined || !(Symbol.asyncIterator in body)) return await this.#ask(sending, urgent)
-    const kept = new KeptBody(body, this.#kept)
-    try {
-      return await this.#ask(sending, urgent, kept)
-    } finally {
-      kept.settle()
-    }
+  /** Its caller settles it once no attempt follows. */
+  keep(body: AsyncIterable<Buffer>): KeptBody {
+    return new KeptBody(body, this.#kept)
   }
 
-  async #ask(sending: Sending, urgent: boolean, kept?: KeptBody): Promise<UpstreamResponse> {
+  async ask(sending: PoolSending, urgent = false): Promise<UpstreamResponse> {
+    const { body } = sending
+    const kept = body instanceof KeptBody ? body : undefined
+    const attempt = (): Sending => ({ ...sending, body: body instanceof KeptBody ? body.attempt() : body })
     for (let tried = 0; ; tried++) {
       let usable = this.#usable()
       // Asked again after each wait, with nothing between the answer and its use: others wait for the same place.
@@ -94,7 +94,7 @@ export class Pool {
       }
       if (sending.patience.signal.aborted) throw sending.patience.error(false)
       try {
-        return await usable.request(kept === undefined ? sending : { ...sending, body: kept.attempt() })
+        return await usable.request(attempt())
       } catch (error) {
         if (!(error instanceof BrokenOff) || !mayRepeat(error, sending) || kept?.isWhole === false) throw error
         if (tried >= retriesMax(error, this.#parts.limits)) throw error
@@ -287,7 +287,7 @@ function retriesMax({ again }: BrokenOff, limits: UpstreamLimits): number {
   return again === 'elsewhere' ? limits.elsewhereRetriesMax : limits.retriesMax
 }
 
-function mayRepeat({ again }: BrokenOff, { method, patience }: Sending): boolean {
+function mayRepeat({ again }: BrokenOff, { method, patience }: Pick<Sending, 'method' | 'patience'>): boolean {
   if (patience.signal.aborted) return false
   return again === 'elsewhere' || again === 'anybody' || (again === 'reads' && (method === 'GET' || method === 'HEAD'))
 }

@@ -5,7 +5,9 @@ import { type TestContext, test } from 'node:test'
 import { until } from '../base/until.test-support.ts'
 import { runDirect } from './direct.test-support.ts'
 import { begin, FakeServer, inline, issue, otherAuthority, writeKubeconfig } from './fakeserver.test-support.ts'
+import type { UpstreamLimits } from './limits.ts'
 import { Unreachable } from './upstream.ts'
+import { readWhole } from './whole.ts'
 
 const client = (name: string) => issue({ use: 'client', name })
 
@@ -105,6 +107,90 @@ test('a token file behind a swapped link is followed', async (context) => {
   unlinkSync(join(files.folder, 'two'))
   await until(() => lines.some((line) => line.includes('upstream.credential')), 'a complaint')
   assert.equal(await sent(), 'Bearer other', 'a file that is gone takes nothing away')
+})
+
+/** Its files are looked at once a minute, so that only a refusal makes the upstream look sooner. */
+async function withTokenFile(context: TestContext, more: Partial<UpstreamLimits> = {}) {
+  const made = await world(
+    context,
+    (folder) => {
+      writeFileSync(join(folder, 'token'), 'first\n')
+      return { tokenFile: 'token' }
+    },
+    { probeEveryMs: 60_000, limits: { followEveryMs: 60_000, drainMsMax: 60, ...more } },
+  )
+  const { fake, files, upstream } = made
+  await until(() => upstream.reachability.state === 'reachable', 'reachable')
+  const bodies: string[] = []
+  fake.handle = (request, response) => {
+    if (request.headers.authorization === 'Bearer first') return void response.writeHead(401).end('Unauthorized')
+    const pieces: Buffer[] = []
+    request.on('data', (piece: Buffer) => void pieces.push(piece))
+    request.on('end', () => {
+      bodies.push(Buffer.concat(pieces).toString())
+      response.end('ok')
+    })
+  }
+  return { ...made, bodies, replace: () => writeFileSync(join(files.folder, 'token'), 'other\n') }
+}
+
+test('a token that was replaced before its time: what the API server refuses goes up once more with the new one', async (context) => {
+  const { upstream, replace, bodies, fake } = await withTokenFile(context)
+  async function* pieces() {
+    yield Buffer.from('in ')
+    yield Buffer.from('pieces')
+  }
+  replace()
+  const ask = async (body: Buffer | AsyncIterable<Buffer> | undefined) => {
+    const method = body === undefined ? 'GET' : 'POST'
+    const asked = { method, path: '/x', identity: { kind: 'edge' }, ...(body && { body }) } as const
+    const answer = await upstream.ask(asked)
+    return [answer.status, (await readWhole(answer, 100)).toString()]
+  }
+  // All at once: the files are read for all of them.
+  const told = await Promise.all([ask(pieces()), ask(Buffer.from('whole')), ask(undefined)])
+  assert.deepEqual(told, Array(3).fill([200, 'ok']))
+  assert.deepEqual(bodies.toSorted(), ['', 'in pieces', 'whole'])
+  // A caller's own token is its own to renew.
+  const caller = await upstream.ask({ method: 'GET', path: '/y', identity: { kind: 'token', token: 'first' } })
+  assert.equal(caller.status, 401)
+  assert.equal(fake.paths().filter((path) => path === 'GET /y').length, 1)
+})
+
+test('a body that was not kept is not sent again with a new token: the refusal is told, and what comes next goes through', async (context) => {
+  const { upstream, replace, bodies } = await withTokenFile(context, { keptBodyBytesMax: 10 })
+  replace()
+  async function* large() {
+    yield Buffer.alloc(11)
+  }
+  const ask = () => upstream.ask({ method: 'POST', path: '/x', identity: { kind: 'edge' }, body: large() })
+  assert.deepEqual([(await ask()).status, (await ask()).status, bodies.length], [401, 200, 1])
+})
+
+test('a refusal with the credential that the files still bring is told as it came, and many read the files no more often than one', async (context) => {
+  const { read, replace, fake, lines, get } = await withTokenFile(context, { rereadEveryMs: 60_000 })
+  for (let round = 0; round < 3; round++) {
+    const { status, body } = await get('/x')
+    assert.equal(status, 401)
+    await body.return?.()
+  }
+  assert.equal(fake.paths().filter((path) => path === 'GET /x').length, 3)
+  replace()
+  assert.equal(await read('/x'), 'Unauthorized', 'read again too soon')
+  assert.doesNotMatch(lines.join(''), /upstream\.renewed/)
+})
+
+test('an upgrade that meets a replaced token goes up once more too', async (context) => {
+  const { upstream, replace, fake } = await withTokenFile(context)
+  replace()
+  const headers = { connection: 'Upgrade', upgrade: 'SPDY/3.1' }
+  const { status, socket } = await upstream.connect({ method: 'GET', path: '/u', headers, identity: { kind: 'edge' } })
+  socket.destroy()
+  assert.equal(status, 200)
+  assert.deepEqual(
+    fake.requests.filter(({ path }) => path === '/u').map((asked) => asked.headers.authorization),
+    ['Bearer first', 'Bearer other'],
+  )
 })
 
 test('an expired certificate, or none, stops nothing, and is said', async (context) => {

@@ -44,6 +44,7 @@ class EchoingCloud {
   /** What an upgrade leads to, where it is not an echo. */
   far: Duplex | undefined
   status = 200
+  readonly reachability = { probe: async () => true, refusesEdge: false }
   /** Holds answers back. */
   isStuck = false
   answer: (asked: UpstreamRequest) => Promise<UpstreamResponse> = async (asked) => {
@@ -142,6 +143,28 @@ test('[I1, L29] the subject of a review is one that its node may hear of once th
   // What another caller asks about says nothing of what the node may hear.
   assert.equal(await ask(201, { kind: 'token', token: 'of-a-pod' }), false)
   assert.equal(await ask(201, asNode), true)
+})
+
+test('[I1] a 401 about the hub itself is no word on its callers, who hear what is wrong; any other goes on as it came', async () => {
+  const { cloud, requests, world, lines } = await opened({ trustsEdges: true })
+  await using _ = world
+  cloud.status = 401
+  const ask = async (identity: Identity, path: string = get.path) => {
+    const answer = await requests.ask({ ...get, path, identity, passedOn: true })
+    return { status: answer.status, headers: answer.headers, text: await textOf(answer) }
+  }
+  // By a kubelet to which the API server leads, say.
+  assert.equal((await ask(asNode)).status, 401)
+  cloud.reachability.refusesEdge = true
+  for (const identity of [asNode, { kind: 'edge' } as const]) {
+    const { status, headers, text } = await ask(identity)
+    assert.equal(status, 503)
+    assert.match(text, /the API server refuses the hub's own credential \(401\)/)
+    assert.ok(headers['audit-id'], 'an API server has answered: the edge need not look for one')
+  }
+  assert.equal((await ask({ kind: 'token', token: 'of-a-pod' })).status, 401)
+  assert.equal((await ask(asNode, '/readyz')).status, 401, 'what an edge asks to hear whether anybody answers')
+  assert.match(lines.join(''), /edge\.refused.*refuses the hub's own credential/)
 })
 
 test('[I1, L20] a token goes up unchanged, with what its caller wrote', async () => {

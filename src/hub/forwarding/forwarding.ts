@@ -23,6 +23,7 @@ import type { IncomingStream } from '../../tunnel/streams.ts'
 import {
   type Headers,
   type Identity,
+  type Reachability,
   Unreachable,
   Unspoken,
   type Upstream,
@@ -55,7 +56,9 @@ type ForwardingPolicies = {
 }
 
 type Parts = {
-  readonly upstream: Pick<Upstream, 'ask' | 'connect'>
+  readonly upstream: Pick<Upstream, 'ask' | 'connect'> & {
+    readonly reachability: Pick<Reachability, 'probe' | 'refusesEdge'>
+  }
   readonly trustsEdges: boolean
   /** What is said of single edges; without it nothing is. */
   readonly policies?: ForwardingPolicies
@@ -177,6 +180,11 @@ export class EdgeForwarding {
     const { status } = answer
     // Before the edge has the answer, and asks for the rules of whom it is about.
     review?.answered(status)
+    if (status === 401 && as.identity.kind === 'edge' && isOfApi(path) && (await this.#isHubRefused())) {
+      await answer.body.return?.()
+      this.#warn(edge.name, { method, path }, hubRefused.message)
+      return said(hubRefused, true)
+    }
     // A kubelet asks for what its node may have: an operator wants to hear of a process that asks for more with its certificate.
     if (identity.kind === 'node' && status === 403)
       this.#warn(edge.name, { method, path }, 'the API server does not allow that to this node')
@@ -186,6 +194,12 @@ export class EdgeForwarding {
     const found = isCompared ? await unlessSame(answer, held) : answer.body
     if (found === undefined) return { status, headers: [], isSame: true, body: nothing }
     return { status, headers: headerLines(answer.headers), body: found }
+  }
+
+  /** Of a 401 to a request that went up with the hub's own credential: what the API server leads to may have said it just as well. */
+  async #isHubRefused(): Promise<boolean> {
+    const { reachability } = this.#parts.upstream
+    return (await reachability.probe()) && reachability.refusesEdge
   }
 
   /** The body of a refusal that is the caller's. One of the hub is told in words that the caller can act on. */
@@ -319,19 +333,31 @@ function shortened(path: string): string {
   return path.replace(/\?.*/s, '?…').slice(0, pathCharsMax)
 }
 
+/** Unlike what an edge asks only to hear whether an API server answers, for which a 401 is good enough. */
+function isOfApi(path: string): boolean {
+  return path.startsWith('/api/') || path.startsWith('/apis/')
+}
+
 function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000))
 }
 
-/** As an API server would answer. */
-function said({ status }: StatusError): TunnelledReply {
+/** Its caller's credential was not looked at: a 401 would be a word on that. */
+const hubRefused = failure(
+  503,
+  'ServiceUnavailable',
+  "the API server refuses the hub's own credential (401), with which it acts for this caller: who runs the hub has to renew it",
+)
+
+/** As an API server would answer; `isItsWord`: it has answered, and there is nothing for the edge to look into. */
+function said({ status }: StatusError, isItsWord = false): TunnelledReply {
   const seconds = status.details?.retryAfterSeconds
   const { code = 500 } = status
   const body = Buffer.from(`${JSON.stringify(status)}\n`)
   const headers = headerLines({
     ...{ 'content-type': 'application/json', 'content-length': String(body.length) },
     // A 503 without it is no word of an API server, for which the edge then looks itself.
-    ...(code < 500 ? { 'audit-id': randomUUID(), 'cache-control': 'no-cache, private' } : {}),
+    ...(code < 500 || isItsWord ? { 'audit-id': randomUUID(), 'cache-control': 'no-cache, private' } : {}),
     'x-content-type-options': code === 400 || code === 403 ? 'nosniff' : undefined,
     'retry-after': seconds === undefined ? undefined : String(seconds),
   })
