@@ -2,7 +2,7 @@
  * Where the API server is and with which credentials it is reached, as the files that say so were last read in a state that can be
  * used. What is wrong with them is logged once, and told for as long as it holds.
  */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { type Credential, isSameCredential, problemOf } from './credential.ts'
 import { type Files, readUpstreams, type Upstreams } from './profile.ts'
@@ -20,7 +20,7 @@ export type Renewal = {
 type Parts = Files & {
   readonly clock: Clock
   readonly log: Log
-  /** How often, at most, a refused credential makes us look. */
+  /** How often, at most, a refused credential makes us look, and how long that is waited for. */
   readonly everyMs: number
   readonly renewed: (renewal: Renewal) => void
 }
@@ -58,7 +58,10 @@ export class FollowedProfile {
       this.#refusedAt = clock.steady()
       void this.reread()
     }
-    await this.#reading
+    const read = new AbortController()
+    // A folder may hang, and its caller waits for an answer that is there.
+    await Promise.race([this.#reading, sleep(clock, everyMs, read.signal)])
+    read.abort()
     return isOther()
   }
 

@@ -44,7 +44,7 @@ export const standardLimits = {
   keptBytesMax: 2 * 1024 * 1024,
   /** The kubeconfig and what it names are looked at this often; `fs.watch` misses renames and swapped links. */
   followEveryMs: 5_000,
-  /** And at once where the API server refuses the credential; not as often as an API server may that refuses all. */
+  /** And at once where the API server refuses the credential; not as often as an API server may that refuses all, and no longer than this. */
   rereadEveryMs: 500,
   /** Headers of one answer: as many as fit into the 64 KiB that Node takes of them, at HTTP/2's 32 bytes besides each. */
   answerHeadersMax: 2_048,

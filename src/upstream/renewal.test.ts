@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { until } from '../base/until.test-support.ts'
@@ -178,6 +180,18 @@ test('a refusal with the credential that the files still bring is told as it cam
   replace()
   assert.equal(await read('/x'), 'Unauthorized', 'read again too soon')
   assert.doesNotMatch(lines.join(''), /upstream\.renewed/)
+})
+
+test('a refusal does not wait for files that hang', async (context) => {
+  const { files, get, read } = await withTokenFile(context, { rereadEveryMs: 20 })
+  const [token, hanging] = [join(files.folder, 'token'), join(files.folder, 'hanging')]
+  execFileSync('mkfifo', [hanging])
+  renameSync(hanging, token)
+  const { status, body } = await get('/x')
+  assert.equal(status, 401)
+  await body.return?.()
+  await writeFile(token, 'other\n')
+  assert.equal(await until(async () => (await read('/x')) === 'ok' || undefined, 'the file answers'), true)
 })
 
 test('an upgrade that meets a replaced token goes up once more too', async (context) => {
