@@ -29,6 +29,7 @@ import { Interests } from '../mirror/interests.ts'
 import { openMemory } from '../store/memory.ts'
 import type { Store } from '../store/store.ts'
 import { followDirect } from '../upstream/follow/direct.ts'
+import { isBalancer } from '../upstream/probe.ts'
 import {
   type Connected,
   Unreachable,
@@ -129,7 +130,11 @@ export class EdgeCloud implements Upstream {
     this.asked.push(asked)
     const scripted = await this.script(asked)
     if (scripted === 'hang') return await this.#never(asked)
-    if (scripted !== undefined) return scripted
+    if (scripted !== undefined) {
+      // As upstreams do.
+      if (isBalancer(scripted)) this.reachability.suspect()
+      return scripted
+    }
     const [path = ''] = asked.path.split('?')
     if (/\/(self)?subject(access)?reviews$/.test(path)) return await this.judge.ask(asked)
     if (isDocument(path)) return await this.documents.ask({ ...asked, identity: { kind: 'edge' } })

@@ -63,6 +63,8 @@ function bodyOf(response: IncomingMessage, url: URL, ended: () => void): Duplex 
       done(error)
     },
   })
+  // It may break before its reader looks.
+  body.on('error', () => {})
   response.on('data', (chunk: Buffer) => {
     if (!body.push(chunk)) response.pause()
   })

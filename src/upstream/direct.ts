@@ -16,6 +16,7 @@ import { FollowedProfile, type Renewal } from './followedprofile.ts'
 import { bytesOf, requestHeaders, upgradeHeaders } from './headers.ts'
 import type { KeptBody } from './keptbody.ts'
 import { standardLimits, type UpstreamLimits } from './limits.ts'
+import { type OwnCredential, onceMore } from './oncemore.ts'
 import { Patience } from './patience.ts'
 import { type Ask, Pool } from './pool.ts'
 import { isBalancer, probe, throughProxy } from './probe.ts'
@@ -59,7 +60,7 @@ const confirmedMsMax = 500
 type Way = {
   readonly pool: Pool
   readonly token: string | undefined
-  readonly own?: { readonly name: string; readonly credential: Credential }
+  readonly own?: OwnCredential
 }
 
 export class DirectUpstream implements EdgeUpstream {
@@ -121,22 +122,19 @@ export class DirectUpstream implements EdgeUpstream {
   }
 
   async ask(asked: UpstreamRequest): Promise<UpstreamResponse> {
-    const way = this.#connection(this.#addresses.current, asked)
     const { body } = asked
-    const kept = body !== undefined && Symbol.asyncIterator in body ? way.pool.keep(body) : undefined
+    const isStream = body !== undefined && Symbol.asyncIterator in body
+    const kept = isStream ? this.#way(asked).pool.keep(body) : undefined
     try {
-      const answer = await this.#askBy(way, asked, kept)
-      const isRenewed = answer.status === 401 && (await this.#isRenewed(way.own))
-      if (!isRenewed || kept?.isWhole === false || asked.signal?.aborted === true) return answer
-      await answer.body.return?.()
-      return await this.#askBy(this.#connection(this.#addresses.current, asked), asked, kept)
+      return await onceMore({
+        ...{ asked, profile: this.#profile, clock: this.#parts.clock, way: () => this.#way(asked) },
+        send: (way, asked) => this.#askBy(way, asked, kept),
+        mayRepeat: () => kept?.isWhole !== false,
+        leave: (answer) => answer.body.return?.(),
+      })
     } finally {
       kept?.settle()
     }
-  }
-
-  async #isRenewed(own: Way['own']): Promise<boolean> {
-    return own !== undefined && (await this.#profile.isRenewed(own.name, own.credential))
   }
 
   async #askBy({ pool, token }: Way, asked: UpstreamRequest, kept?: KeptBody): Promise<UpstreamResponse> {
@@ -148,13 +146,17 @@ export class DirectUpstream implements EdgeUpstream {
   }
 
   async connect(asked: UpstreamRequest): Promise<Connected> {
-    const way = this.#connection(this.#addresses.current, asked)
-    const answer = await this.#connectBy(way, asked)
-    const isRenewed = answer.status === 401 && (await this.#isRenewed(way.own))
-    // What comes with an upgrade is sent once.
-    if (!isRenewed || asked.body !== undefined || asked.signal?.aborted === true) return answer
-    answer.socket.destroy()
-    return await this.#connectBy(this.#connection(this.#addresses.current, asked), asked)
+    return await onceMore({
+      ...{ asked, profile: this.#profile, clock: this.#parts.clock, way: () => this.#way(asked) },
+      send: (way, asked) => this.#connectBy(way, asked),
+      // What comes with an upgrade is not kept.
+      mayRepeat: () => asked.body === undefined,
+      leave: (answer) => answer.socket.destroy(),
+    })
+  }
+
+  #way(asked: UpstreamRequest): Way {
+    return this.#connection(this.#addresses.current, asked)
   }
 
   async #connectBy({ pool, token }: Way, asked: UpstreamRequest): Promise<Connected> {

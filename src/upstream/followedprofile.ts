@@ -31,7 +31,10 @@ export class FollowedProfile {
   /** By what it is about. */
   readonly #complaints = new Map<string, string>()
   #reading: Promise<void> = Promise.resolve()
-  /** When a refusal last made us look. */
+  /** It has not begun. */
+  #next: Promise<void> | undefined
+  /** What a refusal last made us do, and when. */
+  #looked: Promise<void> = Promise.resolve()
   #refusedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: Parts, upstreams: Upstreams) {
@@ -56,22 +59,31 @@ export class FollowedProfile {
     const { clock, everyMs } = this.#parts
     if (clock.steady() - this.#refusedAt >= everyMs) {
       this.#refusedAt = clock.steady()
-      void this.reread()
+      this.#looked = this.#lookWithin(everyMs)
     }
-    const read = new AbortController()
-    // A folder may hang, and its caller waits for an answer that is there.
-    await Promise.race([this.#reading, sleep(clock, everyMs, read.signal)])
-    read.abort()
+    await this.#looked
     return isOther()
+  }
+
+  /** A folder may hang, and its callers wait for answers that are there. */
+  async #lookWithin(ms: number): Promise<void> {
+    // One hangs, and the next waits for it.
+    if (this.#next !== undefined) return
+    const looked = new AbortController()
+    const reading = this.reread()
+    await Promise.race([reading, sleep(this.#parts.clock, ms, looked.signal)])
+    looked.abort()
   }
 
   /** One after the other: who has seen a change gets a look that began after it. */
   reread(): Promise<void> {
-    this.#reading = this.#reading.then(async () => {
+    this.#next ??= this.#reading.then(async () => {
+      this.#next = undefined
       const renewal = await this.#read()
       if (renewal !== undefined) this.#parts.renewed(renewal)
     })
-    return this.#reading
+    this.#reading = this.#next
+    return this.#next
   }
 
   /** Undefined where nothing has changed that counts. */

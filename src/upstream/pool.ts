@@ -85,6 +85,7 @@ export class Pool {
     const { body } = sending
     const kept = body instanceof KeptBody ? body : undefined
     const attempt = (): Sending => ({ ...sending, body: body instanceof KeptBody ? body.attempt() : body })
+    const isGone = () => kept?.isWhole === false
     for (let tried = 0; ; tried++) {
       let usable = this.#usable()
       // Asked again after each wait, with nothing between the answer and its use: others wait for the same place.
@@ -93,10 +94,11 @@ export class Pool {
         usable = this.#usable()
       }
       if (sending.patience.signal.aborted) throw sending.patience.error(false)
+      if (isGone()) throw new Unreachable('its body was larger than what is kept of it', false)
       try {
         return await usable.request(attempt())
       } catch (error) {
-        if (!(error instanceof BrokenOff) || !mayRepeat(error, sending) || kept?.isWhole === false) throw error
+        if (!(error instanceof BrokenOff) || !mayRepeat(error, sending) || isGone()) throw error
         if (tried >= retriesMax(error, this.#parts.limits)) throw error
       }
     }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { constants, openSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { sleep, systemClock } from '../base/clock.ts'
 import { until } from '../base/until.test-support.ts'
 import { runDirect } from './direct.test-support.ts'
 import { begin, FakeServer, inline, issue, otherAuthority, writeKubeconfig } from './fakeserver.test-support.ts'
@@ -182,16 +183,42 @@ test('a refusal with the credential that the files still bring is told as it cam
   assert.doesNotMatch(lines.join(''), /upstream\.renewed/)
 })
 
-test('a refusal does not wait for files that hang', async (context) => {
-  const { files, get, read } = await withTokenFile(context, { rereadEveryMs: 20 })
-  const [token, hanging] = [join(files.folder, 'token'), join(files.folder, 'hanging')]
+/** Who reads it waits until it is answered. */
+function hangingToken({ folder }: { readonly folder: string }): string {
+  const [token, hanging] = [join(folder, 'token'), join(folder, 'hanging')]
   execFileSync('mkfifo', [hanging])
   renameSync(hanging, token)
-  const { status, body } = await get('/x')
-  assert.equal(status, 401)
-  await body.return?.()
+  return token
+}
+
+test('a refusal does not wait for files that hang, and no more looks than one wait behind them', async (context) => {
+  const { files, get, read, lines } = await withTokenFile(context, { rereadEveryMs: 20 })
+  const token = hangingToken(files)
+  for (let round = 0; round < 5; round++) {
+    const { status, body } = await get('/x')
+    assert.equal(status, 401)
+    await body.return?.()
+    await sleep(systemClock, 20)
+  }
+  for (const found of ['late', 'other']) await writeFile(token, `${found}\n`)
+  const renewals = () => lines.filter((line) => line.includes('upstream.renewed')).length
+  await until(() => renewals() === 2, 'the one that hung, and the next')
+  await sleep(systemClock, 50)
+  assert.throws(() => openSync(token, constants.O_WRONLY | constants.O_NONBLOCK), /ENXIO/, 'a third one reads')
+  assert.equal(await read('/x'), 'ok')
+})
+
+test('a refused upgrade that breaks while the files are read harms no other', async (context) => {
+  const { fake, files, upstream } = await withTokenFile(context, { rereadEveryMs: 200 })
+  const token = hangingToken(files)
+  fake.handle = (request, response) => {
+    response.writeHead(401, { 'content-length': '100' }).write('Unauth')
+    setTimeout(() => request.socket.destroy(), 50)
+  }
+  const headers = { connection: 'Upgrade', upgrade: 'SPDY/3.1' }
+  const { status, socket } = await upstream.connect({ method: 'GET', path: '/u', headers, identity: { kind: 'edge' } })
+  assert.deepEqual([status, socket.destroyed], [401, true])
   await writeFile(token, 'other\n')
-  assert.equal(await until(async () => (await read('/x')) === 'ok' || undefined, 'the file answers'), true)
 })
 
 test('an upgrade that meets a replaced token goes up once more too', async (context) => {

@@ -154,6 +154,7 @@ async function openEdges(begun: Begun, signal: AbortSignal) {
       reviewed: callers.reviewed,
       known: callers.known,
       documents,
+      isAggregated: (group, version) => catalog.isAggregated(group, version),
       clock,
       log,
       warnings,

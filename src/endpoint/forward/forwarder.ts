@@ -102,8 +102,8 @@ export class Forwarder {
       const answer = await this.#ask(call, { ...options, gone, body: request, withinMs })
       if (answer.isSame === true) return same(answer)
       if (!gatewayCodes.has(answer.status)) return await this.#reply(call, answer)
+      // Said by a load balancer, it has made the upstream suspect; said by the API server it is no doubt about that.
       void answer.body.return?.()
-      reachability.suspect(`the API server answered ${answer.status}`)
     } catch (error) {
       // That says nothing about the API server.
       if (gone?.aborted === true) throw hasLeft()

@@ -35,6 +35,7 @@ type Wishes = {
   readonly policies?: SetPolicies
   readonly spoken?: ConstructorParameters<typeof EdgeForwarding>[0]['spoken']
   readonly reviewed?: Pick<ReviewedSubjects, 'overhear'>
+  readonly isAggregated?: (group: string) => boolean
   readonly known?: ConstructorParameters<typeof EdgeForwarding>[0]['known']
 }
 
@@ -44,7 +45,7 @@ class EchoingCloud {
   /** What an upgrade leads to, where it is not an echo. */
   far: Duplex | undefined
   status = 200
-  readonly reachability = { probe: async () => true, refusesEdge: false }
+  readonly reachability = { refusesEdge: false }
   /** Holds answers back. */
   isStuck = false
   answer: (asked: UpstreamRequest) => Promise<UpstreamResponse> = async (asked) => {
@@ -67,7 +68,8 @@ class EchoingCloud {
     this.asked.push(asked)
     const socket = this.far ?? new PassThrough()
     const rawHeaders = ['Connection', 'Upgrade', 'Upgrade', 'SPDY/3.1']
-    return Promise.resolve({ status: 101, rawHeaders, socket, head: Buffer.from('first ') })
+    const status = this.status === 200 ? 101 : this.status
+    return Promise.resolve({ status, rawHeaders, socket, head: Buffer.from('first ') })
   }
 
   /** As the upstream would send it. */
@@ -146,25 +148,36 @@ test('[I1, L29] the subject of a review is one that its node may hear of once th
 })
 
 test('[I1] a 401 about the hub itself is no word on its callers, who hear what is wrong; any other goes on as it came', async () => {
-  const { cloud, requests, world, lines } = await opened({ trustsEdges: true })
+  const isAggregated = (group: string) => group === 'metrics.k8s.io'
+  const { cloud, requests, world, lines } = await opened({ trustsEdges: true, isAggregated })
   await using _ = world
   cloud.status = 401
   const ask = async (identity: Identity, path: string = get.path) => {
     const answer = await requests.ask({ ...get, path, identity, passedOn: true })
     return { status: answer.status, headers: answer.headers, text: await textOf(answer) }
   }
-  // By a kubelet to which the API server leads, say.
-  assert.equal((await ask(asNode)).status, 401)
-  cloud.reachability.refusesEdge = true
-  for (const identity of [asNode, { kind: 'edge' } as const]) {
-    const { status, headers, text } = await ask(identity)
-    assert.equal(status, 503)
-    assert.match(text, /the API server refuses the hub's own credential \(401\)/)
-    assert.ok(headers['audit-id'], 'an API server has answered: the edge need not look for one')
+  const ofItself = ['/api/v1/pods', '/apis/apps/v1/namespaces/a/deployments/b/scale', '/version', '/apis', '/openapi/v3']
+  for (const path of ofItself) {
+    for (const identity of [asNode, { kind: 'edge' } as const]) {
+      const { status, headers, text } = await ask(identity, path)
+      assert.equal(status, 503)
+      assert.match(text, /the API server refuses the hub's own credential \(401\)/)
+      assert.ok(headers['audit-id'], 'an API server has answered: the edge need not look for one')
+    }
   }
-  assert.equal((await ask({ kind: 'token', token: 'of-a-pod' })).status, 401)
-  assert.equal((await ask(asNode, '/readyz')).status, 401, 'what an edge asks to hear whether anybody answers')
   assert.match(lines.join(''), /edge\.refused.*refuses the hub's own credential/)
+  assert.equal((await ask({ kind: 'token', token: 'of-a-pod' })).status, 401)
+  assert.equal((await ask(asNode, '/readyz?verbose')).status, 401, 'what an edge asks to hear whether it answers')
+  // What is behind the API server may say it too: it counts as the hub's where the API server refuses that by all it knows.
+  const ofOthers = ['/api/v1/namespaces/a/services/b/proxy/c', '/apis/metrics.k8s.io/v1beta1/nodes']
+  for (const expected of [401, 503]) {
+    for (const path of ofOthers) assert.equal((await ask(asNode, path)).status, expected)
+    const exec = { method: 'GET', path: '/api/v1/namespaces/a/pods/b/exec', headers: { connection: 'Upgrade', upgrade: 'SPDY/3.1' }, identity: asNode }
+    const { status, socket } = await requests.connect(exec)
+    socket.destroy()
+    assert.equal(status, expected)
+    cloud.reachability.refusesEdge = true
+  }
 })
 
 test('[I1, L20] a token goes up unchanged, with what its caller wrote', async () => {

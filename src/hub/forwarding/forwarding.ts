@@ -7,7 +7,9 @@ import { hash, randomUUID } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Warnings } from '../../base/warnings.ts'
+import { isConnection } from '../../kube/addressing.ts'
 import type { Caller } from '../../kube/caller.ts'
+import { parseRequest } from '../../kube/request.ts'
 import { badRequest, failure, StatusError, tooManyRequests } from '../../kube/status.ts'
 import type { EdgeRules } from '../../policy/policy.ts'
 import type { CarriedCertificate } from '../../tunnel/credentials.ts'
@@ -57,7 +59,7 @@ type ForwardingPolicies = {
 
 type Parts = {
   readonly upstream: Pick<Upstream, 'ask' | 'connect'> & {
-    readonly reachability: Pick<Reachability, 'probe' | 'refusesEdge'>
+    readonly reachability: Pick<Reachability, 'refusesEdge'>
   }
   readonly trustsEdges: boolean
   /** What is said of single edges; without it nothing is. */
@@ -72,6 +74,8 @@ type Parts = {
   readonly known?: ((token: Extract<Identity, { kind: 'token' }>) => Caller | undefined) | undefined
   /** For nodes that may read them: each of thousands wants the same megabytes. */
   readonly documents?: DocumentsForNodes
+  /** Whether another API server answers for a group; without it none does. */
+  readonly isAggregated?: (group: string, version: string) => boolean
   readonly clock: Clock
   readonly log: Log
   /** Of what is refused to an edge; what a caller with a certificate is refused `spoken` tells. */
@@ -171,8 +175,13 @@ export class EdgeForwarding {
       passedOn: true,
       ...(body === undefined ? {} : { body: review?.body ?? body }),
     }
+    const isRefused = (status: number) => status === 401 && as.identity.kind === 'edge' && this.#isItsRefusal(wanted)
     if (isUpgrade) {
       const { status, rawHeaders, socket, head } = await upstream.connect(asked)
+      if (isRefused(status)) {
+        socket.destroy()
+        return this.#hubRefused(edge.name, wanted)
+      }
       if (head.length > 0) socket.unshift(head)
       return { status, headers: linesOf(rawHeaders), body: { socket } }
     }
@@ -180,10 +189,9 @@ export class EdgeForwarding {
     const { status } = answer
     // Before the edge has the answer, and asks for the rules of whom it is about.
     review?.answered(status)
-    if (status === 401 && as.identity.kind === 'edge' && isOfApi(path) && (await this.#isHubRefused())) {
+    if (isRefused(status)) {
       await answer.body.return?.()
-      this.#warn(edge.name, { method, path }, hubRefused.message)
-      return said(hubRefused, true)
+      return this.#hubRefused(edge.name, wanted)
     }
     // A kubelet asks for what its node may have: an operator wants to hear of a process that asks for more with its certificate.
     if (identity.kind === 'node' && status === 403)
@@ -196,10 +204,18 @@ export class EdgeForwarding {
     return { status, headers: headerLines(answer.headers), body: found }
   }
 
-  /** Of a 401 to a request that went up with the hub's own credential: what the API server leads to may have said it just as well. */
-  async #isHubRefused(): Promise<boolean> {
-    const { reachability } = this.#parts.upstream
-    return (await reachability.probe()) && reachability.refusesEdge
+  /** Of a 401 to what went up with the hub's own credential: a node, a pod or an aggregated API server may have said it just as well. */
+  #isItsRefusal({ method, path }: Asked): boolean {
+    const { upstream, isAggregated } = this.#parts
+    const { subresource, group, version, path: plain } = parseRequest(method, path)
+    if (isConnection(subresource) || isAggregated?.(group, version) === true) return upstream.reachability.refusesEdge
+    // What an edge asks only to hear whether an API server answers: for that a 401 is good enough.
+    return !healthPaths.has(plain)
+  }
+
+  #hubRefused(edge: string, asked: Asked): TunnelledReply {
+    this.#warn(edge, asked, hubRefused.message)
+    return said(hubRefused, true)
   }
 
   /** The body of a refusal that is the caller's. One of the hub is told in words that the caller can act on. */
@@ -319,6 +335,8 @@ const listenersMax = 16
 const pathCharsMax = 256
 const nothing = Buffer.alloc(0)
 
+const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz'])
+
 const untrusted =
   'the administrator of an edge can only read here: its hub does not trust edges with its own credential'
 const asAnother =
@@ -331,11 +349,6 @@ function forbidden(sentence: string): StatusError {
 /** Without what was asked beside it: a query may have anything in it. */
 function shortened(path: string): string {
   return path.replace(/\?.*/s, '?…').slice(0, pathCharsMax)
-}
-
-/** Unlike what an edge asks only to hear whether an API server answers, for which a 401 is good enough. */
-function isOfApi(path: string): boolean {
-  return path.startsWith('/api/') || path.startsWith('/apis/')
 }
 
 function secondsOf(ms: number): number {

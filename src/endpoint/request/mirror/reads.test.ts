@@ -274,6 +274,15 @@ test('[A6] what a load balancer says for an API server that is away is not passe
   }
 })
 
+test('[A6] a 503 that the API server says of one thing is no doubt about the API server', async () => {
+  await using world = await synced()
+  world.cloud.script = ({ path }) =>
+    path === c1 ? answered(503, statusText(503, 'unable'), { 'audit-id': 'a' }) : undefined
+  const answer = await world.get(c1)
+  assert.deepEqual([answer.status, answer.json.value], [200, 'one'])
+  assert.equal(world.cloud.reachability.state, 'reachable')
+})
+
 test('[A6] what the API server says of one object is final: its 403 or 404 is not covered up by the copy (kubeedge 1.2)', async () => {
   await using world = await synced()
   await world.get(`${c1}?resourceVersion=0`)
