@@ -21,15 +21,10 @@ type Parts<Way, Answer> = {
   readonly leave: (answer: Answer) => unknown
 }
 
-export async function onceMore<Way extends { readonly own?: OwnCredential }, Answer extends { readonly status: number }>({
-  asked,
-  profile,
-  clock,
-  way,
-  send,
-  mayRepeat,
-  leave,
-}: Parts<Way, Answer>): Promise<Answer> {
+export async function onceMore<
+  Way extends { readonly own?: OwnCredential },
+  Answer extends { readonly status: number },
+>({ asked, profile, clock, way, send, mayRepeat, leave }: Parts<Way, Answer>): Promise<Answer> {
   const startedMs = clock.steady()
   const first = way()
   const answer = await send(first, asked)

@@ -156,7 +156,13 @@ test('[I1] a 401 about the hub itself is no word on its callers, who hear what i
     const answer = await requests.ask({ ...get, path, identity, passedOn: true })
     return { status: answer.status, headers: answer.headers, text: await textOf(answer) }
   }
-  const ofItself = ['/api/v1/pods', '/apis/apps/v1/namespaces/a/deployments/b/scale', '/version', '/apis', '/openapi/v3']
+  const ofItself = [
+    '/api/v1/pods',
+    '/apis/apps/v1/namespaces/a/deployments/b/scale',
+    '/version',
+    '/apis',
+    '/openapi/v3',
+  ]
   for (const path of ofItself) {
     for (const identity of [asNode, { kind: 'edge' } as const]) {
       const { status, headers, text } = await ask(identity, path)
@@ -172,7 +178,12 @@ test('[I1] a 401 about the hub itself is no word on its callers, who hear what i
   const ofOthers = ['/api/v1/namespaces/a/services/b/proxy/c', '/apis/metrics.k8s.io/v1beta1/nodes']
   for (const expected of [401, 503]) {
     for (const path of ofOthers) assert.equal((await ask(asNode, path)).status, expected)
-    const exec = { method: 'GET', path: '/api/v1/namespaces/a/pods/b/exec', headers: { connection: 'Upgrade', upgrade: 'SPDY/3.1' }, identity: asNode }
+    const exec = {
+      method: 'GET',
+      path: '/api/v1/namespaces/a/pods/b/exec',
+      headers: { connection: 'Upgrade', upgrade: 'SPDY/3.1' },
+      identity: asNode,
+    }
     const { status, socket } = await requests.connect(exec)
     socket.destroy()
     assert.equal(status, expected)
