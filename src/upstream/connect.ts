@@ -4,13 +4,37 @@ import { Duplex } from 'node:stream'
 import { request } from '../base/http.ts'
 import { pour } from './flow.ts'
 import { declaredBytes, rawAnswerHeaders } from './headers.ts'
+import type { Pool } from './pool.ts'
 import { reasonOf } from './reason.ts'
 import type { Secured } from './secure.ts'
 import type { Sending } from './session.ts'
 import { type Connected, Unreachable } from './upstream.ts'
 
+type Parts = {
+  readonly pool: Pick<Pool, 'dial'>
+  readonly url: URL
+  readonly sending: Sending
+  readonly stopped: AbortSignal
+}
+
+/** An upgrade outlives the pool that made its connection, but not the upstream, which is `stopped`. */
+export async function upgradeOver({ pool, url, sending, stopped }: Parts): Promise<Connected> {
+  const { patience } = sending
+  const dialling = pool.dial(['http/1.1'])
+  dialling.then(
+    ({ socket }) => {
+      const stop = () => socket.destroy()
+      if (stopped.aborted || patience.signal.aborted) return stop()
+      stopped.addEventListener('abort', stop)
+      socket.once('close', () => stopped.removeEventListener('abort', stop))
+    },
+    () => {},
+  )
+  return await upgrade(await patience.wait(dialling), url, sending)
+}
+
 /** `secured` is used up. Its socket ends when the patience does, also after the answer. */
-export function upgrade(secured: Secured, url: URL, sending: Sending): Promise<Connected> {
+function upgrade(secured: Secured, url: URL, sending: Sending): Promise<Connected> {
   const { method, path, headers, body, patience } = sending
   const { socket } = secured
   return new Promise((resolve, reject) => {

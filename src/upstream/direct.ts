@@ -8,7 +8,7 @@ import type { Log } from '../base/log.ts'
 import { type Address, Addresses, withBase } from './addresses.ts'
 import { authoritiesOf } from './authorities.ts'
 import { Checker } from './checker.ts'
-import { upgrade } from './connect.ts'
+import { upgradeOver } from './connect.ts'
 import { type Credential, type CredentialLife, lifeOf, problemOf } from './credential.ts'
 import type { Dial } from './dial.ts'
 import { followFiles } from './files.ts'
@@ -160,22 +160,11 @@ export class DirectUpstream implements EdgeUpstream {
   }
 
   async #connectBy({ pool, token }: Way, asked: UpstreamRequest): Promise<Connected> {
-    const { current } = this.#addresses
+    const { url } = this.#addresses.current
     const headers = upgradeHeaders(this.#headersOf(asked, token))
-    return await this.#patiently(asked, async (head) => {
+    return await this.#patiently(asked, (head) => {
       const sending = { ...head, headers, body: asked.body }
-      // An upgrade outlives the pool that made its connection, but not this upstream.
-      const dialling = pool.dial(['http/1.1'])
-      dialling.then(
-        ({ socket }) => {
-          const stop = () => socket.destroy()
-          if (this.#stopped.signal.aborted || sending.patience.signal.aborted) return stop()
-          this.#stopped.signal.addEventListener('abort', stop)
-          socket.once('close', () => this.#stopped.signal.removeEventListener('abort', stop))
-        },
-        () => {},
-      )
-      return upgrade(await sending.patience.wait(dialling), current.url, sending)
+      return upgradeOver({ pool, url, sending, stopped: this.#stopped.signal })
     })
   }
 
